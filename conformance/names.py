@@ -1,0 +1,35 @@
+"""The words that ids, results and reports share.
+
+They are strings, not objects, because they travel as JSON between processes and files.
+"""
+
+from __future__ import annotations
+
+LEGACY_PMAP = "legacy_pmap"
+NEW_PMAP = "new_pmap"
+SHARD_MAP = "shard_map"
+IMPLEMENTATIONS = (LEGACY_PMAP, NEW_PMAP, SHARD_MAP)
+
+CONFORMS = "conforms"
+DEVIATES = "deviates"
+KNOWN_DEVIATION = "known deviation"
+REMOVED = "removed"
+NOT_APPLICABLE = "not applicable"
+CRASHED = "crashed"
+HUNG = "hung"
+FLAKY = "flaky"
+NOT_RUN = "not run"
+VERDICTS = (
+    CONFORMS,
+    DEVIATES,
+    KNOWN_DEVIATION,
+    REMOVED,
+    NOT_APPLICABLE,
+    CRASHED,
+    HUNG,
+    FLAKY,
+    NOT_RUN,
+)
+
+# Where in a call an exception was raised, in the order a call goes through them.
+PHASES = ("construct", "arguments", "trace", "lower", "compile", "execute", "fetch", "unknown")

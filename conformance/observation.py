@@ -1,0 +1,178 @@
+"""What happened in a cell, as one process reports it.
+
+Written by the worker as plain JSON (`recording`, `describing`), read here into frozen records, so
+that judging needs neither JAX nor the process. The JSON itself goes into the results file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RETURNED = "returned"
+RAISED = "raised"
+
+MESSAGE_SHOWN = 160  # characters of an exception's message in a one-line text
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception: its type and all base types by name, the phase, the message, JAX's frames."""
+
+    type: str
+    bases: tuple[str, ...]
+    phase: str
+    message: str
+    frames: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = " ".join(self.message.split())
+        if len(text) > MESSAGE_SHOWN:
+            text = text[:MESSAGE_SHOWN] + "…"
+        return f"raised {self.type} (phase {self.phase}): {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of a returned value.
+
+    `shape` is the array's own shape; `local` is what this process holds of it: the box that its
+    addressable shards tile (the whole array where it is fully addressable or replicated), or None
+    where they tile no box or the array is too large to carry.
+    """
+
+    path: str
+    type: str
+    shape: tuple[int, ...]
+    dtype: str
+    local: NDArray[Any] | None
+    weak_type: bool | None = None
+    committed: bool | None = None
+    sharding: Mapping[str, Any] | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        if self.local is None:
+            return self.text or f"{self.type} {self.dtype}{list(self.shape)} without local values"
+        values = np.array2string(self.local, threshold=12, edgeitems=2, separator=", ")
+        return f"{self.dtype}{list(self.shape)} {' '.join(values.split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing a probe did, by name, and how it ended."""
+
+    name: str
+    leaves: tuple[Leaf, ...] = ()
+    raised: Raised | None = None
+    warnings: tuple[Mapping[str, Any], ...] = ()
+    logs: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.raised is not None:
+            return str(self.raised)
+        return "returned " + (", ".join(map(str, self.leaves)) or "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What proves which implementation ran: the wrapper's kind and its outputs' shardings."""
+
+    wrapper: str
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """All that one process reports of one case."""
+
+    process: int
+    jax: str
+    processes: int
+    steps: tuple[Step, ...]
+    witness: tuple[Witness, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every step returned: only then may the cluster be used again."""
+        return all(step.raised is None for step in self.steps)
+
+
+def parse(record: Mapping[str, Any]) -> Observation:
+    """The observation in a worker's JSON; KeyError or TypeError where it is not one."""
+    return Observation(
+        process=record["process"],
+        jax=record["jax"],
+        processes=record["processes"],
+        steps=tuple(_step(s) for s in record["steps"]),
+        witness=tuple(Witness(w["wrapper"], tuple(w["outputs"])) for w in record["witness"]),
+    )
+
+
+def _step(record: Mapping[str, Any]) -> Step:
+    value, exception = record.get("value"), record.get("exception")
+    return Step(
+        name=record["name"],
+        leaves=tuple(_leaf(leaf) for leaf in value["leaves"]) if value else (),
+        raised=Raised(
+            exception["type"],
+            tuple(exception["bases"]),
+            exception["phase"],
+            exception["message"],
+            tuple(exception["frames"]),
+        )
+        if exception
+        else None,
+        warnings=tuple(record.get("warnings", ())),
+        logs=tuple(record.get("logs", ())),
+        extra=record.get("extra", {}),
+    )
+
+
+def _leaf(record: Mapping[str, Any]) -> Leaf:
+    values = record.get("values")
+    return Leaf(
+        path=record["path"],
+        type=record["type"],
+        shape=tuple(record["shape"]),
+        dtype=record["dtype"],
+        local=None if values is None else from_json(values, record["dtype"], record["local_shape"]),
+        weak_type=record.get("weak_type"),
+        committed=record.get("committed"),
+        sharding=record.get("sharding"),
+        text=record.get("text", ""),
+    )
+
+
+def to_json(array: NDArray[Any]) -> list[Any]:
+    """The array's elements in row order; non-finite floats as strings, as JSON has none."""
+    flat = array.reshape(-1)
+    if flat.dtype.kind == "c":
+        return [[_number(float(v.real)), _number(float(v.imag))] for v in flat]
+    if flat.dtype.kind in "iub":
+        return list(flat.tolist())
+    return [_number(float(v)) for v in flat]
+
+
+def from_json(values: list[Any], dtype: str, shape: list[int]) -> NDArray[Any]:
+    """The array that `to_json` wrote; a dtype that NumPy does not know comes as float64."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(np.float64)
+    if kind.kind == "c":
+        flat = np.array([complex(float(a), float(b)) for a, b in values], dtype=kind)
+    elif kind.kind == "f":
+        flat = np.array([float(v) for v in values], dtype=kind)
+    else:
+        flat = np.array(values, dtype=kind)
+    return flat.reshape(tuple(shape))
+
+
+def _number(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)

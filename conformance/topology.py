@@ -1,0 +1,71 @@
+"""How many processes a cluster has, and how many devices each of them.
+
+`Place` is one process's position in it, and the source of the data that a probe feeds in and a
+NumPy model computes with: both sides make the same numbers from the same position, so nothing but
+what JAX did can make them differ.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Topology:
+    """`processes` x `devices_per_process`, written `4x2`."""
+
+    processes: int
+    devices_per_process: int
+
+    @property
+    def devices(self) -> int:
+        """Devices in the whole cluster."""
+        return self.processes * self.devices_per_process
+
+    def __str__(self) -> str:
+        return f"{self.processes}x{self.devices_per_process}"
+
+    @classmethod
+    def parse(cls, text: str) -> Topology:
+        """Read `PROCESSESxDEVICES`; ValueError says what was given and what is wanted."""
+        match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+        if match is None:
+            raise ValueError(
+                f"topology {text!r} is not PROCESSESxDEVICES: write for example 1x8 for one "
+                "process with eight devices, or 4x2 for four processes with two devices each"
+            )
+        return cls(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True)
+class Place:
+    """One process of a cluster: `process` of `topology.processes`."""
+
+    topology: Topology
+    process: int
+
+    @property
+    def first_row(self) -> int:
+        """The global row that this process's first device holds."""
+        return self.process * self.topology.devices_per_process
+
+    def all_rows(self, *shape: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+        """One row per device of the whole cluster, shape `(devices, *shape)`, all values distinct.
+
+        Small whole numbers: sums of them are exact in float32, so models compare exactly.
+        """
+        full = (self.topology.devices, *shape)
+        return np.arange(1, 1 + int(np.prod(full))).reshape(full).astype(dtype)
+
+    def rows(self, *shape: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
+        """The rows of `all_rows` of this process's devices: `(devices_per_process, *shape)`."""
+        return self.mine(self.all_rows(*shape, dtype=dtype))
+
+    def mine(self, all_rows: NDArray[Any]) -> NDArray[Any]:
+        """This process's part of an array whose leading axis has one row per device."""
+        return all_rows[self.first_row : self.first_row + self.topology.devices_per_process]

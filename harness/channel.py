@@ -1,0 +1,91 @@
+"""JSON over an authenticated connection that the worker opens.
+
+`multiprocessing.connection` gives framing and the HMAC challenge; nothing is ever unpickled. A
+worker may send anything at all, so what arrives is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Mapping
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from typing import Any
+
+LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024
+PATIENCE_S = 5.0  # for the rest of a message whose beginning is there
+
+ADDRESS_VARIABLE = "CONFORMANCE_ADDRESS"
+KEY_VARIABLE = "CONFORMANCE_KEY"
+
+
+class Rubbish(Exception):
+    """What arrived is no message: too long, no JSON, or no object."""
+
+
+class Channel:
+    """One end of a connection; messages are JSON objects.
+
+    `patience_s`, where given, bounds how long the rest of a message may take to arrive.
+    """
+
+    def __init__(self, connection: Connection, patience_s: float | None = None) -> None:
+        self.connection = connection
+        _tune(connection, patience_s)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """OSError where the other end is gone."""
+        self.connection.send_bytes(json.dumps(message, allow_nan=False).encode())
+
+    def receive(self) -> dict[str, Any]:
+        """The next message. EOFError where the other end is gone, Rubbish where it is none."""
+        try:
+            data = self.connection.recv_bytes(LARGEST_MESSAGE_BYTES)
+        except (EOFError, ConnectionError):
+            raise EOFError from None
+        except BlockingIOError as error:
+            raise Rubbish("the beginning of a message, and not its rest") from error
+        except OSError as error:
+            raise Rubbish(f"a message longer than {LARGEST_MESSAGE_BYTES} bytes") from error
+        try:
+            message = json.loads(data)
+        except ValueError as error:
+            raise Rubbish(f"{len(data)} bytes that are no JSON: {data[:60]!r}") from error
+        if not isinstance(message, dict):
+            raise Rubbish(f"JSON that is no object: {data[:60]!r}")
+        return message
+
+    def waiting(self, timeout_s: float = 0.0) -> bool:
+        """Whether a message (or the end) is there within `timeout_s`."""
+        return self.connection.poll(timeout_s)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def open_to_controller(address: str, key: str) -> Channel:
+    """Connect to `HOST:PORT` and prove to know `key` (and that the other end does)."""
+    host, port = address.rsplit(":", 1)
+    return Channel(Client((host, int(port)), authkey=bytes.fromhex(key)))
+
+
+def authenticate(connection: Connection, key: bytes) -> Channel:
+    """The controller's side of the challenge; multiprocessing.AuthenticationError where it fails."""
+    deliver_challenge(connection, key)
+    answer_challenge(connection, key)
+    return Channel(connection)
+
+
+
+
+def _tune(connection: Connection, patience_s: float | None) -> None:
+    duplicate = socket.socket(fileno=socket.dup(connection.fileno()))
+    try:
+        # Two small messages in a row would otherwise wait for a delayed acknowledgement, 40 ms.
+        duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if patience_s is not None:
+            limit = struct.pack("ll", int(patience_s), 0)
+            duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    finally:
+        duplicate.close()

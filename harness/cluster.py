@@ -1,0 +1,416 @@
+"""N worker processes of one target as one JAX job, and how a case runs on them.
+
+A case ends in one of two ways: every process reported an observation and said it is ready for the
+next, or there is a fault that names what happened to which process. After a fault the cluster is
+finished; nothing is ever run on what is left of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from conformance.names import CRASHED, HUNG
+from conformance.topology import Topology
+from harness import deadlines
+from harness.channel import Channel, Rubbish
+from harness.hub import Hub
+from harness.launchers import Launcher, Started
+from harness.launchers.local import tail
+from harness.ports import ReservedPort
+
+FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
+KEPT_LOG_BYTES = 1024 * 1024  # of a log between cases
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What one process was doing when its cluster faulted."""
+
+    process: int
+    state: str
+    signal: str | None = None
+    exit: int | None = None
+    stack: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFault:
+    """`kind` is `crashed` or `hung`; `detail` one line; `processes` the odd one first."""
+
+    kind: str
+    detail: str
+    processes: tuple[ProcessState, ...]
+
+
+class ClusterDown(Exception):
+    """A cluster did not come up; `fault` says which process and why."""
+
+    def __init__(self, fault: ClusterFault) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What to run: a clause under an implementation, with JSON parameters and a deadline."""
+
+    clause: str
+    implementation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    deadline_s: float = deadlines.CASE_S
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """Observations as the workers sent them, by process; or the fault that ended the case."""
+
+    observations: tuple[Mapping[str, Any], ...]
+    fault: ClusterFault | None
+    seconds: float
+    probe_seconds: float
+
+    @property
+    def clean(self) -> bool:
+        """Whether the cluster may run another case: no fault, and every step returned a value."""
+        return self.fault is None and all(
+            step["outcome"] == "returned" for o in self.observations for step in o["steps"]
+        )
+
+
+@dataclass
+class _Member:
+    """The controller's view of one worker during a case."""
+
+    index: int
+    channel: Channel
+    log: Path
+    stacks: Path
+    log_start: int = 0
+    observation: Mapping[str, Any] | None = None
+    ready: bool = False
+    trouble: str | None = None  # why it can't be waited for any more
+
+
+class Cluster:
+    """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        hub: Hub,
+        folder: Path,
+        topology: Topology,
+        platform: str = "cpu",
+        start_timeout_s: float = deadlines.CLUSTER_START_S,
+    ) -> None:
+        self.topology = topology
+        self.cases = 0
+        self.facts: dict[str, Any] = {}
+        self._folder = folder / f"cluster-{secrets.token_hex(4)}"
+        self._folder.mkdir(parents=True)
+        self._port = ReservedPort() if topology.processes > 1 else None
+        self._members: list[_Member] = []
+        self._numbers = itertools.count(1)
+        token = secrets.token_hex(8)
+        settings = [self._settings(token, i, hub, platform) for i in range(topology.processes)]
+        began = time.monotonic()
+        self._started: Started | None = None
+        try:
+            self._started = launcher.start(settings)
+            self._gather(settings, hub, began + start_timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, case: Case) -> CaseResult:
+        """Run one case on all processes at once and wait until all are done or one is not."""
+        self.cases += 1
+        name = str(next(self._numbers))
+        order = {
+            "case": name,
+            "clause": case.clause,
+            "implementation": case.implementation,
+            "parameters": dict(case.parameters),
+            "deadline_s": case.deadline_s + deadlines.BARRIER_S,
+        }
+        began = time.monotonic()
+        for member in self._members:
+            member.observation, member.ready, member.trouble = None, False, None
+            member.log_start = _start_log(member.log)
+            try:
+                member.channel.send(order)
+            except OSError:
+                member.trouble = "closed its connection"
+        fault = self._await(name, began + case.deadline_s, case.deadline_s)
+        seen = [m.observation for m in self._members if m.observation is not None]
+        return CaseResult(
+            tuple(seen),
+            fault,
+            time.monotonic() - began,
+            max((float(o["seconds"]) for o in seen), default=0.0),
+        )
+
+    def close(self) -> None:
+        """End every process and remove the cluster's files."""
+        if self._started is not None:
+            self._started.kill(deadlines.KILL_S)
+        for member in self._members:
+            member.channel.close()
+        if self._port is not None:
+            self._port.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _settings(self, token: str, process: int, hub: Hub, platform: str) -> dict[str, Any]:
+        return {
+            "place": f"{token}-{process}",
+            "process": process,
+            "topology": str(self.topology),
+            "platform": platform,
+            "coordinator": self._port.address if self._port else None,
+            "address": hub.address,
+            "key": hub.key,
+            "log": str(self._folder / f"process-{process}.log"),
+            "stacks": str(self._folder / f"process-{process}.stacks"),
+        }
+
+    def _gather(self, settings: Sequence[Mapping[str, Any]], hub: Hub, deadline: float) -> None:
+        """Wait until every process has said hello and then that it is ready."""
+        assert self._started is not None
+        for index, one in enumerate(settings):
+            arrived = None
+            while arrived is None:
+                arrived = hub.wait_for(one["place"], deadlines.POLL_S)
+                late = time.monotonic() > deadline
+                if arrived is None and (late or self._started.exits()):
+                    raise ClusterDown(self._fault_of_start(settings, index, late))
+            log, stacks = Path(one["log"]), Path(one["stacks"])
+            self._members.append(_Member(index, arrived[0], log, stacks))
+        while not all(m.ready for m in self._members):
+            self._receive(deadline)
+            ended = self._started.exits()
+            if ended or any(m.trouble for m in self._members) or time.monotonic() > deadline:
+                if all(m.ready for m in self._members):
+                    return
+                late = not ended and not any(m.trouble for m in self._members)
+                waiting = [m.index for m in self._members if not m.ready]
+                raise ClusterDown(self._fault_of_start(settings, waiting[0], late))
+
+    def _fault_of_start(
+        self, settings: Sequence[Mapping[str, Any]], index: int, late: bool
+    ) -> ClusterFault:
+        assert self._started is not None
+        logs = [Path(one["log"]) for one in settings]
+        stacks = [Path(one["stacks"]) for one in settings]
+        if late:
+            detail = f"process {index} of {self.topology} never came up"
+            return ClusterFault(HUNG, detail, self._states(logs, stacks, first=index))
+        time.sleep(deadlines.CRASH_GRACE_S)
+        ended = self._started.exits()
+        first = ended[0].process if ended else index
+        how = _ending(ended[0].code)[0] if ended else "lost its connection"
+        detail = f"process {first} of {self.topology} {how} while the cluster came up"
+        return ClusterFault(CRASHED, detail, self._states(logs, stacks, first=first))
+
+    def _await(self, name: str, deadline: float, deadline_s: float) -> ClusterFault | None:
+        looked = time.monotonic()
+        while True:
+            self._receive(min(deadline, time.monotonic() + deadlines.POLL_S), name)
+            if all(m.ready for m in self._members):
+                return None
+            troubled = [m for m in self._members if m.trouble]
+            now = time.monotonic()
+            if troubled:
+                return self._fault_of_trouble(name)
+            if now - looked >= deadlines.POLL_S:
+                looked = now
+                for member in self._members:
+                    written = _size(member.log) - member.log_start
+                    if written > FLOOD_BYTES:
+                        member.trouble = f"flooded its output: {written} bytes"
+            if now > deadline:
+                return self._fault_of_hang(deadline_s)
+
+    def _receive(self, until: float, name: str = "") -> None:
+        """Take what the members have sent; wait for it until `until` at the most."""
+        listening: dict[Connection, _Member] = {
+            m.channel.connection: m for m in self._members if not m.ready and not m.trouble
+        }
+        if not listening:
+            return
+        for connection in wait(list(listening), max(0.0, until - time.monotonic())):
+            assert isinstance(connection, Connection)
+            self._take(listening[connection], name)
+
+    def _take(self, member: _Member, name: str) -> None:
+        try:
+            message = member.channel.receive()
+        except EOFError:
+            member.trouble = "closed its connection"
+            return
+        except Rubbish as rubbish:
+            member.trouble = f"sent rubbish: {rubbish}"
+            return
+        if "failed" in message:
+            member.trouble = f"raised to the top: {str(message['failed']).strip().splitlines()[-1]}"
+        elif not name and isinstance(message.get("ready"), dict):
+            self.facts, member.ready = message["ready"], True
+        elif name and message.get("case") == name and _is_observation(message, member.index):
+            member.observation = message["observation"]
+        elif name and message.get("case") == name and message.get("ready") is True:
+            member.ready = member.observation is not None
+            if not member.ready:
+                member.trouble = "sent rubbish: it is ready but observed nothing"
+        else:
+            member.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
+
+    def _fault_of_trouble(self, name: str) -> ClusterFault:
+        """A process died or spoke nonsense: give its peers a moment, then say who was first."""
+        assert self._started is not None
+        until = time.monotonic() + deadlines.CRASH_GRACE_S
+        while time.monotonic() < until and not all(m.ready or m.trouble for m in self._members):
+            self._receive(until, name)
+        troubled = [m for m in self._members if m.trouble]
+        nonsense = [m for m in troubled if m.trouble != "closed its connection"]
+        ended = self._ended(troubled, until)
+        if nonsense:
+            first, how = nonsense[0].index, str(nonsense[0].trouble)
+        elif ended:
+            first, how = ended[0][0], _ending(ended[0][1])[0]
+        else:
+            first, how = troubled[0].index, "closed its connection and went on"
+        rest = [f"process {p} {_ending(code)[0]}" for p, code in ended if p != first]
+        detail = f"process {first} {how}" + (f"; then {', '.join(rest)}" if rest else "")
+        return ClusterFault(CRASHED, detail, self._states(first=first))
+
+    def _ended(self, troubled: Sequence[_Member], until: float) -> list[tuple[int, int]]:
+        assert self._started is not None
+        gone = {m.index for m in troubled if m.trouble == "closed its connection"}
+        while True:
+            ended = [(e.process, e.code) for e in self._started.exits()]
+            if gone <= {p for p, _ in ended} or time.monotonic() > until:
+                return ended
+            time.sleep(0.005)
+
+    def _fault_of_hang(self, deadline_s: float) -> ClusterFault:
+        states = self._states()
+        stuck = [m.index for m in self._members if m.observation is None]
+        odd = states[0]
+        where = odd.stack.strip().splitlines()
+        at = f" in {_frame(where)}" if where else ""
+        detail = (
+            f"no answer within {deadline_s:g} s from process{'es' if len(stuck) > 1 else ''} "
+            f"{', '.join(map(str, stuck)) or 'none: all wait for each other'}; "
+            f"process {odd.process} is{at}"
+        )
+        return ClusterFault(HUNG, detail, states)
+
+    def _states(
+        self,
+        logs: Sequence[Path] = (),
+        stacks: Sequence[Path] = (),
+        first: int | None = None,
+    ) -> tuple[ProcessState, ...]:
+        """What every process does now, `first` (or the one whose stack is like no other's) first."""
+        assert self._started is not None
+        logs = logs or [m.log for m in self._members]
+        stacks = stacks or [m.stacks for m in self._members]
+        ended = {e.process: e.code for e in self._started.exits()}
+        running = [i for i in range(self.topology.processes) if i not in ended]
+        self._started.dump_stacks(running)
+        texts = _await_stacks([stacks[i] for i in running])
+        stack_of = dict(zip(running, texts, strict=True))
+        starts = {m.index: m.log_start for m in self._members if m.log in logs}
+        starts = {i: starts.get(i, 0) for i in range(self.topology.processes)}
+        states = [
+            self._state(i, ended.get(i), stack_of.get(i, ""), tail(logs[i], start=starts[i]))
+            for i in range(self.topology.processes)
+        ]
+        if first is not None:
+            return tuple(sorted(states, key=lambda s: s.process != first))
+        tops = [_frame(s.stack.splitlines()) for s in states]
+
+        def oddness(pair: tuple[str, ProcessState]) -> tuple[int, bool]:
+            # Of as many, whoever is not inside JAX keeps the others waiting there.
+            return tops.count(pair[0]), "/jax/" in pair[0]
+
+        return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
+
+    def _state(self, index: int, code: int | None, stack: str, log: str) -> ProcessState:
+        if code is not None:
+            text, name = _ending(code)
+            return ProcessState(index, text, name, None if name else code, stack, log)
+        member = self._members[index] if index < len(self._members) else None
+        if member is None:
+            doing = "did not come up"
+        elif member.trouble:
+            doing = member.trouble
+        elif member.ready:
+            doing = "finished the case"
+        elif member.observation is not None:
+            doing = "finished its probe, waits for its peers"
+        else:
+            doing = "in the probe"
+        return ProcessState(index, doing, None, None, stack, log)
+
+
+def _is_observation(message: Mapping[str, Any], index: int) -> bool:
+    seen = message.get("observation")
+    return isinstance(seen, dict) and seen.get("process") == index and "steps" in seen
+
+
+def _ending(code: int) -> tuple[str, str | None]:
+    """A sentence's end and the signal's name."""
+    if code >= 0:
+        return f"exited with status {code}", None
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}", name
+
+
+def _frame(stack: Sequence[str]) -> str:
+    """`file:line function` of the innermost frame of the main thread, of faulthandler's text."""
+    for at, line in enumerate(stack):
+        if "(most recent call first)" in line and "Current thread" in line:
+            return stack[at + 1].strip() if at + 1 < len(stack) else ""
+    return next((line.strip() for line in stack if line.strip().startswith("File")), "")
+
+
+def _await_stacks(files: Sequence[Path]) -> list[str]:
+    """The stacks once they are written and grow no more."""
+    deadline = time.monotonic() + deadlines.STACK_S
+    sizes: list[int] = []
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        before, sizes = sizes, [_size(file) for file in files]
+        if sizes == before and all(sizes):
+            break
+    return [tail(file, 16_000) for file in files]
+
+
+def _start_log(log: Path) -> int:
+    """Where this case's output begins; a long log is emptied first (it is opened for appending)."""
+    size = _size(log)
+    if size > KEPT_LOG_BYTES:
+        os.truncate(log, 0)
+        return 0
+    return size
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

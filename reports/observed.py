@@ -1,0 +1,254 @@
+"""What each process saw in a cell, shaped for a page.
+
+Observations are written by many JAX versions and, in time, by other programs: whatever is not of
+the shape known here is shown as it is, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafView:
+    """One array of a returned value: a line about it, and texts that may be long."""
+
+    path: str
+    summary: str
+    sharding: str
+    values: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One thing that the probe did."""
+
+    name: str
+    outcome: str
+    headline: str
+    seconds: str
+    message: str
+    frames: str
+    tree: str
+    leaves: tuple[LeafView, ...]
+    warnings: tuple[str, ...]
+    logs: tuple[str, ...]
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedView:
+    """What one process saw, or several that saw the same."""
+
+    who: str
+    ran: str
+    steps: tuple[StepView, ...]
+    rest: str
+
+
+def observed(observations: Iterable[Json]) -> tuple[ObservedView, ...]:
+    """Equal observations once; those that ended as few others did come first."""
+    groups: dict[str, list[Json]] = {}
+    for observation in observations:
+        groups.setdefault(_text(_comparable(observation)), []).append(observation)
+    endings = Counter(_ending(o) for group in groups.values() for o in group)
+    ordered = sorted(groups.values(), key=lambda group: endings[_ending(group[0])])
+    return tuple(_observed(group) for group in ordered)
+
+
+def _observed(group: list[Json]) -> ObservedView:
+    rest = dict(group[0])
+    processes = [str(o.get("process", "?")) for o in group]
+    for key in ("process", "seconds"):
+        rest.pop(key, None)
+    ran = [str(rest.pop(k)) for k in ("implementation",) if rest.get(k)]
+    ran += [f"jax {rest.pop(k)}" for k in ("jax",) if rest.get(k)]
+    ran += [f"{rest.pop(k)} processes" for k in ("processes",) if rest.get(k)]
+    witness = rest.pop("witness", None)
+    for one in _list(witness):
+        outputs = ", ".join(map(str, _list(_map(one).get("outputs"))))
+        ran.append(f"{_map(one).get('wrapper', _text(one))} → {outputs or 'no outputs'}")
+    steps = rest.pop("steps", None)
+    return ObservedView(
+        who=("process " if len(processes) == 1 else "processes ") + ", ".join(processes),
+        ran=" · ".join(ran),
+        steps=tuple(_step(_map(step)) for step in _list(steps)),
+        rest=_rest(rest),
+    )
+
+
+def _step(step: Json) -> StepView:
+    rest = dict(step)
+    name, outcome = str(rest.pop("name", "?")), str(rest.pop("outcome", "?"))
+    value, exception = _map(rest.get("value")), _map(rest.get("exception"))
+    if value or rest.get("value") is None:
+        rest.pop("value", None)
+    if exception or rest.get("exception") is None:
+        rest.pop("exception", None)
+    leaves = tuple(_leaf(_map(leaf)) for leaf in _list(value.get("leaves")))
+    tree = value.get("tree")
+    if exception:
+        headline = _raised(exception)
+        rest |= _others(exception, ("type", "module", "bases", "phase", "message", "frames"))
+    elif len(leaves) == 1:
+        headline = leaves[0].summary
+    else:
+        headline = f"{len(leaves)} leaves" if value else ""
+    rest |= _others(value, ("tree", "leaves"))
+    return StepView(
+        name=name,
+        outcome=outcome,
+        headline=headline,
+        seconds=_seconds(rest.pop("seconds", None)),
+        message=_words(exception.get("message")),
+        frames="\n".join(map(_words, _list(exception.get("frames")))),
+        tree="" if tree is None or len(leaves) == 1 else _words(tree),
+        leaves=leaves,
+        warnings=tuple(_warning(w) for w in _list(rest.pop("warnings", None))),
+        logs=tuple(_log(entry) for entry in _list(rest.pop("logs", None))),
+        rest=_rest(rest),
+    )
+
+
+def _leaf(leaf: Json) -> LeafView:
+    shape = leaf.get("shape")
+    dimensions = ", ".join(map(str, shape)) if isinstance(shape, list) else ""
+    words = [f"{leaf.get('type', 'value')} {leaf.get('dtype', '')}[{dimensions}]"]
+    if leaf.get("weak_type"):
+        words.append("weak type")
+    if isinstance(leaf.get("committed"), bool):
+        words.append("committed" if leaf["committed"] else "uncommitted")
+    if leaf.get("text"):
+        words.append(_words(leaf["text"]))
+    known = ("path", "type", "shape", "dtype", "weak_type", "committed", "text", "sharding")
+    return LeafView(
+        path=_words(leaf.get("path") or ""),
+        summary=", ".join(words),
+        sharding=_sharding(leaf.get("sharding")),
+        values=_values(leaf),
+        rest=_rest(_others(leaf, (*known, "values", "local_shape"))),
+    )
+
+
+def _sharding(sharding: Any) -> str:
+    if sharding is None:
+        return ""
+    if not isinstance(sharding, dict):
+        return _words(sharding)
+    words = [str(sharding.get("type", "sharding"))]
+    if "spec" in sharding:
+        words[0] += f" {_words(sharding['spec'])}"
+    if isinstance(sharding.get("mesh"), dict):
+        words.append("mesh " + ", ".join(f"{k}={_words(v)}" for k, v in sharding["mesh"].items()))
+    elif sharding.get("mesh") is not None:
+        words.append(f"mesh {_words(sharding['mesh'])}")
+    if "devices" in sharding:
+        words.append(f"devices {_words(sharding['devices'])}")
+    if sharding.get("memory_kind"):
+        words.append(f"memory {_words(sharding['memory_kind'])}")
+    others = _others(sharding, ("type", "spec", "mesh", "devices", "memory_kind"))
+    return " · ".join(words + [f"{k} {_words(v)}" for k, v in others.items()])
+
+
+def _values(leaf: Json) -> str:
+    values, shape = leaf.get("values"), leaf.get("local_shape")
+    if values is None:
+        return ""
+    if (
+        isinstance(values, list)
+        and isinstance(shape, list)
+        and shape
+        and all(type(n) is int and n > 0 for n in shape)
+        and prod(shape) == len(values)
+    ):
+        for size in reversed(shape[1:]):
+            values = [values[i : i + size] for i in range(0, len(values), size)]
+        local = shape != leaf.get("shape")
+        return (f"local {_text(shape)}:\n" if local else "") + _rows(values)
+    return _rows(values)
+
+
+def _rows(values: Any) -> str:
+    if isinstance(values, list) and values and all(isinstance(v, list) for v in values):
+        return "[" + ",\n ".join(_text(v) for v in values) + "]"
+    return _text(values)
+
+
+def _raised(exception: Json) -> str:
+    module = exception.get("module")
+    name = str(exception.get("type", "an exception"))
+    full = f"{module}.{name}" if module and module != "builtins" and "." not in name else name
+    phase = exception.get("phase")
+    return f"{full} in phase {phase}" if phase else full
+
+
+def _warning(warning: Any) -> str:
+    if not isinstance(warning, dict):
+        return _words(warning)
+    count = warning.get("count", 1)
+    times = f" ({count} times)" if count != 1 else ""
+    others = _rest(_others(warning, ("category", "message", "count")))
+    return f"{warning.get('category', 'warning')}: {_words(warning.get('message'))}{times} {others}"
+
+
+def _log(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return _words(entry)
+    others = _rest(_others(entry, ("logger", "level", "message")))
+    who = f"{entry.get('level', '')} {entry.get('logger', '')}".strip()
+    return f"{who}: {_words(entry.get('message'))} {others}"
+
+
+def _ending(observation: Json) -> str:
+    return _text(
+        [
+            [s.get("name"), s.get("outcome"), _map(s.get("exception")).get("type")]
+            for s in map(_map, _list(observation.get("steps")))
+        ]
+    )
+
+
+def _comparable(observation: Json) -> dict[str, Any]:
+    """The observation without who made it and how long it took."""
+    kept = _others(observation, ("process", "seconds"))
+    steps = _list(kept.get("steps"))
+    if steps:
+        kept["steps"] = [_others(s, ("seconds",)) if isinstance(s, dict) else s for s in steps]
+    return kept
+
+
+def _others(value: Json, known: Iterable[str]) -> dict[str, Any]:
+    return {k: v for k, v in value.items() if k not in set(known)}
+
+
+def _rest(value: Json) -> str:
+    kept = {k: v for k, v in value.items() if v not in (None, {}, [])}
+    return json.dumps(kept, indent=1, ensure_ascii=False) if kept else ""
+
+
+def _seconds(value: Any) -> str:
+    return f"{value:.3f} s" if isinstance(value, int | float) else ""
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else _text(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _map(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

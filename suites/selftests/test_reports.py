@@ -1,0 +1,655 @@
+"""`reports`: the format, the merge, the counts, and a site that neither lies nor runs foreign text."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from sample_results import (
+    HOSTILE,
+    VERDICT_CELLS,
+    Record,
+    cell,
+    claim,
+    clause,
+    observation,
+    raised,
+    sample,
+    target,
+    unavailable,
+    write,
+)
+
+import reports
+from reports.__main__ import main
+from reports.observed import observed
+from reports.order import topology_order, version_order
+from reports.pages import clause_file, clause_page, index_page, safe_name
+from reports.records import KINDS
+from reports.results import CellKey, Results, ResultsError, load
+from reports.site import SiteError, build, render
+from reports.summary import as_json, as_text
+from reports.verdicts import Verdict
+
+FOLDER = Path(reports.__file__).parent
+SCHEMA = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
+HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
+
+
+@pytest.fixture
+def load_records(tmp_path: Path) -> Any:
+    """Write each list of records to a file of its own, and load them all."""
+
+    def run(*files: list[Record]) -> Results:
+        paths = [write(tmp_path / f"{i}.jsonl", records) for i, records in enumerate(files)]
+        return load(paths)
+
+    return run
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(ResultsError) as caught:
+        load([path])
+    return str(caught.value)
+
+
+def only_outcome(results: Results) -> Any:
+    (outcome,) = results.outcomes.values()
+    return outcome
+
+
+# The format
+
+
+def validator() -> jsonschema.Draft202012Validator:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    return jsonschema.Draft202012Validator(SCHEMA)
+
+
+@pytest.mark.parametrize("record", sample(), ids=lambda r: r.get("clause") or r["kind"])
+def test_sample_records_fit_the_schema(record: Record) -> None:
+    validator().validate(record)
+
+
+def test_the_sample_has_every_verdict() -> None:
+    assert {Verdict(v) for v in VERDICT_CELLS} == set(Verdict)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        cell("errors.a", "fine"),
+        cell("errors.a") | {"colour": "green"},
+        {k: v for k, v in cell("errors.a").items() if k != "reason"},
+        cell("errors.a", fresh="no"),
+        cell("errors.a", findings=[{"step": "x"}]),
+        cell("errors.a", observations=["seen"]),
+        target() | {"schema": "1"},
+        target(jax=None, target="current"),
+        clause("errors.a", expected={"new_pmap": 1}),
+        {"kind": "note"},
+        {"no": "kind"},
+        [],
+    ],
+    ids=str,
+)
+def test_schema_and_loader_refuse_the_same(bad: Any, tmp_path: Path) -> None:
+    assert not validator().is_valid(bad)
+    path = write(tmp_path / "bad.jsonl", [*HEAD, bad])
+    assert f"{path}:4: " in error_of(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_and_records_have_the_same_keys(kind: str) -> None:
+    record = SCHEMA["$defs"][kind]
+    assert {"kind", *(f.name for f in fields(KINDS[kind]))} == set(record["properties"])
+    assert record["additionalProperties"] is False
+
+
+def test_schema_and_verdicts_have_the_same_words() -> None:
+    assert SCHEMA["$defs"]["cell"]["properties"]["verdict"]["enum"] == [v.value for v in Verdict]
+
+
+def test_reports_stand_alone() -> None:
+    code = (
+        "import sys, reports.__main__, reports.site; "
+        "print([m for m in sys.modules if m.split('.')[0] in "
+        "('harness', 'conformance', 'jax', 'numpy', 'jsonschema')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=FOLDER.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# Loading
+
+
+def test_a_torn_last_line_is_dropped_and_mentioned(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", [*HEAD, cell("errors.a")])
+    whole = path.read_bytes()
+    path.write_bytes(whole + '{"kind": "cell", "clause": "é'.encode()[:-1])
+    results = load([path])
+    assert results.notes == ("r.jsonl: line 5 is torn (interrupted run) and was dropped",)
+    assert only_outcome(results).verdict is Verdict.CONFORMS
+
+
+def test_a_whole_last_line_counts_without_its_newline(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", [*HEAD, cell("errors.a")])
+    path.write_bytes(path.read_bytes().rstrip())
+    results = load([path])
+    assert results.notes == ()
+    assert only_outcome(results).verdict is Verdict.CONFORMS
+
+
+@pytest.mark.parametrize("line", ['{"kind": "cel', "", "nonsense", '{"a": ' + "9" * 5000 + "}"])
+def test_any_other_malformed_line_is_an_error(line: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", HEAD)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{line}\n{text}", encoding="utf-8")
+    assert error_of(path).startswith(f"{path}:1: ")
+    path.write_text(f"{text}{line}\n", encoding="utf-8")
+    assert error_of(path).startswith(f"{path}:4: ")
+
+
+@pytest.mark.parametrize(
+    ("records", "line", "words"),
+    [
+        ([target() | {"schema": 2, "future": 1}], 1, "schema 2 is newer"),
+        ([*HEAD, cell("errors.b")], 4, "'errors.b' has no clause record"),
+        ([*HEAD, cell("errors.a", target="current")], 4, "'current' has no target record"),
+        ([cell("errors.a"), *HEAD], 1, "no target record before it"),
+        ([*HEAD, cell("errors.a", "green")], 4, "'verdict' is 'green', not one of: conforms"),
+        ([*HEAD, cell("errors.a", seconds=True)], 4, "'seconds' is bool, not float"),
+        ([*HEAD, cell("errors.a", findings=[{}])], 4, "'findings'[0] lacks 'expected'"),
+        (
+            [*HEAD, unavailable("jax==9", "gone"), cell("errors.a", target="jax==9")],
+            5,
+            "'jax==9' is unavailable",
+        ),
+    ],
+)
+def test_unusable_records_are_named(
+    records: list[Record], line: int, words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "r.jsonl", records)
+    message = error_of(path)
+    assert message.startswith(f"{path}:{line}: ")
+    assert words in message
+
+
+def test_headers_of_one_file_do_not_serve_another(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.jsonl", HEAD)
+    second = write(tmp_path / "b.jsonl", [cell("errors.a")])
+    with pytest.raises(ResultsError, match=r"b\.jsonl:1: "):
+        load([first, second])
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    assert "No such file" in error_of(tmp_path / "none.jsonl")
+
+
+# Merging
+
+
+def test_the_later_of_agreeing_files_wins(load_records: Any) -> None:
+    results = load_records(
+        [*HEAD, cell("errors.a", reason="first")],
+        [*HEAD, cell("errors.a", reason="second")],
+    )
+    outcome = only_outcome(results)
+    assert (outcome.verdict, outcome.reason) == (Verdict.CONFORMS, "second")
+    assert [run.file for run in outcome.runs] == ["1.jsonl"]
+
+
+def test_disagreeing_files_are_flaky_and_all_kept(load_records: Any) -> None:
+    results = load_records(
+        [*HEAD, cell("errors.a")],
+        [*HEAD, cell("errors.a", "deviates")],
+        [*HEAD, cell("errors.a")],
+    )
+    outcome = only_outcome(results)
+    assert outcome.verdict is Verdict.FLAKY
+    assert outcome.reason == "conforms in 2 of 3 runs, deviates in 1 of 3 runs"
+    assert [run.cell.verdict.value for run in outcome.runs] == ["conforms", "deviates", "conforms"]
+    page = render(results)["clauses/errors.a.html"]
+    assert all(f"in {i}.jsonl, run r1" in page for i in range(3))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_not_run_says_nothing_against_a_result(order: int, load_records: Any) -> None:
+    files = [[*HEAD, cell("errors.a", "deviates")], [*HEAD, cell("errors.a", "not run")]]
+    assert only_outcome(load_records(*files[::order])).verdict is Verdict.DEVIATES
+
+
+def test_cells_differ_by_every_part_of_their_key(load_records: Any) -> None:
+    results = load_records(
+        [*HEAD, target("0.8.0"), clause("errors.b"), cell("errors.a")]
+        + [cell("errors.b"), cell("errors.a", topology="1x8")]
+        + [cell("errors.a", implementation="shard_map"), cell("errors.a", target="jax==0.8.0")]
+    )
+    assert len(results.outcomes) == 5
+    assert {o.verdict for o in results.outcomes.values()} == {Verdict.CONFORMS}
+
+
+def test_one_spec_of_two_versions_is_two_targets(load_records: Any) -> None:
+    old = [target("0.9.0", target="current"), *HEAD[1:], cell("errors.a", target="current")]
+    new = [
+        target("0.10.0", target="current"),
+        *HEAD[1:],
+        cell("errors.a", "deviates", target="current"),
+    ]
+    results = load_records(new, old)
+    assert list(results.labels.values()) == ["jax 0.9.0", "jax 0.10.0"]
+    assert [o.verdict for o in results.outcomes.values()] == [Verdict.DEVIATES, Verdict.CONFORMS]
+    assert len(set(results.names.values())) == 2
+    assert len(as_json(results)["cells"]["by_target"]) == 2
+
+
+def test_a_target_that_another_run_had_is_available(load_records: Any) -> None:
+    missing = [unavailable("jax==0.9.0", "no network"), *HEAD[1:], cell("errors.a", "not run")]
+    results = load_records([*HEAD, cell("errors.a")], missing)
+    assert [t.unavailable for t in results.targets] == [None]
+    assert only_outcome(results).verdict is Verdict.CONFORMS
+
+
+def test_other_texts_or_builds_under_one_name_are_mentioned(load_records: Any) -> None:
+    results = load_records(HEAD, [target(numpy="2.0.0"), clause("errors.a", source="other")])
+    assert [note.split(": ", 1)[0] for note in results.notes] == ["1.jsonl", "1.jsonl"]
+    assert "numpy 2.0.0" in results.notes[0]
+    assert "errors.a differs" in results.notes[1]
+    assert results.clauses["errors.a"].source == "other"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ([target("0.9.0"), target("0.10.0")], ["jax 0.9.0", "jax 0.10.0"]),
+        (
+            [target(), target(platform="cuda")],
+            ["jax 0.9.0 (cpu)", "jax 0.9.0 (cuda)"],
+        ),
+        (
+            [target(), target(target="current", python="3.13.1")],
+            ["jax 0.9.0 (Python 3.13.1)", "jax 0.9.0 (Python 3.11.7)"],
+        ),
+        (
+            [target(), target(target="current")],
+            ["jax 0.9.0 (current)", "jax 0.9.0 (jax==0.9.0)"],
+        ),
+        ([unavailable("jax==0.9.0", "why")], ["jax 0.9.0"]),
+    ],
+)
+def test_labels_say_only_what_distinguishes(
+    headers: list[Record], expected: list[str], load_records: Any
+) -> None:
+    assert list(load_records(headers).labels.values()) == expected
+
+
+def test_versions_are_ordered_by_numbers() -> None:
+    ordered = [
+        *("0.7.2", "0.9.0", "0.9.1.dev20260101", "0.9.1rc1", "0.9.1", "0.9.1.post1", "0.10.0"),
+        *("0.12.0", "0.12.0.1", "none"),
+    ]
+    assert sorted(reversed(ordered), key=version_order) == ordered
+    topologies = ["1x8", "2x2", "4x2", "10x1", "any"]
+    assert sorted(reversed(topologies), key=topology_order) == topologies
+
+
+# Counting
+
+
+def test_counts_are_of_the_whole_grid(load_records: Any) -> None:
+    results = load_records(sample())
+    summary = as_json(results)
+    counted = summary["cells"]["all"]
+    # 10 clauses, 2 targets, 3 implementations, 2 topologies
+    assert sum(counted.values()) == 10 * 2 * 3 * 2
+    assert counted["conforms"] == 2
+    assert counted["crashed"] == 2
+    assert counted["not run"] == 120 - 10
+    by_target = summary["cells"]["by_target"]
+    assert by_target["jax==0.9.0"]["shard_map"] == {"crashed": 1, "not run": 19}
+    assert by_target["jax==0.12.0.1"]["new_pmap"] == {"not run": 20}
+    assert summary["claims"]["migrate-pmap.gap"] == []
+    assert "errors.fix" in summary["claims"]["migrate-pmap.errors"]
+    assert summary["topologies"] == ["1x8", "4x2"]
+    assert summary["implementations"] == ["legacy_pmap", "new_pmap", "shard_map"]
+
+
+def test_declared_topologies_bound_the_grid(load_records: Any) -> None:
+    one = clause("errors.one", topologies=["1x8"])
+    results = load_records([*HEAD, one, cell("errors.a", topology="4x2")])
+    assert results.grid == {"errors.a": ("1x8", "4x2"), "errors.one": ("1x8",)}
+    assert sum(as_json(results)["cells"]["all"].values()) == 3 * 3
+
+
+def test_clauses_without_any_cell_are_not_run(load_records: Any) -> None:
+    assert as_json(load_records(HEAD))["cells"]["all"] == {"not run": 3}
+
+
+def test_the_table_shows_what_occurs_and_always_the_two(load_records: Any) -> None:
+    lines = as_text(load_records([*HEAD, cell("errors.a")])).splitlines()
+    assert lines[0].split() == [
+        *("target", "implementation", "conforms", "deviates"),
+        *("not", "run"),
+    ]
+    assert re.split(r"\s{2,}", lines[3]) == ["jax 0.9.0", "new_pmap", "1", "0", "0"]
+    assert lines[-3].split() == ["total", "1", "0", "2"]
+    assert lines[-1] == "claims covered: 1 of 1"
+
+
+def test_the_table_names_what_is_missing(load_records: Any) -> None:
+    text = as_text(load_records(sample()))
+    assert "unavailable: jax 0.12.0.1: no Python of 3.12 or newer" in text
+    assert "claims covered: 1 of 2" in text
+
+
+# The site
+
+
+class Tags(HTMLParser):
+    """Every start tag with its attributes, and the text outside of tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def attributes(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+@pytest.fixture
+def site(load_records: Any) -> dict[str, str]:
+    return render(load_records(sample()))
+
+
+def test_foreign_text_is_never_markup(site: dict[str, str]) -> None:
+    shown = 0
+    for name, page in site.items():
+        if name.endswith(".html"):
+            tags = Tags(page)
+            assert not {"script", "iframe", "img"} & {tag for tag, _ in tags.tags}, name
+            assert not [a for _, attrs in tags.tags for a in attrs if a.startswith("on")], name
+            assert "\x1b" not in page
+            page.encode("utf-8")
+            shown += tags.text.count("<script>alert('&\"')</script>\\x1b[31m\\ud800")
+    # The cell alone has more than thirty hostile texts: all are there to be read.
+    assert shown > 30
+
+
+def test_ids_are_escaped_and_stay_in_the_folder(load_records: Any, tmp_path: Path) -> None:
+    ids = ["../../escape", HOSTILE, "/etc/passwd", "a\\..\\b", "A.b", "a.b", "", ".", "x" * 300]
+    results = load_records([target(), *(clause(i, section=HOSTILE) for i in ids)])
+    build(results, tmp_path / "site")
+    written = {p.relative_to(tmp_path / "site") for p in (tmp_path / "site").rglob("*.html")}
+    assert len(written) == len(ids) + 1
+    assert {str(p.parent) for p in written} == {".", "clauses"}
+    assert all(re.fullmatch(r"[a-z0-9._~-]+\.html", p.name) for p in written)
+    assert {p.name for p in tmp_path.iterdir()} == {"0.jsonl", "site"}
+
+
+def test_safe_names_differ_where_ids_do() -> None:
+    ids = ["a.b", "A.b", "a b", "a-b", "a/b", "a..b", "a.b.", "..", "a" * 81, "a" * 82]
+    assert len({safe_name(i).lower() for i in ids}) == len(ids)
+    assert safe_name("errors.incompatible-devices") == "errors.incompatible-devices"
+    # A name that was made for one id is not the name of another.
+    assert safe_name(safe_name("A")) != safe_name("A")
+
+
+def test_only_https_is_linked(site: dict[str, str]) -> None:
+    away = {h for page in site.values() for h in Tags(page).attributes("href") if ":" in h}
+    assert away == {"https://example.org/issues/1"}
+    assert "javascript:alert(1)" in Tags(site["clauses/errors.fix.html"]).text
+
+
+def test_nothing_is_loaded_from_elsewhere(site: dict[str, str]) -> None:
+    for page in site.values():
+        assert not Tags(page).attributes("src")
+    assert not re.search(r"@import|url\(|//", site["style.css"])
+
+
+def test_every_inner_link_leads_somewhere(site: dict[str, str]) -> None:
+    anchors = {name: set(Tags(page).attributes("id")) for name, page in site.items()}
+    count = 0
+    for name, page in site.items():
+        for href in Tags(page).attributes("href"):
+            if href.startswith("https:"):
+                continue
+            path, _, anchor = href.partition("#")
+            folder = name.rpartition("/")[0]
+            goal = "/".join(filter(None, [folder, path])) if path else name
+            goal = goal.replace("clauses/../", "")
+            assert goal in site, (name, href)
+            assert not anchor or anchor in anchors[goal], (name, href)
+            count += 1
+    assert count > 200
+
+
+def test_anchors_are_unique(site: dict[str, str]) -> None:
+    for page in site.values():
+        ids = Tags(page).attributes("id")
+        assert len(ids) == len(set(ids))
+
+
+def test_a_cell_without_a_record_is_grey_not_green(load_records: Any) -> None:
+    results = load_records([*HEAD, cell("errors.a")])
+    page = index_page(results)
+    (row,) = page.sections[0].rows
+    legacy, new, shard = (badges[0].verdict for badges in row.cells)
+    assert (legacy, new, shard) == (Verdict.NOT_RUN, Verdict.CONFORMS, Verdict.NOT_RUN)
+    badges = [a for tag, a in Tags(render(results)["index.html"]).tags if tag == "a"]
+    classes = [a["class"] for a in badges if "class" in a]
+    assert classes == ["b v-not-run", "b v-conforms", "b v-not-run"]
+
+
+def test_an_unavailable_target_is_a_column_of_not_run(load_records: Any) -> None:
+    results = load_records([*HEAD, unavailable("jax==1.0", "no wheel"), cell("errors.a")])
+    assert [t.label for t in index_page(results).targets] == ["jax 0.9.0", "jax 1.0"]
+    badges = [badges[0] for badges in index_page(results).sections[0].rows[0].cells[3:]]
+    assert [b.hint for b in badges] == ["not run: target unavailable: no wheel"] * 3
+    assert "unavailable: no wheel" in Tags(render(results)["index.html"]).text
+
+
+def test_every_verdict_is_a_word_a_badge_and_a_meaning(site: dict[str, str]) -> None:
+    text = Tags(site["index.html"]).text
+    for verdict in Verdict:
+        assert verdict.value in text
+        assert verdict.meaning in text
+        assert f".{verdict.css} " in site["style.css"]
+        assert len(verdict.badge) <= 5
+    assert len({v.badge for v in Verdict}) == len(Verdict)
+
+
+def test_badges_have_readable_contrast() -> None:
+    """WCAG AA for small text: 4.5 to 1."""
+    css = (FOLDER / "templates" / "style.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"\.(v-[a-z-]+) \{ color: (#\w{6}); background: (#\w{6})", css)
+    assert {name for name, _, _ in pairs} == {v.css for v in Verdict}
+    for name, text, ground in pairs:
+        low, high = sorted((luminance(text), luminance(ground)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_gaps_are_listed_by_document_and_heading(load_records: Any) -> None:
+    results = load_records(
+        [
+            *HEAD,
+            claim("a", heading="One"),
+            claim("b", heading="Two"),
+            claim("c", heading="One"),
+            claim("d", document_title="Another"),
+        ]
+    )
+    groups = [(g.document, g.heading, [c.slug for c in g.claims]) for g in index_page(results).gaps]
+    assert groups == [
+        ("Migrating to the new pmap", "One", ["a", "c"]),
+        ("Migrating to the new pmap", "Two", ["b"]),
+        ("Another", "Errors", ["d"]),
+    ]
+    assert "4 of 5 claims have no clause yet" in Tags(render(results)["index.html"]).text
+
+
+def test_remedies_and_their_clause_lead_to_each_other(load_records: Any) -> None:
+    results = load_records(sample())
+    fix = clause_page(results, results.clauses["errors.fix"])
+    broken = clause_page(results, results.clauses["errors.deviates"])
+    assert fix.fixes is not None
+    assert fix.fixes.href == clause_file("errors.deviates")
+    assert [link.text for link in broken.fixed_by] == ["errors.fix"]
+
+
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [
+        ("errors.deviates", ["raised ValueError", "returns float32[8,4]", "pytest -k errors.devi"]),
+        ("errors.known-deviation", ["the check was removed", "2027-03-01"]),
+        ("errors.crashed", ["signal SIGSEGV", "exit status 1", "Fatal Python error", "line 3 in"]),
+        ("errors.removed", ["the reason of removed"]),
+        (
+            "errors.conforms",
+            [
+                "NamedSharding ('i',) · mesh i=8 · devices [0, 1, 2, 3, 4, 5, 6, 7]",
+                "Array float32[8, 2], committed",
+                'local [2, 2]:\n[[1.0, 2.0],\n [3.0, "nan"]]',
+                "raised ValueError in phase lower",
+                "Received incompatible devices",
+                "pxla.py:10 in lower",
+                "DeprecationWarning: old (2 times)",
+                "WARNING jax: slow",
+                "all-gather",
+                "PjitFunction → NamedSharding",
+                "processes 0, 1, 2, 3",
+                "return impl.map(f)(x)",
+                "sha256:0123456789ab",
+                "What migrate-pmap.errors says.",
+            ],
+        ),
+    ],
+)
+def test_a_clause_page_shows_the_evidence(id: str, words: list[str], site: dict[str, str]) -> None:
+    text = Tags(site[f"clauses/{id}.html"]).text
+    assert [w for w in words if w not in text] == []
+
+
+def test_the_odd_process_comes_first() -> None:
+    ended = observation(2, steps=[raised(type="OtherError")])
+    same = [observation(p, steps=[raised()]) for p in (0, 1, 3)]
+    views = observed([*same[:2], ended, same[2]])
+    assert [view.who for view in views] == ["process 2", "processes 0, 1, 3"]
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {},
+        {"process": 0, "steps": None, "new": {"deep": [1]}},
+        {"process": "x", "steps": [None, 3, {"value": 5, "exception": "odd", "warnings": ["w"]}]},
+        {"steps": [{"value": {"leaves": [7, {"shape": 3, "values": 9, "sharding": "s"}]}}]},
+        {"witness": [1, {"wrapper": None, "outputs": 4}], "steps": [{"extra": None, "logs": [1]}]},
+        {"steps": [{"value": {"leaves": [{"values": [1, 2], "local_shape": [0, "a"]}]}}]},
+    ],
+    ids=str,
+)
+def test_strange_observations_are_shown(strange: Record, load_records: Any) -> None:
+    results = load_records([*HEAD, cell("errors.a", observations=[strange])])
+    text = Tags(render(results)["clauses/errors.a.html"]).text
+    assert "Observed in 1 process" in text
+    if "new" in strange:
+        assert '"deep"' in text
+
+
+# Writing
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_same_results_give_the_same_bytes(load_records: Any, tmp_path: Path) -> None:
+    results = load_records(sample())
+    build(results, tmp_path / "a")
+    build(results, tmp_path / "b")
+    build(results, tmp_path / "b")
+    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
+    assert len(files_below(tmp_path / "a")) == 12
+
+
+def test_stale_pages_go_and_other_files_stay(load_records: Any, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    build(load_records(sample()), site)
+    (site / "clauses" / "mine.html").write_text("kept", encoding="utf-8")
+    (site / "notes.txt").write_text("kept", encoding="utf-8")
+    build(load_records(HEAD), site)
+    assert set(files_below(site)) == {
+        *("index.html", "style.css", "notes.txt"),
+        *("clauses/errors.a.html", "clauses/mine.html"),
+    }
+
+
+def test_a_foreign_page_is_not_overwritten(load_records: Any, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("someone's home page", encoding="utf-8")
+    with pytest.raises(SiteError, match="not written by a report"):
+        build(load_records(HEAD), tmp_path)
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == "someone's home page"
+    assert not (tmp_path / "clauses").exists()
+
+
+# The command line
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(write(tmp_path / "r.jsonl", sample()))
+    assert main(["summary", path]) == 0
+    assert "jax 0.12.0.1" in capsys.readouterr().out
+    assert main(["summary", "--json", path]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"]["all"]["hung"] == 1
+    assert main(["build", path, "-o", str(tmp_path / "site")]) == 0
+    assert "11 pages" in capsys.readouterr().out
+    assert (tmp_path / "site" / "index.html").is_file()
+
+
+@pytest.mark.parametrize("bad", ["missing", "malformed", "output"])
+def test_errors_are_one_line_and_2(
+    bad: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "r.jsonl", HEAD)
+    if bad == "missing":
+        arguments = ["summary", str(tmp_path / "none")]
+    elif bad == "malformed":
+        path.write_text("{}\n", encoding="utf-8")
+        arguments = ["summary", str(path)]
+    else:
+        arguments = ["build", str(path), "-o", str(path)]
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("reports: ")
+    assert said.err.count("\n") == 1

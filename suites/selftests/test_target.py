@@ -1,0 +1,574 @@
+"""Tests how targets are named, found, built, reused and handed to workers.
+
+None needs a network: a shell script that speaks uv's words stands in for uv, and another for the
+Python of the environment it builds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unittest import TestCase, mock
+
+import pytest
+from parameterized import parameterized
+
+from harness import environments, interpreters, target
+from harness.interpreters import Interpreter
+from harness.target import Spec, Target, TargetError
+
+SUBPROCESS_TIMEOUT_S = 60.0
+REPOSITORY = Path(target.__file__).resolve().parents[1]
+
+OLDER = Interpreter(Path("/pythons/3.11"), (3, 11, 7))
+NEWER = Interpreter(Path("/pythons/3.13"), (3, 13, 0))
+
+# What uv 0.5 and 0.13 print, in the layout of either.
+UNKNOWN = """\
+error: No solution found when resolving dependencies
+  cause: Because there is no version of jax==0.9.0 and you require jax==0.9.0, we can conclude that
+         your requirements are unsatisfiable.
+"""
+NEEDS_PYTHON = """\
+  \u00d7 No solution found when resolving dependencies:
+  ╰─▶ Because the current Python version (3.11.7) does not satisfy Python>=3.12 and jax==0.9.0
+      depends on Python>=3.12, we can conclude that jax==0.9.0 cannot be used.
+      And because you require jax==0.9.0, we can conclude that your requirements are unsatisfiable.
+"""
+NO_WHEEL = """\
+error: No solution found when resolving dependencies
+  cause: Because jaxlib==0.9.0 has no wheels with a matching Python ABI tag (e.g., `cp311`) and you
+         require jaxlib==0.9.0, we can conclude that your requirements are unsatisfiable.
+"""
+UNREACHABLE = """\
+error: Failed to fetch: https://index.invalid/simple/jax/
+  cause: error sending request for url (https://index.invalid/simple/jax/)
+  cause: client error (Connect)
+"""
+OFFLINE = """\
+error: No solution found when resolving dependencies
+  cause: Because jax was not found in the cache and you require jax==0.9.0, we can conclude that
+         your requirements are unsatisfiable.
+
+hint: Packages were unavailable because the network was disabled.
+"""
+NO_SUCH_EXTRA = """\
+error: No solution found when resolving dependencies
+  cause: Because flax was not found in the package registry and you require flax, we can conclude
+         that your requirements are unsatisfiable.
+"""
+
+
+def write_script(path: Path, *lines: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]), "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def python_that_says(path: Path, **answer: object) -> Path:
+    """A script that answers every program as a Python of this description would."""
+    facts = {"version": [3, 12, 4], "python": "3.12.4", "machine": "abacus", "packages": {}}
+    base = {"implementation": "cpython", "final": True, "threaded": False, "base": str(path)}
+    return write_script(path, f"echo {shlex.quote(json.dumps({**facts, **base, **answer}))}")
+
+
+class Folder(TestCase):
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name).resolve()
+        self.cache = self.folder / "cache"
+        self.log = self.folder / "uv.log"
+        self.messages: list[str] = []
+
+    def uv(
+        self,
+        *,
+        refusals: dict[str, str] | None = None,
+        jaxlib: bool = True,
+        newest: str = "",
+        resolve_error: str = "",
+        install_s: float = 0,
+    ) -> Path:
+        """A uv that refuses the given minor versions of Python with the given words."""
+        versions = {"jax": "'$version'", **({"jaxlib": "'$version'"} if jaxlib else {})}
+        python = python_that_says(self.folder / "template", packages=versions)
+        python.write_text(python.read_text("utf-8").replace("""'"'"'""", ""), "utf-8")
+        refused = [
+            f"*-py{minor}-*) cat >&2 <<'END'\n{words}\nEND\nexit 1;;"
+            for minor, words in (refusals or {}).items()
+        ]
+        return write_script(
+            self.folder / "uv",
+            f'echo "$*" >> {shlex.quote(str(self.log))}',
+            'case "$1 $2" in',
+            '"venv "*) mkdir -p "$5/bin";;',
+            '"pip install") case "$4" in',
+            *refused,
+            "esac",
+            f"sleep {install_s}",
+            'version="${5#jax==}"',
+            f'sed "s/[$]version/$version/g" {shlex.quote(str(python))} > "$4"',
+            'chmod +x "$4";;',
+            f"\"pip compile\") cat >&2 <<'END'\n{resolve_error}\nEND",
+            f'test -z "{newest}" && exit 1',
+            f'echo "jax=={newest}"; echo "jaxlib=={newest}";;',
+            '*) echo "unexpected: $*" >&2; exit 2;;',
+            "esac",
+        )
+
+    def no_uv(self) -> Path:
+        return write_script(self.folder / "no-uv", f"echo called >> {self.log}", "exit 1")
+
+    def calls(self, command: str = "") -> list[str]:
+        lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
+        return [line for line in lines if line.startswith(command)]
+
+    def provision(
+        self, spec: str = "jax==0.9.0", *, uv: Path, extras: tuple[str, ...] = ()
+    ) -> Target:
+        return target.provision(
+            spec,
+            cache=self.cache,
+            extras=extras,
+            progress=self.messages.append,
+            uv=uv,
+            pythons=[OLDER, NEWER],
+        )
+
+    def refusal(self, spec: str = "jax==0.9.0", *, uv: Path, extras: tuple[str, ...] = ()) -> str:
+        with pytest.raises(TargetError) as caught:
+            self.provision(spec, uv=uv, extras=extras)
+        return str(caught.value)
+
+
+class SpecTest(TestCase):
+    @parameterized.expand(
+        [
+            ("current", Spec("current"), "current"),
+            (" newest ", Spec("newest"), "newest"),
+            ("jax==0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+            ("jax == 0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+            ("0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
+            ("0.9", Spec("version", "0.9.0"), "jax==0.9.0"),
+            ("0.12.0.1", Spec("version", "0.12.0.1"), "jax==0.12.0.1"),
+            ("/env/bin/python", Spec("interpreter", "/env/bin/python"), "/env/bin/python"),
+            ("/env/x/../python", Spec("interpreter", "/env/python"), "/env/python"),
+        ]
+    )
+    def test_reads(self, text: str, spec: Spec, canonical: str) -> None:
+        assert target.parse_spec(text) == spec
+        assert str(spec) == canonical
+
+    @parameterized.expand(
+        [
+            ("", "write current, newest"),
+            ("python3.12", "the path of a Python interpreter"),
+            ("9", "write current, newest"),
+            ("0.9.0rc1", "write current, newest"),
+            ("1.2.3.4.5", "write current, newest"),
+            ("jax", "one exact stable version"),
+            ("jax>=0.9.0", "one exact stable version"),
+            ("jax==0.9.0.dev20250101", "one exact stable version"),
+            ("jax==0.9.0+flax", "one exact stable version"),
+        ]
+    )
+    def test_refuses(self, text: str, advice: str) -> None:
+        with pytest.raises(TargetError, match=advice) as caught:
+            target.parse_spec(text)
+        assert repr(text) in str(caught.value)
+
+    def test_a_link_is_not_followed(self) -> None:
+        spec = target.parse_spec(os.path.relpath(sys.executable))
+        assert spec.value == sys.executable
+
+
+class InterpretersTest(Folder):
+    def find(self, *, uv: Path | None = None) -> dict[tuple[int, int], Path]:
+        environ = {
+            "PATH": f"{self.folder / 'shims'}:{self.folder / 'bin'}",
+            "HOME": str(self.folder),
+        }
+        own = python_that_says(self.folder / "own" / "python3.11", version=[3, 11, 2])
+        with mock.patch.object(interpreters, "own_interpreter", return_value=own):
+            found = interpreters.find(environ, uv=uv)
+        assert found[0].path == own
+        return {one.minor: one.path for one in found}
+
+    def test_a_refusing_shim_is_passed_over_for_a_link_that_works(self) -> None:
+        write_script(self.folder / "shims" / "python3.12", "echo not installed >&2", "exit 127")
+        write_script(self.folder / "shims" / "python3.13", "exit 127")
+        real = python_that_says(self.folder / "opt" / "python3.12")
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "python3.12").symlink_to(real)
+        assert self.find()[3, 12] == real
+        assert (3, 13) not in self.find()
+
+    def test_a_shim_that_works_is_seen_through(self) -> None:
+        real = self.folder / "opt" / "python3.12"
+        python_that_says(self.folder / "shims" / "python", base=str(real))
+        assert self.find()[3, 12] == real
+
+    def test_pyenv_is_looked_at_and_the_highest_patch_wins(self) -> None:
+        versions = self.folder / ".pyenv" / "versions"
+        python_that_says(self.folder / "bin" / "python3.12", version=[3, 12, 4])
+        python_that_says(versions / "3.12.1" / "bin" / "python", version=[3, 12, 1])
+        newer = python_that_says(versions / "3.12.9" / "bin" / "python", version=[3, 12, 9])
+        assert self.find()[3, 12] == newer
+
+    def test_the_controllers_own_wins_over_a_higher_patch(self) -> None:
+        python_that_says(self.folder / "bin" / "python3.11", version=[3, 11, 9])
+        assert self.find()[3, 11] == self.folder / "own" / "python3.11"
+
+    def test_uv_is_asked_for_those_it_manages(self) -> None:
+        managed = python_that_says(self.folder / "managed" / "python3.13", version=[3, 13, 1])
+        listed = json.dumps([{"path": str(managed)}, {"path": str(self.folder / "gone")}])
+        uv = write_script(self.folder / "uv", f"echo {shlex.quote(listed)}")
+        assert self.find(uv=uv)[3, 13] == managed
+        assert (3, 13) not in self.find(uv=self.no_uv())
+
+    @parameterized.expand(
+        [
+            ("too_old", {"version": [3, 10, 13]}),
+            ("too_new", {"version": [3, 14, 0]}),
+            ("another_implementation", {"implementation": "pypy"}),
+            ("a_prerelease", {"final": False}),
+            ("free_threaded", {"threaded": True}),
+            ("another_shape", {"version": "3.12"}),
+        ]
+    )
+    def test_not_usable(self, case: str, answer: dict[str, object]) -> None:
+        python_that_says(self.folder / "bin" / "python3", **answer)
+        assert list(self.find()) == [(3, 11)]
+
+    def test_this_machine_has_the_one_that_runs_this(self) -> None:
+        first = interpreters.find()[0]
+        assert first.version == sys.version_info[:3]
+        assert first.path == interpreters.own_interpreter().resolve()
+
+
+class ProvisionTest(Folder):
+    def test_builds_once_and_then_needs_no_uv(self) -> None:
+        built = self.provision(uv=self.uv())
+        assert built.spec == "jax==0.9.0"
+        assert built.environment == built.python.parent.parent
+        assert "jax-0.9.0-py3.11-" in str(built.environment)
+        assert len(self.messages) == 1
+        assert "installing jax==0.9.0 for Python 3.11 (first use" in self.messages[0]
+        self.log.unlink()
+        assert self.provision(uv=self.no_uv()) == built
+        assert self.calls() == []
+        assert len(self.messages) == 1
+
+    def test_reuse_takes_no_lock_so_that_a_cache_may_be_read_only(self) -> None:
+        self.provision(uv=self.uv())
+        for lock in (self.cache / "targets").glob(".jax-*.lock"):
+            lock.unlink()
+        self.provision(uv=self.no_uv())
+        assert list((self.cache / "targets").glob(".jax-*.lock")) == []
+
+    def test_an_unfinished_environment_is_built_again(self) -> None:
+        built = self.provision(uv=self.uv())
+        assert built.environment is not None
+        (built.environment / environments.MARKER).unlink()
+        (built.environment / "leftover").touch()
+        assert self.provision(uv=self.uv()) == built
+        assert len(self.calls("venv")) == 2
+        assert not (built.environment / "leftover").exists()
+
+    def test_an_environment_whose_python_is_gone_is_built_again(self) -> None:
+        built = self.provision(uv=self.uv())
+        built.python.unlink()
+        assert target.cached(self.cache) == []
+        assert self.provision(uv=self.uv()) == built
+        assert len(self.calls("venv")) == 2
+
+    def test_an_environment_that_lost_its_jax_is_built_again(self) -> None:
+        built = self.provision(uv=self.uv())
+        python_that_says(built.python, packages={"jax": "0.8.0", "jaxlib": "0.8.0"})
+        self.provision(uv=self.uv())
+        assert len(self.calls("venv")) == 2
+
+    def test_extras_are_installed_and_make_another_environment(self) -> None:
+        plain = self.provision(uv=self.uv())
+        rich = self.provision(uv=self.uv(), extras=("Flax", "equinox>=0.11", "flax"))
+        assert rich.extras == ("equinox>=0.11", "flax")
+        assert rich.python != plain.python
+        assert "jax==0.9.0 equinox>=0.11 flax" in self.calls("pip install")[1]
+        assert self.provision(uv=self.no_uv(), extras=("flax", "equinox>=0.11")) == rich
+        assert self.provision(uv=self.no_uv()) == plain
+
+    def test_an_extra_that_is_no_requirement_is_refused(self) -> None:
+        assert "'--pre' is not a requirement" in self.refusal(uv=self.uv(), extras=("--pre",))
+
+    @parameterized.expand([("python", NEEDS_PYTHON), ("wheel", NO_WHEEL)])
+    def test_tries_the_next_python(self, case: str, words: str) -> None:
+        built = self.provision(uv=self.uv(refusals={"3.11": words}))
+        assert "-py3.13-" in str(built.environment)
+        assert [path.name for path in (self.cache / "targets").glob("jax-*-py3.11-*")] == []
+        assert "installing jax==0.9.0 for Python 3.13" in self.messages[-1]
+        assert self.provision(uv=self.no_uv()) == built
+
+    def test_says_which_python_is_needed(self) -> None:
+        uv = self.uv(refusals={"3.11": NEEDS_PYTHON, "3.13": NEEDS_PYTHON})
+        said = self.refusal(uv=uv)
+        assert "jax==0.9.0 needs Python>=3.12, and this machine has only 3.11.7" in said
+        assert "`pyenv install 3.12`" in said
+
+    def test_says_that_there_is_no_wheel(self) -> None:
+        said = self.refusal(uv=self.uv(refusals={"3.11": NO_WHEEL, "3.13": NO_WHEEL}))
+        assert "No Python on this machine can run jax==0.9.0" in said
+        assert "jaxlib==0.9.0 has no wheels" in said
+
+    def test_a_jax_without_jaxlib_does_not_count(self) -> None:
+        said = self.refusal(uv=self.uv(jaxlib=False))
+        assert "installed without a jaxlib" in said
+        assert len(self.calls("pip install")) == 2
+        assert target.cached(self.cache) == []
+
+    def test_an_unknown_version_is_not_tried_on_every_python(self) -> None:
+        said = self.refusal(uv=self.uv(refusals={"3.11": UNKNOWN}))
+        assert "There is no jax==0.9.0 on the package index" in said
+        assert len(self.calls("pip install")) == 1
+
+    def test_an_unknown_extra_is_not_blamed_on_python(self) -> None:
+        said = self.refusal(uv=self.uv(refusals={"3.11": NO_SUCH_EXTRA}), extras=("flax",))
+        assert "jax==0.9.0 with flax could not be installed" in said
+        assert "flax was not found in the package registry" in said
+        assert len(self.calls("pip install")) == 1
+
+    @parameterized.expand([("unreachable", UNREACHABLE), ("offline", OFFLINE)])
+    def test_without_an_index_says_what_the_cache_has(self, case: str, words: str) -> None:
+        assert "nothing yet" in self.refusal(uv=self.uv(refusals={"3.11": words}))
+        self.provision("jax==0.8.0", uv=self.uv())
+        self.provision("jax==0.10.0", uv=self.uv())
+        said = self.refusal(uv=self.uv(refusals={"3.11": words}))
+        assert "there is no network, or no package index that answers" in said
+        assert "jax==0.8.0, jax==0.10.0" in said
+
+    def test_no_python_at_all(self) -> None:
+        with pytest.raises(TargetError, match="No usable Python was found"):
+            target.provision("0.9.0", cache=self.cache, uv=self.uv(), pythons=[])
+
+    def test_a_cache_that_cannot_be_written(self) -> None:
+        self.cache.write_text("a file", "utf-8")
+        assert "Set PMAP_CONFORMANCE_CACHE" in self.refusal(uv=self.uv())
+        assert "Set PMAP_CONFORMANCE_CACHE" in self.refusal("newest", uv=self.uv(newest="1.0.0"))
+        with pytest.raises(TargetError, match="Set PMAP_CONFORMANCE_CACHE"):
+            target.worker_path(self.cache)
+
+    def test_two_processes_build_it_once(self) -> None:
+        uv = self.uv(install_s=1)
+        program = (
+            "import sys; from pathlib import Path; from harness import interpreters, target\n"
+            "python = interpreters.Interpreter(Path('/pythons/3.11'), (3, 11, 7))\n"
+            "print(target.provision('0.9.0', cache=Path(sys.argv[1]), uv=Path(sys.argv[2]),"
+            " pythons=[python]).python)"
+        )
+        with ThreadPoolExecutor(2) as pool:
+            printed = list(
+                pool.map(
+                    lambda _: (
+                        subprocess.run(
+                            [sys.executable, "-c", program, str(self.cache), str(uv)],
+                            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+                            capture_output=True,
+                            text=True,
+                            timeout=SUBPROCESS_TIMEOUT_S,
+                            check=True,
+                        ).stdout
+                    ),
+                    range(2),
+                )
+            )
+        assert len(self.calls("venv")) == 1
+        assert printed[0] == printed[1]
+        assert Path(printed[0].strip()).exists()
+
+
+class NewestTest(Folder):
+    def newest(self, uv: Path) -> str:
+        return target.resolve_newest(cache=self.cache, uv=uv, pythons=[OLDER, NEWER])
+
+    def test_is_asked_for_the_newest_python(self) -> None:
+        assert self.newest(self.uv(newest="0.12.0.1")) == "jax==0.12.0.1"
+        assert f"--python {NEWER.path}" in self.calls()[0]
+        built = self.provision("newest", uv=self.uv(newest="0.12.0.1"))
+        assert built.spec == "jax==0.12.0.1"
+
+    def test_without_an_index_is_the_newest_of_the_cache(self) -> None:
+        for version in ("0.9.2", "0.10.0"):
+            self.provision(version, uv=self.uv())
+        self.provision("0.11.0", uv=self.uv(), extras=("flax",))
+        uv = self.uv(resolve_error=UNREACHABLE)
+        assert self.newest(uv) == "jax==0.10.0"
+        assert self.provision("newest", uv=uv, extras=("flax",)).spec == "jax==0.11.0"
+        assert target.cached(self.cache) == ["jax==0.9.2", "jax==0.10.0", "jax==0.11.0"]
+
+    def test_without_an_index_and_a_cache_is_refused(self) -> None:
+        with pytest.raises(TargetError, match="newest could not be had: there is no network"):
+            self.newest(self.uv(resolve_error=UNREACHABLE))
+
+    def test_any_other_failure_is_not_hidden_by_the_cache(self) -> None:
+        self.provision(uv=self.uv())
+        with pytest.raises(TargetError, match="could not be found: the disk is full"):
+            self.newest(self.uv(resolve_error="error: the disk is full"))
+
+
+class ExistingTest(Folder):
+    def test_current_is_the_controllers_own(self) -> None:
+        current = target.provision("current", uv=self.no_uv())
+        assert current == Target("current", Path(sys.executable))
+        described = target.describe(current)
+        assert set(described) == {"jax", "jaxlib", "numpy", "python", "machine"}
+        assert described["python"].split(".")[:2] == [str(n) for n in sys.version_info[:2]]
+        assert self.calls() == []
+
+    def test_a_path_with_jax_is_taken_as_it_is(self) -> None:
+        packages = {"jax": "0.9.1", "jaxlib": "0.9.1", "numpy": "2.0", "flax": "0.12.6"}
+        python = python_that_says(self.folder / "python", packages=packages)
+        found = target.provision(str(python), extras=("flax>=0.12",), uv=self.no_uv())
+        assert found == Target(str(python), python, ("flax>=0.12",))
+        assert target.describe(found) == {**packages, "python": "3.12.4", "machine": "abacus"}
+
+    @parameterized.expand(
+        [
+            ("no_jax", {}, (), "has no jax, jaxlib: install it with"),
+            ("no_jaxlib", {"jax": "0.9.1"}, (), "has no jaxlib: install it with"),
+            ("no_extra", {"jax": "1", "jaxlib": "1"}, ("flax",), "has no flax: install it with"),
+            (
+                "old_extra",
+                {"jax": "1", "jaxlib": "1", "flax": "0.11"},
+                ("flax>=0.12",),
+                "has no flax>=0.12: install it with",
+            ),
+        ]
+    )
+    def test_what_is_missing(
+        self, case: str, packages: dict[str, str], extras: tuple[str, ...], message: str
+    ) -> None:
+        python = python_that_says(self.folder / "python", packages=packages)
+        with pytest.raises(TargetError, match=message):
+            target.provision(str(python), extras=extras)
+
+    @parameterized.expand([("old", [3, 10, 13], "3.10.13"), ("new", [3, 14, 0], "3.14.0")])
+    def test_out_of_range(self, case: str, version: list[int], text: str) -> None:
+        python = python_that_says(self.folder / "python", version=version, python=text)
+        with pytest.raises(TargetError, match=f"is Python {text}, and workers run on Python"):
+            target.provision(str(python))
+
+    @parameterized.expand(
+        [
+            ("fails", ["echo no >&2", "exit 3"], "exit status 3: no"),
+            ("prints", ["echo hello"], "it printed 'hello"),
+            ("other_json", ["echo '{}'"], "it answered {}"),
+        ]
+    )
+    def test_not_a_python(self, case: str, lines: list[str], reason: str) -> None:
+        path = write_script(self.folder / "python", *lines)
+        with pytest.raises(TargetError, match="is not a Python that runs") as caught:
+            target.provision(str(path))
+        assert reason in str(caught.value)
+
+    def test_no_such_file(self) -> None:
+        with pytest.raises(TargetError, match="No such file"):
+            target.provision(str(self.folder / "missing"))
+
+
+class WorkerTest(Folder):
+    def test_the_path_holds_the_two_packages_alone(self) -> None:
+        folder = target.worker_path(self.cache)
+        assert sorted(os.listdir(folder)) == ["conformance", "harness"]
+        assert (folder / "harness" / "target.py").samefile(target.__file__)
+        assert target.worker_path(self.cache) == folder
+
+    def test_processes_that_make_it_at_once_agree(self) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            folders = set(pool.map(lambda _: target.worker_path(self.cache), range(32)))
+        assert len(folders) == 1
+        assert os.listdir(self.cache / "workers") == [folders.pop().name]
+
+    def checkout(self, name: str, text: str) -> Path:
+        for package in target.WORKER_PACKAGES:
+            (self.folder / name / package).mkdir(parents=True, exist_ok=True)
+            (self.folder / name / package / "__init__.py").write_text(text, "utf-8")
+        with mock.patch.object(target, "_package", lambda package: self.folder / name / package):
+            return target.worker_path(self.cache)
+
+    def test_two_checkouts_do_not_clash(self) -> None:
+        one, other = self.checkout("one", "1"), self.checkout("other", "2")
+        assert one != other
+        assert (one / "harness" / "__init__.py").read_text("utf-8") == "1"
+        assert (other / "harness" / "__init__.py").read_text("utf-8") == "2"
+
+    def test_where_links_fail_copies_follow_the_source(self) -> None:
+        with mock.patch.object(Path, "symlink_to", side_effect=OSError("no links here")):
+            before = self.checkout("one", "1")
+            again = self.checkout("one", "1")
+            after = self.checkout("one", "2")
+        assert before == again
+        assert not (after / "harness").is_symlink()
+        assert (before / "harness" / "__init__.py").read_text("utf-8") == "1"
+        assert (after / "harness" / "__init__.py").read_text("utf-8") == "2"
+
+    def test_the_environment_is_cleaned(self) -> None:
+        names = ["PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"]
+        names += ["JAX_PLATFORMS", "JAX_PMAP_SHMAP_MERGE", "XLA_FLAGS", "TF_CPP_MIN_LOG_LEVEL"]
+        names += ["PYTEST_ADDOPTS", "VIRTUAL_ENV"]
+        dirty = dict.fromkeys(names, "dirty")
+        kept = {"HOME": "/home", "PATH": "/bin", "JAXON": "1", "XLA_PYTHON_CLIENT_ALLOCATOR": "x"}
+        clean = target.worker_environment(
+            Target("current", Path(sys.executable)), {**kept, **dirty}, cache=self.cache
+        )
+        made = {
+            "PYTHONPATH": str(target.worker_path(self.cache)),
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONSAFEPATH": "1",
+            "JAX_PLATFORMS": "cpu",
+        }
+        assert clean == {**kept, **made}
+
+    def test_the_platform_is_the_one_named(self) -> None:
+        current = Target("current", Path(sys.executable))
+        environment = target.worker_environment(current, {}, platform="cuda", cache=self.cache)
+        assert environment["JAX_PLATFORMS"] == "cuda"
+
+    def test_another_python_finds_the_packages_and_no_site_packages(self) -> None:
+        bare = interpreters.own_interpreter()
+        program = (
+            "import conformance, harness, sys; print(harness.__path__[0], *sys.path, sep='\\n')"
+        )
+        environment = target.worker_environment(Target("", bare), os.environ, cache=self.cache)
+        printed = subprocess.run(
+            [str(bare), "-S", "-c", program],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=SUBPROCESS_TIMEOUT_S,
+            check=True,
+        ).stdout.splitlines()
+        assert printed[0] == str(target.worker_path(self.cache) / "harness")
+        assert printed[1] == str(target.worker_path(self.cache))
+        assert str(REPOSITORY) not in printed[1:]
+        assert str(self.folder) not in printed[1:]
+
+
+class CacheTest(TestCase):
+    @parameterized.expand(
+        [
+            ("named", {"PMAP_CONFORMANCE_CACHE": "/c", "XDG_CACHE_HOME": "/x"}, "/c"),
+            ("shared", {"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/pmap-conformance"),
+            ("home", {"HOME": "/h"}, "/h/.cache/pmap-conformance"),
+        ]
+    )
+    def test_is_where(self, case: str, environ: dict[str, str], folder: str) -> None:
+        with mock.patch.dict(os.environ, environ, clear=True):
+            assert target.default_cache() == Path(folder)
