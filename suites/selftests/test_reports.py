@@ -1,4 +1,4 @@
-"""`reports`: the format, the merge, the counts, and a site that neither lies nor runs foreign text."""
+"""`reports`: the format, the merge, the counts, and a site that shows all and runs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from reports.observed import observed
 from reports.order import topology_order, version_order
 from reports.pages import clause_file, clause_page, index_page, safe_name
 from reports.records import KINDS
-from reports.results import CellKey, Results, ResultsError, load
+from reports.results import Results, ResultsError, load
 from reports.site import SiteError, build, render
 from reports.summary import as_json, as_text
 from reports.verdicts import Verdict
@@ -99,7 +99,6 @@ def test_the_sample_has_every_verdict() -> None:
         {"no": "kind"},
         [],
     ],
-    ids=str,
 )
 def test_schema_and_loader_refuse_the_same(bad: Any, tmp_path: Path) -> None:
     assert not validator().is_valid(bad)
@@ -237,9 +236,14 @@ def test_not_run_says_nothing_against_a_result(order: int, load_records: Any) ->
 
 def test_cells_differ_by_every_part_of_their_key(load_records: Any) -> None:
     results = load_records(
-        [*HEAD, target("0.8.0"), clause("errors.b"), cell("errors.a")]
-        + [cell("errors.b"), cell("errors.a", topology="1x8")]
-        + [cell("errors.a", implementation="shard_map"), cell("errors.a", target="jax==0.8.0")]
+        [
+            *(*HEAD, target("0.8.0"), clause("errors.b")),
+            cell("errors.a"),
+            cell("errors.b"),
+            cell("errors.a", topology="1x8"),
+            cell("errors.a", implementation="shard_map"),
+            cell("errors.a", target="jax==0.8.0"),
+        ]
     )
     assert len(results.outcomes) == 5
     assert {o.verdict for o in results.outcomes.values()} == {Verdict.CONFORMS}
@@ -304,9 +308,9 @@ def test_versions_are_ordered_by_numbers() -> None:
         *("0.7.2", "0.9.0", "0.9.1.dev20260101", "0.9.1rc1", "0.9.1", "0.9.1.post1", "0.10.0"),
         *("0.12.0", "0.12.0.1", "none"),
     ]
-    assert sorted(reversed(ordered), key=version_order) == ordered
+    assert sorted(ordered[::-1], key=version_order) == ordered
     topologies = ["1x8", "2x2", "4x2", "10x1", "any"]
-    assert sorted(reversed(topologies), key=topology_order) == topologies
+    assert sorted(topologies[::-1], key=topology_order) == topologies
 
 
 # Counting
@@ -576,7 +580,6 @@ def test_the_odd_process_comes_first() -> None:
         {"witness": [1, {"wrapper": None, "outputs": 4}], "steps": [{"extra": None, "logs": [1]}]},
         {"steps": [{"value": {"leaves": [{"values": [1, 2], "local_shape": [0, "a"]}]}}]},
     ],
-    ids=str,
 )
 def test_strange_observations_are_shown(strange: Record, load_records: Any) -> None:
     results = load_records([*HEAD, cell("errors.a", observations=[strange])])
