@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from conformance.clause import Clause
 from conformance.claims import Claims
+from conformance.clause import Clause
 
 PACKAGE = "conformance.clauses"
 

@@ -115,9 +115,9 @@ def clause(
 
     `claim` is a slug of claims.toml; `expect` names every implementation; `fixes` is the id of the
     clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
-    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. One probe may be
-    declared many times, with other `parameters` (JSON values, passed by keyword) and a `title` of
-    their own. ValueError where the declaration is incomplete.
+    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. One probe may
+    be declared many times, with other `parameters` (JSON values, passed by keyword) and a `title`
+    of their own. ValueError where the declaration is incomplete.
     """
     if not _ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")

@@ -119,10 +119,10 @@ def _box(
     ]
     low = [min(span[d][0] for span in spans) for d in range(len(shape))]
     high = [max(span[d][1] for span in spans) for d in range(len(shape))]
-    box = np.zeros([h - l for l, h in zip(low, high, strict=True)], shards[0][1].dtype)
+    box = np.zeros([b - a for a, b in zip(low, high, strict=True)], shards[0][1].dtype)
     filled = np.zeros(box.shape, bool)
     for span, (_, data) in zip(spans, shards, strict=True):
-        at = tuple(slice(a - l, b - l) for (a, b), l in zip(span, low, strict=True))
+        at = tuple(slice(a - at0, b - at0) for (a, b), at0 in zip(span, low, strict=True))
         if filled[at].all() and filled[at].size and not np.array_equal(box[at], data):
             return None
         box[at], filled[at] = data, True

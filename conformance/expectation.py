@@ -106,7 +106,8 @@ class Hangs:
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         return [
-            Finding("the case", seen.process, False, self.text, "it came back") for seen in observations
+            Finding("the case", seen.process, False, self.text, "it came back")
+            for seen in observations
         ]
 
 
@@ -116,7 +117,7 @@ def not_applicable(reason: str) -> Expectation:
 
 
 def hangs() -> Expectation:
-    """No process may come back: the clause gives a `deadline_s`, and the fault is what is expected."""
+    """No process may come back: the clause gives a `deadline_s`, and the fault is expected."""
     return Hangs()
 
 
@@ -163,7 +164,9 @@ def returns(model: Model, *, text: str = "") -> Expectation:
     return OfEachStep(f"returns {said}", of)
 
 
-def raises(error: type[BaseException] | str, pattern: str, *, phase: str | None = None) -> Expectation:
+def raises(
+    error: type[BaseException] | str, pattern: str, *, phase: str | None = None
+) -> Expectation:
     """Every step raises `error` (or a subclass), `pattern` found in its message.
 
     `error` may be a type or its bare name (for types of jaxlib, which moved between versions);
@@ -239,6 +242,5 @@ def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
 
 def _sharding_text(sharding: Mapping[str, Any]) -> str:
     mesh = ", ".join(f"{k}: {v}" for k, v in (sharding.get("mesh") or {}).items())
-    return (
-        f"{sharding['type']}({sharding.get('spec', '')}) mesh ({mesh}) devices {sharding['devices']}"
-    )
+    spec, devices = sharding.get("spec", ""), sharding["devices"]
+    return f"{sharding['type']}({spec}) mesh ({mesh}) devices {devices}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from conformance.describing import sharding_types
 from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.topology import Place
 
 FLAG = "jax_pmap_shmap_merge"
 
@@ -140,10 +141,22 @@ class Implementation:
     def sharding(self, axis_name: Hashable = "i", *, axis: int | None = 0) -> Any:
         """The NamedSharding that the map's mesh gives an input mapped over `axis`.
 
-        For pmap the mesh is over this process's devices, as pmap's arguments are this process's.
+        Over `self.devices`, which for pmap are this process's, as are pmap's arguments.
         """
-        devices = jax.local_devices() if self.is_pmap else None
-        return jax.sharding.NamedSharding(self.mesh(axis_name, devices), _spec(axis, axis_name))
+        mesh = self.mesh(axis_name, self.devices)
+        return jax.sharding.NamedSharding(mesh, _spec(axis, axis_name))
+
+    @property
+    def devices(self) -> list[Any]:
+        """The devices over which a whole argument of a map lies: pmap's are this process's."""
+        return list(jax.local_devices() if self.is_pmap else jax.devices())
+
+    def rows(self, place: Place, *shape: int) -> NDArray[Any]:
+        """An argument's rows as this implementation's user writes them, one per `self.devices`.
+
+        Under pmap each process has its own rows; under shard_map all write the same whole array.
+        """
+        return place.rows(*shape) if self.is_pmap else place.all_rows(*shape)
 
     def given(self, rows: NDArray[Any], axis_name: Hashable = "i") -> Any:
         """This process's rows as this implementation takes them.

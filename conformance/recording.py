@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,14 +37,14 @@ class Cluster(Place):
     steps: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def local_devices(self) -> Sequence[Any]:
+    def local_devices(self) -> list[Any]:
         """This process's devices."""
-        return jax.local_devices()
+        return list(jax.local_devices())
 
     @property
-    def devices(self) -> Sequence[Any]:
+    def devices(self) -> list[Any]:
         """All devices of the cluster."""
-        return jax.devices()
+        return list(jax.devices())
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function`, wait for its result and record it; None where it raised.

@@ -71,12 +71,10 @@ def open_to_controller(address: str, key: str) -> Channel:
 
 
 def authenticate(connection: Connection, key: bytes) -> Channel:
-    """The controller's side of the challenge; multiprocessing.AuthenticationError where it fails."""
+    """The controller's side; multiprocessing.AuthenticationError where the challenge fails."""
     deliver_challenge(connection, key)
     answer_challenge(connection, key)
     return Channel(connection)
-
-
 
 
 def _tune(connection: Connection, patience_s: float | None) -> None:

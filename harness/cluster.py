@@ -321,7 +321,7 @@ class Cluster:
         stacks: Sequence[Path] = (),
         first: int | None = None,
     ) -> tuple[ProcessState, ...]:
-        """What every process does now, `first` (or the one whose stack is like no other's) first."""
+        """What every process does now; `first`, else the odd one, comes first."""
         assert self._started is not None
         logs = logs or [m.log for m in self._members]
         stacks = stacks or [m.stacks for m in self._members]

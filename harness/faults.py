@@ -28,9 +28,7 @@ def doubled(place: Place) -> Any:
     return place.rows() * 2
 
 
-EXPECT: dict[str, Expectation] = dict.fromkeys(
-    (LEGACY_PMAP, NEW_PMAP, SHARD_MAP), returns(doubled)
-)
+EXPECT: dict[str, Expectation] = dict.fromkeys((LEGACY_PMAP, NEW_PMAP, SHARD_MAP), returns(doubled))
 
 
 @clause("faults.none", claim=CLAIM, expect=EXPECT)

@@ -68,7 +68,7 @@ def _failed(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _observed(observations: Sequence[Observation]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for processes, one in odd_first(observations):
         who = "process" if len(processes) == 1 else "processes"
         for at, step in enumerate(one.steps):
@@ -78,7 +78,7 @@ def _observed(observations: Sequence[Observation]) -> list[str]:
 
 
 def _fault(fault: Mapping[str, Any] | None) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for state in fault["processes"] if fault else ():
         lines.append(f"  process {state['process']}  {state['state']}")
         lines += [f"      {line}" for line in state["stack"].splitlines()[:MOST_STACK_LINES]]

@@ -15,7 +15,7 @@ from harness.runner import Asked
 from harness.target import Target, TargetError, parse_spec, provision
 
 if TYPE_CHECKING:
-    from pytest import Config, Parser
+    import pytest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,12 @@ class Options:
             Asked(one["spec"], _target(one["target"]), one["unavailable"])
             for one in data.pop("targets")
         )
-        lists = {key: tuple(data.pop(key)) for key in ("topologies", "implementations")}
-        return cls(targets=targets, **lists, **data)
+        for key in ("topologies", "implementations"):
+            data[key] = tuple(data[key])
+        return cls(targets=targets, **data)
 
 
-def add(parser: Parser) -> None:
+def add(parser: pytest.Parser) -> None:
     """The options, in a group of their own in `pytest --help`."""
     group = parser.getgroup("conformance", "what the cells run on")
     group.addoption(
@@ -97,7 +98,7 @@ def add(parser: Parser) -> None:
     )
 
 
-def read(config: Config, progress: Callable[[str], None]) -> Options:
+def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
     """Check the options and provision the targets. TargetError or ValueError say what to do."""
     for text in config.getoption("topology"):
         Topology.parse(text)

@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +150,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def cell(cell_id: CellId, request: pytest.FixtureRequest) -> Iterator[Cell]:
+def cell(cell_id: CellId, request: pytest.FixtureRequest) -> Cell:
     """The cell that this item runs."""
-    yield Cell(cell_id, request.config.stash[_SESSION], request.node)
+    return Cell(cell_id, request.config.stash[_SESSION], request.node)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -126,7 +126,11 @@ class Pool:
 
     def _lease(self, target: Target, topology: Topology, fresh: bool) -> Cluster:
         cluster = self._cluster
-        if cluster is not None and self._key == (target, topology) and not (fresh and cluster.cases):
+        if (
+            cluster is not None
+            and self._key == (target, topology)
+            and not (fresh and cluster.cases)
+        ):
             return cluster
         self.release()
         launcher = self._launcher(target)
@@ -134,9 +138,7 @@ class Pool:
         self._permits = self._processes.acquire(topology.processes)
         try:
             with self._starts.acquire(1):
-                self._cluster = Cluster(
-                    launcher, self._hub, self._folder, topology, self._platform
-                )
+                self._cluster = Cluster(launcher, self._hub, self._folder, topology, self._platform)
         except BaseException:
             self.release()
             raise

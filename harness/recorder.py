@@ -15,7 +15,7 @@ SCHEMA = 1
 
 
 class Recorder:
-    """Opens `file` (its folder is made) and writes what every reader needs before the first cell."""
+    """Opens `file`, and writes the claims and clauses that a reader needs before the first cell."""
 
     def __init__(self, file: Path, run: str, catalogue: Catalogue, claims: Claims) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ processes on another machine; its settings then come from the environment.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import hashlib
 import inspect
@@ -13,7 +14,6 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterable
 from typing import Any
@@ -51,7 +51,6 @@ def run(settings: dict[str, Any], clauses: catalogue.Catalogue) -> None:
     stacks = open(settings["stacks"], "w")  # noqa: SIM115  (open for the process's life)
     faulthandler.enable(stacks)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
-    # A handler or a filter of the parent would answer SIGTERM; the controller only ever kills.
     channel = open_to_controller(
         settings.get("address") or os.environ[ADDRESS_VARIABLE],
         settings.get("key") or os.environ[KEY_VARIABLE],
@@ -171,10 +170,8 @@ def _client() -> Any:
 def _report_failure(channel: Channel) -> None:
     text = traceback.format_exc()
     print(text, file=sys.stderr, flush=True)
-    try:
-        channel.send({"failed": text, "at": time.time()})
-    except OSError:
-        pass
+    with contextlib.suppress(OSError):
+        channel.send({"failed": text})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ spawn, kill, and (by the connection's end) die with everything it started.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -53,11 +54,11 @@ class Zygote:
         """Obey until the connection ends."""
         connection = self._channel.connection
         while True:
-            readable, _, _ = select.select([connection, self._wake], [], [])
+            readable, _, _ = select.select([connection.fileno(), self._wake], [], [])
             if self._wake in readable:
                 _drain(self._wake)
                 self._reap()
-            if connection in readable:
+            if connection.fileno() in readable:
                 try:
                     self._obey(self._channel.receive())
                 except (EOFError, Rubbish, OSError):
@@ -115,10 +116,8 @@ class Zygote:
             if ended is None:
                 continue
             # What the worker left in its group must go while the group is certainly its own.
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
             _, status = os.waitpid(pid, 0)
             self._children.discard(pid)
             self._channel.send({"exited": pid, "status": os.waitstatus_to_exitcode(status)})

@@ -126,15 +126,20 @@ def _leaf(leaf: Json) -> LeafView:
         words.append("weak type")
     if isinstance(leaf.get("committed"), bool):
         words.append("committed" if leaf["committed"] else "uncommitted")
+    if isinstance(leaf.get("fully_addressable"), bool):
+        words.append(("" if leaf["fully_addressable"] else "not ") + "fully addressable")
     if leaf.get("text"):
         words.append(_words(leaf["text"]))
-    known = ("path", "type", "shape", "dtype", "weak_type", "committed", "text", "sharding")
+    known = (
+        *("path", "type", "shape", "dtype", "weak_type", "committed", "fully_addressable"),
+        *("text", "sharding", "values", "local_shape"),
+    )
     return LeafView(
         path=_words(leaf.get("path") or ""),
         summary=", ".join(words),
         sharding=_sharding(leaf.get("sharding")),
         values=_values(leaf),
-        rest=_rest(_others(leaf, (*known, "values", "local_shape"))),
+        rest=_rest(_others(leaf, known)),
     )
 
 

@@ -35,6 +35,9 @@ from reports.records import (
 )
 from reports.verdicts import Verdict
 
+# What can be said of a cell whose target was not to be had, or died while it came up.
+_WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
+
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
@@ -53,11 +56,12 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One record of a cell, and the name of the file and the run that it came from."""
+    """One record of a cell, the file and the run that it came from, its number among all."""
 
     cell: Cell
     file: str
     run: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class _Merge:
     clauses: dict[str, Clause] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    cells: int = 0
 
     def start_file(self, name: str) -> None:
         self.file, self.here, self.known = name, {}, set()
@@ -226,21 +231,29 @@ class _Merge:
             raise RecordError(f"the cell's target {cell.target!r} has no target record before it")
         if cell.clause not in self.known:
             raise RecordError(f"the cell's clause {cell.clause!r} has no clause record before it")
-        if target.unavailable and cell.verdict is not Verdict.NOT_RUN:
+        if target.unavailable and cell.verdict not in _WITHOUT_TARGET:
             raise RecordError(
                 f"the cell is {cell.verdict.value!r}, but its target {cell.target!r} is unavailable"
             )
         key = CellKey(cell.clause, target.key, cell.implementation, cell.topology)
-        self.runs.setdefault(key, []).append(Run(cell, self.file, target.run))
+        self.cells += 1
+        self.runs.setdefault(key, []).append(Run(cell, self.file, target.run, self.cells))
 
     def results(self) -> Results:
         """The merged whole."""
-        absorbed = {key for key in self.targets if self._ran_elsewhere(key)}
+        same = {key: self._identified(key) for key in self.targets}
         targets = sorted(
-            (t for key, t in self.targets.items() if key not in absorbed),
-            key=lambda t: (version_order(t.jax or _version_in(t.target)), t.platform or "", t.key),
+            (t for key, t in self.targets.items() if same[key] == key),
+            key=lambda t: (
+                version_order(t.jax or _version_in(t.target)),
+                t.platform or "",
+                repr(t.key),
+            ),
         )
-        outcomes = {k: _agree(v) for k, v in self.runs.items() if k.target not in absorbed}
+        runs: dict[CellKey, list[Run]] = {}
+        for key, some in self.runs.items():
+            runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
+        outcomes = {key: _agree(some) for key, some in runs.items()}
         implementations = {k.implementation for k in outcomes}
         topologies: dict[str, set[str]] = {id: set(c.topologies) for id, c in self.clauses.items()}
         for clause in self.clauses.values():
@@ -268,17 +281,22 @@ class _Merge:
             },
         )
 
-    def _ran_elsewhere(self, key: TargetKey) -> bool:
-        """Whether an unavailable target of unknown version is one that another run did have."""
+    def _identified(self, key: TargetKey) -> TargetKey:
+        """The target that `key` is: a target that one run could not get, another may have had."""
         if self.targets[key].unavailable is None or key.jax is not None:
-            return False
-        return any(
-            t.unavailable is None and t.target == key.target and key.platform in (None, t.platform)
-            for t in self.targets.values()
-        )
+            return key
+        had = [
+            other
+            for other, t in self.targets.items()
+            if t.unavailable is None
+            and other.target == key.target
+            and key.platform in (None, other.platform)
+        ]
+        return had[0] if len(had) == 1 else key
 
 
 def _agree(runs: list[Run]) -> Outcome:
+    runs = sorted(runs, key=lambda r: r.number)
     # A cell that was not run in one file says nothing against what another file saw.
     real = [r for r in runs if r.cell.verdict is not Verdict.NOT_RUN] or runs
     verdicts = Counter(r.cell.verdict for r in real)

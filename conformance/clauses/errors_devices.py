@@ -13,7 +13,7 @@ import numpy as np
 
 from conformance.clause import ONE_AND_FOUR, clause, devices, processes
 from conformance.expectation import Expectation, not_applicable, raises, returns
-from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
 
 CLAIM = "migrate-pmap.incompatible-devices"
@@ -27,7 +27,7 @@ def doubled(place: Place) -> Any:
 
 def plus_one(place: Place) -> Any:
     """this process's rows plus the unmapped argument"""
-    return place.rows(2) + np.float32([10, 20])
+    return place.rows(2) + np.array([10, 20], np.float32)
 
 
 def twice_doubled(place: Place) -> Any:
@@ -54,7 +54,7 @@ def half(place: Place) -> Any:
 )
 def one_device(impl: Any, cluster: Any) -> None:
     """The mapped argument is committed to one device."""
-    rows = jax.device_put(cluster.rows(2), cluster.local_devices[0])
+    rows = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(impl.map(lambda x: x * 2), rows)
 
 
@@ -109,9 +109,9 @@ def other_order(impl: Any, cluster: Any) -> None:
 def other_spec(impl: Any, cluster: Any) -> None:
     """The mapped argument lies on the map's devices, sharded along its other dimension."""
     sharding = jax.sharding.NamedSharding(
-        impl.mesh("i", cluster.local_devices), jax.sharding.PartitionSpec(None, "i")
+        impl.mesh("i", impl.devices), jax.sharding.PartitionSpec(None, "i")
     )
-    cluster.twice(impl.map(lambda x: x * 2), jax.device_put(cluster.rows(8), sharding))
+    cluster.twice(impl.map(lambda x: x * 2), jax.device_put(impl.rows(cluster, 8), sharding))
 
 
 @clause(
@@ -123,10 +123,9 @@ def other_spec(impl: Any, cluster: Any) -> None:
 )
 def replicated(impl: Any, cluster: Any) -> None:
     """The mapped argument is replicated over the map's devices."""
-    sharding = jax.sharding.NamedSharding(
-        impl.mesh("i", cluster.local_devices), jax.sharding.PartitionSpec()
+    cluster.twice(
+        impl.map(lambda x: x * 2), jax.device_put(impl.rows(cluster, 2), impl.sharding(axis=None))
     )
-    cluster.twice(impl.map(lambda x: x * 2), jax.device_put(cluster.rows(2), sharding))
 
 
 @clause(
@@ -138,7 +137,7 @@ def replicated(impl: Any, cluster: Any) -> None:
 )
 def unmapped_argument(impl: Any, cluster: Any) -> None:
     """An unmapped argument (`in_axes=None`) is committed to one device."""
-    added = jax.device_put(np.float32([10, 20]), cluster.local_devices[0])
+    added = jax.device_put(np.array([10, 20], np.float32), cluster.local_devices[0])
     function = impl.map(lambda x, y: x + y, in_axes=(0, None))
     cluster.twice(function, impl.given(cluster.rows(2)), added)
 
@@ -153,7 +152,7 @@ def unmapped_argument(impl: Any, cluster: Any) -> None:
 def mixed_with_one_device(impl: Any, cluster: Any) -> None:
     """One argument is another map's output, the other is committed to one device."""
     output = impl.map(lambda x: x * 2)(impl.given(cluster.rows(2)))
-    elsewhere = jax.device_put(cluster.rows(2), cluster.local_devices[0])
+    elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(impl.map(lambda x, y: x + y), output, elsewhere)
 
 
@@ -176,11 +175,7 @@ def output_of_other_map(impl: Any, cluster: Any) -> None:
     claim=CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: REFUSED,
-        NEW_PMAP: REFUSED,
-        SHARD_MAP: REFUSED,
-    },
+    expect=refused_unless_legacy(lambda place: np.False_),
 )
 def outside_any_map(impl: Any, cluster: Any) -> None:
     """A map's output and an array committed to one device meet in `jnp.allclose` (the example)."""
@@ -189,12 +184,14 @@ def outside_any_map(impl: Any, cluster: Any) -> None:
     cluster.twice(jax.numpy.allclose, elsewhere, output)
 
 
-FIXED = {LEGACY_PMAP: returns(doubled), NEW_PMAP: returns(doubled), SHARD_MAP: returns(doubled)}
+FIXED: dict[str, Expectation] = dict.fromkeys(IMPLEMENTATIONS, returns(doubled))
 
 
-def _put_as_mapped(impl: Any, cluster: Any, mesh: Any) -> None:
+def put_as_mapped(impl: Any, cluster: Any, mesh: Any) -> None:
     """The one-device program, its input first put where the map expects it."""
-    rows = jax.device_put(cluster.rows(2), cluster.local_devices[0])
+    rows: Any = impl.rows(cluster, 2)
+    if cluster.topology.processes == 1 or impl.is_pmap:
+        rows = jax.device_put(rows, cluster.local_devices[0])
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
     cluster.twice(impl.map(lambda x: x * 2), jax.device_put(rows, sharding))
 
@@ -205,19 +202,11 @@ def _put_as_mapped(impl: Any, cluster: Any, mesh: Any) -> None:
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=FIXED
-    | {SHARD_MAP: returns(doubled)},
+    expect=FIXED,
 )
 def fix_device_put(impl: Any, cluster: Any) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `Mesh`."""
-    if impl.is_pmap:
-        _put_as_mapped(impl, cluster, jax.sharding.Mesh(np.array(cluster.local_devices), ("i",)))
-        return
-    # A global array needs the same whole value in every process.
-    sharding = jax.sharding.NamedSharding(
-        jax.sharding.Mesh(np.array(cluster.devices), ("i",)), jax.sharding.PartitionSpec("i")
-    )
-    cluster.twice(impl.map(lambda x: x * 2), jax.device_put(cluster.all_rows(2), sharding))
+    put_as_mapped(impl, cluster, jax.sharding.Mesh(np.array(impl.devices), ("i",)))
 
 
 @clause(
@@ -229,7 +218,7 @@ def fix_device_put(impl: Any, cluster: Any) -> None:
 )
 def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `make_mesh`, as written."""
-    _put_as_mapped(impl, cluster, jax.make_mesh((len(cluster.local_devices),), ("i",)))
+    put_as_mapped(impl, cluster, jax.make_mesh((len(cluster.local_devices),), ("i",)))
 
 
 @clause(
@@ -238,17 +227,11 @@ def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
     fixes="errors.incompatible-devices.replicated",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: returns(plus_one),
-        NEW_PMAP: returns(plus_one),
-        SHARD_MAP: returns(plus_one),
-    },
+    expect=dict.fromkeys(IMPLEMENTATIONS, returns(plus_one)),
 )
 def fix_in_axes(impl: Any, cluster: Any) -> None:
     """`in_axes=None` for an argument that is replicated over the map's devices."""
-    chosen = cluster.local_devices if impl.is_pmap else cluster.devices
-    sharding = jax.sharding.NamedSharding(impl.mesh("i", chosen), jax.sharding.PartitionSpec())
-    added = jax.device_put(np.float32([10, 20]), sharding)
+    added = jax.device_put(np.array([10, 20], np.float32), impl.sharding(axis=None))
     function = impl.map(lambda x, y: x + y, in_axes=(0, None))
     cluster.twice(function, impl.given(cluster.rows(2)), added)
 
@@ -258,7 +241,7 @@ def fix_in_axes(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.fix-redefine-devices",
     fixes="errors.incompatible-devices.other-devices",
     needs=processes(1, devices_per_process=4),
-    expect={LEGACY_PMAP: returns(half), NEW_PMAP: returns(half), SHARD_MAP: returns(half)},
+    expect=dict.fromkeys(IMPLEMENTATIONS, returns(half)),
 )
 def fix_devices(impl: Any, cluster: Any) -> None:
     """`devices=` names the devices on which the argument lies."""
@@ -297,7 +280,6 @@ def fix_devices_order(impl: Any, cluster: Any) -> None:
 )
 def fix_backend(impl: Any, cluster: Any) -> None:
     """`backend=` names the platform on which the (correctly sharded) argument lies."""
-    sharding = impl.sharding()
-    rows = jax.device_put(cluster.rows(2), sharding)
+    rows = jax.device_put(cluster.rows(2), impl.sharding())
     platform = cluster.local_devices[0].platform
     cluster.twice(impl.map(lambda x: x * 2, backend=platform), rows)

@@ -128,8 +128,7 @@ def fix_addressable_shards(impl: Any, cluster: Any) -> None:
 )
 def fix_device_put(impl: Any, cluster: Any) -> None:
     """`device_put` of the output, replicated by a NamedSharding over its devices, then `x[0]`."""
-    mesh = impl.mesh("i", cluster.local_devices if impl.is_pmap else cluster.devices)
-    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    everywhere = impl.sharding(axis=None)
     cluster.twice(lambda x: jax.device_put(x, everywhere)[0], output(impl, cluster))
 
 
@@ -138,9 +137,7 @@ def fix_device_put(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap-later.fix-static-range",
     fixes="errors.copy-arrays.traced-index",
     topologies=ONE_AND_FOUR,
-    expect=same(
-        lambda place: list(place.rows(3) * 2), lambda place: list(place.all_rows(3) * 2)
-    ),
+    expect=same(lambda place: list(place.rows(3) * 2), lambda place: list(place.all_rows(3) * 2)),
 )
 def fix_static_range(impl: Any, cluster: Any) -> None:
     """Every row in turn, by the indices of a Python `range`."""

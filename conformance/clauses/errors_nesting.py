@@ -163,7 +163,10 @@ def fix_one_shard_map(impl: Any, cluster: Any) -> None:
     """One shard_map over a mesh of two axes, each for one axis of the input."""
     spec = jax.sharding.PartitionSpec("i", "j")
     function = jax.shard_map(
-        lambda x: jax.lax.psum(x, ("i", "j")) + 0 * x, mesh=_mesh2d(cluster), in_specs=spec, out_specs=spec
+        lambda x: jax.lax.psum(x, ("i", "j")) + 0 * x,
+        mesh=_mesh2d(cluster),
+        in_specs=spec,
+        out_specs=spec,
     )
     cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), grid(cluster))
 

@@ -43,7 +43,7 @@ class LocalLauncher:
         self._order: list[int] = []
 
     def warm_up(self) -> None:
-        """Start the zygote if it is not there, and wait until it can fork. TargetDown if it can't."""
+        """Start the zygote if it is not there and wait until it can fork; TargetDown if not."""
         if self._channel is not None:
             return
         place = f"zygote-{os.getpid()}-{id(self)}"

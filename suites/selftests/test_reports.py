@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_the_sample_has_every_verdict() -> None:
         target() | {"schema": "1"},
         target(jax=None, target="current"),
         clause("errors.a", expected={"new_pmap": 1}),
+        clause("errors.a", line=True),
         {"kind": "note"},
         {"no": "kind"},
         [],
@@ -270,6 +272,26 @@ def test_a_target_that_another_run_had_is_available(load_records: Any) -> None:
     assert only_outcome(results).verdict is Verdict.CONFORMS
 
 
+def test_a_crash_before_the_target_was_known_is_kept(load_records: Any) -> None:
+    results = load_records(
+        [
+            *(unavailable("jax==0.9.0", "no worker came up"), *HEAD[1:]),
+            *(cell("errors.a", "crashed", reason="first"), target()),
+            cell("errors.a", "crashed", reason="second"),
+            cell("errors.a", "crashed", topology="1x8"),
+        ]
+    )
+    (known,) = results.targets
+    assert known.jax == "0.9.0"
+    assert [o.reason for o in results.outcomes.values()] == ["second", "the reason of crashed"]
+
+
+def test_an_unavailable_target_of_two_versions_stays_unknown(load_records: Any) -> None:
+    headers = [target(v, target="current") for v in ("0.9.0", "0.10.0")]
+    results = load_records(headers, [unavailable("current", "gone")])
+    assert [t.jax for t in results.targets] == ["0.9.0", "0.10.0", None]
+
+
 def test_other_texts_or_builds_under_one_name_are_mentioned(load_records: Any) -> None:
     results = load_records(HEAD, [target(numpy="2.0.0"), clause("errors.a", source="other")])
     assert [note.split(": ", 1)[0] for note in results.notes] == ["1.jsonl", "1.jsonl"]
@@ -304,13 +326,13 @@ def test_labels_say_only_what_distinguishes(
 
 
 def test_versions_are_ordered_by_numbers() -> None:
-    ordered = [
+    versions = [
         *("0.7.2", "0.9.0", "0.9.1.dev20260101", "0.9.1rc1", "0.9.1", "0.9.1.post1", "0.10.0"),
-        *("0.12.0", "0.12.0.1", "none"),
+        *("0.12.0rc1", "0.12", "0.12.0.1", "none"),
     ]
-    assert sorted(ordered[::-1], key=version_order) == ordered
+    assert all(version_order(a) < version_order(b) for a, b in pairwise(versions))
     topologies = ["1x8", "2x2", "4x2", "10x1", "any"]
-    assert sorted(topologies[::-1], key=topology_order) == topologies
+    assert all(topology_order(a) < topology_order(b) for a, b in pairwise(topologies))
 
 
 # Counting
@@ -473,7 +495,10 @@ def test_an_unavailable_target_is_a_column_of_not_run(load_records: Any) -> None
     assert [t.label for t in index_page(results).targets] == ["jax 0.9.0", "jax 1.0"]
     badges = [badges[0] for badges in index_page(results).sections[0].rows[0].cells[3:]]
     assert [b.hint for b in badges] == ["not run: target unavailable: no wheel"] * 3
-    assert "unavailable: no wheel" in Tags(render(results)["index.html"]).text
+    tags = Tags(render(results)["index.html"])
+    assert "unavailable: no wheel" in tags.text
+    heads = [attrs for tag, attrs in tags.tags if tag == "th" and attrs["scope"] == "colgroup"]
+    assert [attrs["colspan"] for attrs in heads] == ["3", "3"]
 
 
 def test_every_verdict_is_a_word_a_badge_and_a_meaning(site: dict[str, str]) -> None:
@@ -522,7 +547,7 @@ def test_gaps_are_listed_by_document_and_heading(load_records: Any) -> None:
 
 
 def test_remedies_and_their_clause_lead_to_each_other(load_records: Any) -> None:
-    results = load_records(sample())
+    results = load_records([*sample(), clause("errors.other", fixes="errors.hung")])
     fix = clause_page(results, results.clauses["errors.fix"])
     broken = clause_page(results, results.clauses["errors.deviates"])
     assert fix.fixes is not None
@@ -564,10 +589,13 @@ def test_a_clause_page_shows_the_evidence(id: str, words: list[str], site: dict[
 
 
 def test_the_odd_process_comes_first() -> None:
-    ended = observation(2, steps=[raised(type="OtherError")])
+    other = observation(2, steps=[raised(type="OtherError")])
     same = [observation(p, steps=[raised()]) for p in (0, 1, 3)]
-    views = observed([*same[:2], ended, same[2]])
+    views = observed([*same[:2], other, same[2]])
     assert [view.who for view in views] == ["process 2", "processes 0, 1, 3"]
+    alike = [observation(p, steps=[raised(message=f"on device {p}")]) for p in (0, 1)]
+    views = observed([*alike, other])
+    assert [view.who for view in views] == ["process 2", "process 0", "process 1"]
 
 
 @pytest.mark.parametrize(
