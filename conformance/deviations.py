@@ -21,18 +21,20 @@ from packaging.version import Version
 from conformance.names import IMPLEMENTATIONS
 
 KINDS = ("documentation", "implementation", "platform")
-FILE = Path(__file__).parent / "deviations.toml"
+# One file per section, beside the modules whose clauses it is about.
+FILES = "clauses/*.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """One entry: which cells, what is seen in them, why, and when to look again.
 
-    `clause` and `topology` are shell patterns, `jax` a version range, `saw` a regular expression
-    found in the verdict's reason or in what a failed comparison saw. `review` is a date.
+    `clause`, `platform` and `topology` are shell patterns, `jax` a version range. `saw` is a
+    regular expression that must be found in what every failed comparison saw (for a fault, in its
+    text), so that nothing new can hide behind an old entry. `review` is a date.
     """
 
-    clause: str
+    clause: tuple[str, ...]
     implementation: tuple[str, ...]
     saw: str
     why: str
@@ -48,7 +50,7 @@ class Deviation:
     ) -> bool:
         """Whether the entry is about this cell."""
         return (
-            fnmatchcase(clause, self.clause)
+            any(fnmatchcase(clause, pattern) for pattern in self.clause)
             and implementation in self.implementation
             and SpecifierSet(self.jax).contains(Version(jax), prereleases=True)
             and any(fnmatchcase(platform, p) for p in self.platform)
@@ -64,7 +66,13 @@ class DeviationError(ValueError):
     """An entry that cannot be read or that matches nothing."""
 
 
-def load(path: Path = FILE) -> tuple[Deviation, ...]:
+def load_all() -> tuple[Deviation, ...]:
+    """The entries of every section."""
+    files = sorted(Path(__file__).parent.glob(FILES))
+    return tuple(entry for file in files for entry in load(file))
+
+
+def load(path: Path) -> tuple[Deviation, ...]:
     """The entries of a TOML file; DeviationError names the entry and what is wrong with it."""
     with path.open("rb") as file:
         data = tomllib.load(file)
@@ -93,7 +101,7 @@ def matching(
     found = tuple(e for e in entries if e.matches(clause, implementation, jax, platform, topology))
     if len(found) > 1:
         raise DeviationError(
-            f"{len(found)} entries of deviations.toml claim {clause} under {implementation} on jax "
+            f"{len(found)} deviation entries claim {clause} under {implementation} on jax "
             f"{jax}, {topology}: narrow them so that one does"
         )
     return found
@@ -108,7 +116,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             f"{where}: unknown keys {sorted(raw.keys() - known)}, "
             f"missing keys {sorted(required - raw.keys())}"
         )
-    for key in ("implementation", "platform", "topology"):
+    for key in ("clause", "implementation", "platform", "topology"):
         if key in raw:
             value = raw[key]
             raw[key] = (value,) if isinstance(value, str) else tuple(value)

@@ -21,6 +21,8 @@ from conformance.topology import Place, Topology
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
 HALF_TOLERANCE = 1e-2  # of bfloat16 and float16
 
+RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
+
 Model = Callable[[Place], Any]
 
 
@@ -151,26 +153,25 @@ def returns(model: Model, *, text: str = "") -> Expectation:
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
-        expected = model(place)
-        wanted = expected if isinstance(expected, list) else [expected]
-        if len(wanted) != len(step.leaves):
-            return False, f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
-        for leaf, want in zip(step.leaves, wanted, strict=True):
-            problem = difference(leaf, np.asarray(want))
-            if problem:
-                return False, problem
-        return True, str(step)
+        problem = _against(model, place, step)
+        return problem is None, problem or str(step)
 
     return OfEachStep(f"returns {said}", of)
 
 
 def raises(
-    error: type[BaseException] | str, pattern: str, *, phase: str | None = None
+    error: type[BaseException] | str,
+    pattern: str,
+    *,
+    phase: str | None = None,
+    otherwise: Model | None = None,
 ) -> Expectation:
     """Every step raises `error` (or a subclass), `pattern` found in its message.
 
     `error` may be a type or its bare name (for types of jaxlib, which moved between versions);
-    `phase`, where given, is one of `names.PHASES`.
+    `phase`, where given, is one of `names.PHASES`. A step that returns after all fails, and where
+    `otherwise` is given it says whether the values were right, so that an error that is merely
+    absent can be told from a wrong result.
     """
     name = error if isinstance(error, str) else error.__name__
     if phase is not None and phase not in PHASES:
@@ -180,7 +181,10 @@ def raises(
     def of(place: Place, step: Step) -> tuple[bool, str]:
         raised = step.raised
         if raised is None:
-            return False, str(step)
+            if otherwise is None:
+                return False, str(step)
+            problem = _against(otherwise, place, step)
+            return False, f"{RIGHT_VALUES}: {step}" if problem is None else f"WRONG: {problem}"
         holds = (
             name in (raised.type, *raised.bases)
             and re.search(pattern, raised.message, re.DOTALL) is not None
@@ -220,6 +224,19 @@ def noted(key: str, text: str, holds: Callable[[Place, Any], bool]) -> Expectati
         return holds(place, value), f"{key} = {value}"
 
     return OfEachStep(text, of)
+
+
+def _against(model: Model, place: Place, step: Step) -> str | None:
+    """How what a step returned differs from the model; None where it does not."""
+    expected = model(place)
+    wanted = expected if isinstance(expected, list) else [expected]
+    if len(wanted) != len(step.leaves):
+        return f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
+    for leaf, want in zip(step.leaves, wanted, strict=True):
+        problem = difference(leaf, np.asarray(want))
+        if problem is not None:
+            return problem
+    return None
 
 
 def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:

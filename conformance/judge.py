@@ -63,16 +63,16 @@ def judge(
     if seen.verdict == names.CONFORMS:
         return Judgement(
             names.DEVIATES,
-            f"deviations.toml says this cell deviates ({entry.saw!r}), but it conforms: "
+            f"a deviation entry says this cell deviates ({entry.saw!r}), but it conforms: "
             "remove or narrow the entry",
             seen.findings,
         )
     unproven = [f for f in seen.findings if f.step == PROOF and not f.holds]
-    evidence = [seen.reason, *(f.saw for f in seen.findings if not f.holds)]
-    if unproven or not any(entry.explains(text) for text in evidence):
+    evidence = [f.saw for f in seen.findings if not f.holds] or [seen.reason]
+    if unproven or not all(entry.explains(text) for text in evidence):
         return Judgement(
             seen.verdict,
-            f"{seen.reason} — not what deviations.toml says is seen ({entry.saw!r})",
+            f"{seen.reason} — not what its deviation entry says is seen ({entry.saw!r})",
             seen.findings,
         )
     return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)

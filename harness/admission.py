@@ -7,6 +7,7 @@ the right to start, because several clusters that start at once take minutes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -73,7 +74,11 @@ class Admission:
         told = time.monotonic() + PATIENCE_S
         while True:
             # One taker at a time, or two that each want several would starve each other.
-            with FileLock(self._folder / f"{self._kind}.taking"):
+            held = None
+            with (
+                contextlib.suppress(Timeout),
+                FileLock(self._folder / f"{self._kind}.taking", timeout=POLL_S),
+            ):
                 held = self._take(count)
             if held is not None:
                 return Permits(held)

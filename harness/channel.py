@@ -47,10 +47,12 @@ class Channel:
         except BlockingIOError as error:
             raise Rubbish("the beginning of a message, and not its rest") from error
         except OSError as error:
+            if "end of file" in str(error):
+                raise EOFError from None  # it died while it spoke
             raise Rubbish(f"a message longer than {LARGEST_MESSAGE_BYTES} bytes") from error
         try:
             message = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Rubbish(f"{len(data)} bytes that are no JSON: {data[:60]!r}") from error
         if not isinstance(message, dict):
             raise Rubbish(f"JSON that is no object: {data[:60]!r}")
@@ -74,7 +76,7 @@ def authenticate(connection: Connection, key: bytes) -> Channel:
     """The controller's side; multiprocessing.AuthenticationError where the challenge fails."""
     deliver_challenge(connection, key)
     answer_challenge(connection, key)
-    return Channel(connection)
+    return Channel(connection, PATIENCE_S)
 
 
 def _tune(connection: Connection, patience_s: float | None) -> None:

@@ -7,6 +7,7 @@ finished; nothing is ever run on what is left of it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import secrets
@@ -19,17 +20,23 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from conformance import observation
 from conformance.names import CRASHED, HUNG
 from conformance.topology import Topology
 from harness import deadlines
 from harness.channel import Channel, Rubbish
 from harness.hub import Hub
-from harness.launchers import Launcher, Started
+from harness.launchers import Launcher, Started, TargetDown
 from harness.launchers.local import tail
 from harness.ports import ReservedPort
 
 FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
 KEPT_LOG_BYTES = 1024 * 1024  # of a log between cases
+STACK_BYTES = 16_000  # of all threads of a process
+
+CLOSED = "closed its connection"
+RAISED = "raised to the top"
+PROBING = "in the probe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +158,11 @@ class Cluster:
             try:
                 member.channel.send(order)
             except OSError:
-                member.trouble = "closed its connection"
-        fault = self._await(name, began + case.deadline_s, case.deadline_s)
+                member.trouble = CLOSED
+        try:
+            fault = self._await(name, began + case.deadline_s, case.deadline_s)
+        except TargetDown as down:
+            fault = ClusterFault(CRASHED, " ".join(str(down).split()), self._unseen())
         seen = [m.observation for m in self._members if m.observation is not None]
         return CaseResult(
             tuple(seen),
@@ -164,7 +174,8 @@ class Cluster:
     def close(self) -> None:
         """End every process and remove the cluster's files."""
         if self._started is not None:
-            self._started.kill(deadlines.KILL_S)
+            with contextlib.suppress(TargetDown):  # then its workers are gone as well
+                self._started.kill(deadlines.KILL_S)
         for member in self._members:
             member.channel.close()
         if self._port is not None:
@@ -256,13 +267,13 @@ class Cluster:
         try:
             message = member.channel.receive()
         except EOFError:
-            member.trouble = "closed its connection"
+            member.trouble = CLOSED
             return
         except Rubbish as rubbish:
             member.trouble = f"sent rubbish: {rubbish}"
             return
         if "failed" in message:
-            member.trouble = f"raised to the top: {str(message['failed']).strip().splitlines()[-1]}"
+            member.trouble = f"{RAISED}: {str(message['failed']).strip().splitlines()[-1]}"
         elif not name and isinstance(message.get("ready"), dict):
             self.facts, member.ready = message["ready"], True
         elif name and message.get("case") == name and _is_observation(message, member.index):
@@ -274,28 +285,35 @@ class Cluster:
         else:
             member.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
 
+    def _unseen(self) -> tuple[ProcessState, ...]:
+        """What is known of the processes where nobody is left to ask about them."""
+        return tuple(
+            ProcessState(m.index, "ended with its zygote", log=tail(m.log, start=m.log_start))
+            for m in self._members
+        )
+
     def _fault_of_trouble(self, name: str) -> ClusterFault:
         """A process died or spoke nonsense: give its peers a moment, then say who was first."""
         assert self._started is not None
         until = time.monotonic() + deadlines.CRASH_GRACE_S
+        # Whoever is in trouble already was so before those that it takes along.
+        suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}
         while time.monotonic() < until and not all(m.ready or m.trouble for m in self._members):
             self._receive(until, name)
-        troubled = [m for m in self._members if m.trouble]
-        nonsense = [m for m in troubled if m.trouble != "closed its connection"]
-        ended = self._ended(troubled, until)
-        if nonsense:
-            first, how = nonsense[0].index, str(nonsense[0].trouble)
-        elif ended:
-            first, how = ended[0][0], _ending(ended[0][1])[0]
-        else:
-            first, how = troubled[0].index, "closed its connection and went on"
+        ended = self._ended([m for m in self._members if m.trouble], until)
+        codes = dict(ended)
+        odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
+        first = [*odd, *(p for p in codes if p in suspects), *suspects][0]
+        how = suspects[first]
+        if how == CLOSED:
+            how = _ending(codes[first])[0] if first in codes else f"{CLOSED} and went on"
         rest = [f"process {p} {_ending(code)[0]}" for p, code in ended if p != first]
         detail = f"process {first} {how}" + (f"; then {', '.join(rest)}" if rest else "")
         return ClusterFault(CRASHED, detail, self._states(first=first))
 
     def _ended(self, troubled: Sequence[_Member], until: float) -> list[tuple[int, int]]:
         assert self._started is not None
-        gone = {m.index for m in troubled if m.trouble == "closed its connection"}
+        gone = {m.index for m in troubled if m.trouble == CLOSED}
         while True:
             ended = [(e.process, e.code) for e in self._started.exits()]
             if gone <= {p for p, _ in ended} or time.monotonic() > until:
@@ -307,11 +325,11 @@ class Cluster:
         stuck = [m.index for m in self._members if m.observation is None]
         odd = states[0]
         where = odd.stack.strip().splitlines()
-        at = f" in {_frame(where)}" if where else ""
+        at = f"is in {_frame(where)}" if where else "gave no Python stack"
         detail = (
             f"no answer within {deadline_s:g} s from process{'es' if len(stuck) > 1 else ''} "
             f"{', '.join(map(str, stuck)) or 'none: all wait for each other'}; "
-            f"process {odd.process} is{at}"
+            f"process {odd.process} {at}"
         )
         return ClusterFault(HUNG, detail, states)
 
@@ -328,21 +346,22 @@ class Cluster:
         ended = {e.process: e.code for e in self._started.exits()}
         running = [i for i in range(self.topology.processes) if i not in ended]
         self._started.dump_stacks(running)
-        texts = _await_stacks([stacks[i] for i in running])
-        stack_of = dict(zip(running, texts, strict=True))
+        _await_stacks([stacks[i] for i in running])
         starts = {m.index: m.log_start for m in self._members if m.log in logs}
         starts = {i: starts.get(i, 0) for i in range(self.topology.processes)}
         states = [
-            self._state(i, ended.get(i), stack_of.get(i, ""), tail(logs[i], start=starts[i]))
+            self._state(i, ended.get(i), _stack(stacks[i]), tail(logs[i], start=starts[i]))
             for i in range(self.topology.processes)
         ]
         if first is not None:
             return tuple(sorted(states, key=lambda s: s.process != first))
         tops = [_frame(s.stack.splitlines()) for s in states]
 
-        def oddness(pair: tuple[str, ProcessState]) -> tuple[int, bool]:
-            # Of as many, whoever is not inside JAX keeps the others waiting there.
-            return tops.count(pair[0]), "/jax/" in pair[0]
+        def oddness(pair: tuple[str, ProcessState]) -> tuple[bool, int, bool]:
+            # Whoever is still in its probe keeps the others waiting; of those, whoever is where
+            # the fewest are; of as many, whoever is not inside JAX.
+            top, one = pair
+            return one.state != PROBING, tops.count(top), "/jax/" in top
 
         return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
 
@@ -360,13 +379,22 @@ class Cluster:
         elif member.observation is not None:
             doing = "finished its probe, waits for its peers"
         else:
-            doing = "in the probe"
+            doing = PROBING
         return ProcessState(index, doing, None, None, stack, log)
 
 
 def _is_observation(message: Mapping[str, Any], index: int) -> bool:
-    seen = message.get("observation")
-    return isinstance(seen, dict) and seen.get("process") == index and "steps" in seen
+    seen: Any = message.get("observation")
+    try:
+        observation.parse(seen)
+        outcomes = {step["outcome"] for step in seen["steps"]}
+        return (
+            bool(seen["process"] == index)
+            and float(seen["seconds"]) >= 0
+            and outcomes <= {observation.RETURNED, observation.RAISED}
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
 
 
 def _ending(code: int) -> tuple[str, str | None]:
@@ -388,8 +416,8 @@ def _frame(stack: Sequence[str]) -> str:
     return next((line.strip() for line in stack if line.strip().startswith("File")), "")
 
 
-def _await_stacks(files: Sequence[Path]) -> list[str]:
-    """The stacks once they are written and grow no more."""
+def _await_stacks(files: Sequence[Path]) -> None:
+    """Wait until the stacks are written and grow no more."""
     deadline = time.monotonic() + deadlines.STACK_S
     sizes: list[int] = []
     while time.monotonic() < deadline:
@@ -397,7 +425,10 @@ def _await_stacks(files: Sequence[Path]) -> list[str]:
         before, sizes = sizes, [_size(file) for file in files]
         if sizes == before and all(sizes):
             break
-    return [tail(file, 16_000) for file in files]
+
+
+def _stack(file: Path) -> str:
+    return tail(file, STACK_BYTES)
 
 
 def _start_log(log: Path) -> int:

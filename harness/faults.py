@@ -79,9 +79,9 @@ def exits(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.killed", claim=CLAIM, expect=EXPECT)
-def killed(impl: Any, cluster: Any, number: int = signal.SIGSEGV) -> None:
-    """The last process is killed by a signal."""
-    if cluster.process == cluster.topology.processes - 1:
+def killed(impl: Any, cluster: Any, number: int = signal.SIGSEGV, process: int = -1) -> None:
+    """A process, else the last one, is killed (or stopped) by a signal."""
+    if cluster.process == process % cluster.topology.processes:
         print("about to die", flush=True)
         os.kill(os.getpid(), number)
         time.sleep(FOREVER_S)
@@ -129,6 +129,14 @@ def rubbish(impl: Any, cluster: Any, channel: Any, kind: str = "bytes") -> None:
             channel.connection.send_bytes(b"\x80\x04\x95 rubbish")
         elif kind == "half":
             os.write(channel.connection.fileno(), b"\x00\x00\x01\x00{")
+        elif kind == "cut":
+            os.write(channel.connection.fileno(), b"\x00\x00\x01\x00{")
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif kind == "deep":
+            channel.connection.send_bytes(b"[" * 100_000)
+        elif kind == "observation":
+            # A cluster's first case is called 1.
+            channel.send({"case": "1", "observation": {"process": cluster.process, "steps": [1]}})
         elif kind == "length":
             os.write(channel.connection.fileno(), b"\x7f\xff\xff\xff" + b"x" * 64)
         else:

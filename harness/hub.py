@@ -6,6 +6,7 @@ that a client that says nothing keeps nobody else waiting, and then announces wh
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import threading
@@ -42,6 +43,8 @@ class Hub:
 
     def close(self) -> None:
         """Listen no more; channels that were handed out stay open."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake `accept`
         self._socket.close()
 
     def _accept(self) -> None:

@@ -55,7 +55,7 @@ class Session:
             chosen = self.options
             self.runner_made = Runner(
                 self.catalogue,
-                deviations.load(),
+                deviations.load_all(),
                 {one.spec: one for one in chosen.targets},
                 Pool(
                     [catalogue.PACKAGE],

@@ -21,7 +21,7 @@ class Recorder:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._stream: TextIO = file.open("w", encoding="utf-8")
         self._run = run
-        self._targets: set[str] = set()
+        self._targets: set[tuple[str, bool]] = set()
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
         for id in catalogue.clauses:
@@ -33,10 +33,13 @@ class Recorder:
         self._write(record)
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
-        """Write a target's header once; `facts` come from a live worker of it."""
-        if spec in self._targets:
+        """Write a target's header, once, or again when it turns out to be there after all.
+
+        `facts` come from a live worker of it; None where none came up (yet).
+        """
+        if (spec, facts is not None) in self._targets or (spec, True) in self._targets:
             return
-        self._targets.add(spec)
+        self._targets.add((spec, facts is not None))
         keys = ("jax", "jaxlib", "numpy", "python", "platform", "machine")
         self._write(
             {
@@ -85,6 +88,7 @@ def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
         "title": clause.title,
         "claim": clause.claim,
         "fixes": clause.fixes,
+        "topologies": list(clause.topologies),
         "expected": {name: e.text for name, e in clause.expect.items()},
         "source": clause.source,
         "module": module,

@@ -1,7 +1,7 @@
 """A process that imported jax once and forks workers from it: `python -m harness.zygote`.
 
-It initialises no backend, starts no thread of its own, and obeys three orders from the controller:
-spawn, kill, and (by the connection's end) die with everything it started.
+It initialises no backend, starts no thread of its own, and obeys the orders of the controller:
+spawn, dump stacks, kill, and (by the connection's end) die with everything it started.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Connect, import, then serve until the controller is gone."""
-    channel = open_to_controller(os.environ[ADDRESS_VARIABLE], os.environ[KEY_VARIABLE])
+    """Import, connect, then serve until the controller is gone."""
     _die_with_parent(signal.SIGTERM)
     from harness import worker
 
     catalogue = worker.load(os.environ[CATALOGUE_VARIABLE].split(","))
+    # Not before: the import may take longer than a handshake may.
+    channel = open_to_controller(os.environ[ADDRESS_VARIABLE], os.environ[KEY_VARIABLE])
     channel.send({"place": os.environ[PLACE_VARIABLE], "pid": os.getpid()})
     Zygote(channel, catalogue).serve()
 
@@ -70,6 +71,9 @@ class Zygote:
         elif order["do"] == "kill":
             for pid in order["pids"]:
                 self._kill(pid)
+        elif order["do"] == "dump stacks":
+            for pid in self._children.intersection(order["pids"]):
+                os.kill(pid, signal.SIGUSR1)
 
     def _spawn(self, settings: dict[str, Any]) -> None:
         parent = os.getpid()

@@ -17,7 +17,6 @@ from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
 
 CLAIM = "migrate-pmap.incompatible-devices"
-REFUSED = raises(ValueError, "Received incompatible devices")
 
 
 def doubled(place: Place) -> Any:
@@ -37,7 +36,8 @@ def twice_doubled(place: Place) -> Any:
 
 def refused_unless_legacy(model: Any) -> dict[str, Expectation]:
     """Legacy resharded in silence; both others refuse."""
-    return {LEGACY_PMAP: returns(model), NEW_PMAP: REFUSED, SHARD_MAP: REFUSED}
+    refused = raises(ValueError, "Received incompatible devices", otherwise=model)
+    return {LEGACY_PMAP: returns(model), NEW_PMAP: refused, SHARD_MAP: refused}
 
 
 def half(place: Place) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,7 +41,6 @@ class LocalLauncher:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._exits: dict[int, int] = {}
-        self._order: list[int] = []
 
     def warm_up(self) -> None:
         """Start the zygote if it is not there and wait until it can fork; TargetDown if not."""
@@ -70,11 +70,13 @@ class LocalLauncher:
             if arrived is not None:
                 self._channel = arrived[0]
                 return
-            if self._zygote.poll() is not None:
+            if _has_ended(self._zygote):
                 break
-        code = self._zygote.poll()
+        ended = _has_ended(self._zygote)
         said = tail(self._log)
+        zygote = self._zygote
         self.close()
+        code = zygote.returncode if ended else None
         how = f"ended with status {code}" if code is not None else "did not answer"
         raise TargetDown(
             f"{self._python} {how} within {self._start_timeout_s:g} s when asked to import jax and "
@@ -93,50 +95,59 @@ class LocalLauncher:
 
     def close(self) -> None:
         """End the zygote and, with it, all that it forked."""
-        if self._channel is not None:
-            self._channel.close()  # its end is the order to die
-            self._channel = None
+        channel, self._channel = self._channel, None
         zygote, self._zygote = self._zygote, None
         if zygote is None:
             return
-        try:
-            zygote.wait(KILL_S)
-        except subprocess.TimeoutExpired:
-            zygote.kill()
-            zygote.wait()
+        if channel is not None:
+            channel.close()  # its end is the order to die
+            deadline = time.monotonic() + KILL_S
+            while not _has_ended(zygote) and time.monotonic() < deadline:
+                time.sleep(0.002)
+        # Unreaped, so the group is certainly its own; also ends what never became a zygote.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(zygote.pid, signal.SIGKILL)
+        zygote.wait()
 
     def kill(self, pids: Sequence[int]) -> None:
         """Ask the zygote, which knows whether a pid is still its own."""
         self._send({"do": "kill", "pids": list(pids)})
 
+    def dump_stacks(self, pids: Sequence[int]) -> None:
+        """As `kill`, with the signal that makes a worker write its stacks."""
+        self._send({"do": "dump stacks", "pids": list(pids)})
+
     def exits(self) -> dict[int, int]:
         """Exit status by pid of all workers that ended, in the order in which they ended."""
         while self._channel is not None and self._channel.waiting():
             self._note(self._receive())
-        return {pid: self._exits[pid] for pid in self._order}
+        return dict(self._exits)
 
     def _await_spawned(self, place: str) -> int:
         while True:
             message = self._receive()
             if message.get("spawned") == place:
-                return int(message["pid"])
+                pid = int(message["pid"])
+                self._exits.pop(pid, None)  # of an earlier process with the same id
+                return pid
             self._note(message)
 
     def _note(self, message: Mapping[str, Any]) -> None:
         if "exited" in message:
             self._exits[message["exited"]] = message["status"]
-            self._order.append(message["exited"])
 
     def _send(self, message: Mapping[str, Any]) -> None:
+        if self._channel is None:
+            raise self._gone()
         try:
-            assert self._channel is not None
             self._channel.send(message)
         except OSError as error:
             raise self._gone() from error
 
     def _receive(self) -> dict[str, Any]:
+        if self._channel is None:
+            raise self._gone()
         try:
-            assert self._channel is not None
             if not self._channel.waiting(KILL_S):
                 raise EOFError
             return self._channel.receive()
@@ -169,10 +180,8 @@ class LocalProcesses:
 
     def dump_stacks(self, processes: Sequence[int]) -> None:
         """Signal those that still run and have said where their stacks go."""
-        ended = {one.process for one in self.exits()}
-        for process in processes:
-            if process not in ended and self._stacks[process].exists():
-                os.kill(self.pids[process], signal.SIGUSR1)
+        ready = [p for p in processes if self._stacks[p].exists()]
+        self._launcher.dump_stacks([self.pids[p] for p in ready])
 
     def kill(self, timeout_s: float = KILL_S) -> bool:
         """SIGKILL to every process group, then wait for every exit status."""
@@ -184,6 +193,13 @@ class LocalProcesses:
                 return False
             time.sleep(0.001)
         return True
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has; it stays unreaped, so that its id and its group's stay its own."""
+    if process.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def tail(file: Path, size: int = TAIL_BYTES, start: int = 0) -> str:

@@ -273,17 +273,18 @@ def test_a_target_that_another_run_had_is_available(load_records: Any) -> None:
 
 
 def test_a_crash_before_the_target_was_known_is_kept(load_records: Any) -> None:
+    before = [unavailable("jax==0.9.0", "no worker came up"), *HEAD[1:]]
     results = load_records(
         [
-            *(unavailable("jax==0.9.0", "no worker came up"), *HEAD[1:]),
-            *(cell("errors.a", "crashed", reason="first"), target()),
-            cell("errors.a", "crashed", reason="second"),
+            *(*before, cell("errors.a", "crashed", reason="first")),
+            *(target(), cell("errors.a", "crashed", reason="second")),
             cell("errors.a", "crashed", topology="1x8"),
-        ]
+        ],
+        [*before, cell("errors.a", "crashed", reason="third")],
     )
     (known,) = results.targets
     assert known.jax == "0.9.0"
-    assert [o.reason for o in results.outcomes.values()] == ["second", "the reason of crashed"]
+    assert [o.reason for o in results.outcomes.values()] == ["third", "the reason of crashed"]
 
 
 def test_an_unavailable_target_of_two_versions_stays_unknown(load_records: Any) -> None:

@@ -1,0 +1,150 @@
+"""Builds clauses and what workers send of them, for tests that need no JAX process.
+
+Observations are made as the worker's JSON and read by `conformance.observation.parse`, so what is
+tested is what arrives, and a test states only in what its observation differs from a good one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from conformance.clause import Clause
+from conformance.expectation import Expectation
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.observation import Observation, parse, to_json
+from conformance.topology import Place, Topology
+
+Json = dict[str, Any]
+
+JAX = "0.9.0"
+TOPOLOGY = Topology(2, 2)
+FIRST, SECOND = "first call", "second call"
+
+# What a good run of each implementation leaves as its witness.
+WITNESS: Mapping[str, Json] = {
+    LEGACY_PMAP: {"wrapper": "legacy pmap", "outputs": ["PmapSharding"]},
+    NEW_PMAP: {"wrapper": "new pmap", "outputs": ["NamedSharding"]},
+    SHARD_MAP: {"wrapper": "jit(shard_map)", "outputs": ["NamedSharding"]},
+}
+
+
+def doubled(place: Place) -> Any:
+    """the rows doubled"""
+    return place.rows() * 2
+
+
+def leaf(array: Any, **other: Any) -> Json:
+    """The record of an array; `other` replaces single facts."""
+    array = np.asarray(array)
+    return {
+        "path": "",
+        "type": "ArrayImpl",
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "values": to_json(array),
+        "local_shape": list(array.shape),
+        "weak_type": False,
+        "committed": True,
+        "sharding": {"type": "NamedSharding", "spec": ["i"], "mesh": {"i": 2}, "devices": [0, 1]},
+    } | other
+
+
+def returned(*leaves: Any, name: str = FIRST, **other: Any) -> Json:
+    """A step that returned these arrays, or these records of leaves."""
+    records = [one if isinstance(one, dict) else leaf(one) for one in leaves]
+    value = {"tree": "PyTreeDef(*)", "leaves": records}
+    return {
+        "name": name,
+        "outcome": "returned",
+        "value": value,
+        "seconds": 0.01,
+        "warnings": [],
+        "logs": [],
+        "extra": {},
+    } | other
+
+
+def raised(
+    type: str = "ValueError",
+    message: str = "Received incompatible devices for pmapped computation",
+    *,
+    name: str = FIRST,
+    bases: Sequence[str] = ("Exception", "BaseException"),
+    phase: str = "lower",
+    frames: Sequence[str] = ("pjit.py:_resolve_and_lower",),
+) -> Json:
+    """A step that raised."""
+    exception = {
+        "type": type,
+        "module": "builtins",
+        "bases": list(bases),
+        "phase": phase,
+        "message": message,
+        "frames": list(frames),
+    }
+    return {
+        "name": name,
+        "outcome": "raised",
+        "exception": exception,
+        "seconds": 0.01,
+        "warnings": [],
+        "logs": [],
+        "extra": {},
+    }
+
+
+def observation(
+    *steps: Json,
+    process: int = 0,
+    implementation: str = NEW_PMAP,
+    topology: Topology = TOPOLOGY,
+    **other: Any,
+) -> Json:
+    """What one process sends: both calls doubled its rows, unless `steps` are given."""
+    rows = doubled(Place(topology, process))
+    good = (returned(rows, name=FIRST), returned(rows, name=SECOND))
+    return {
+        "process": process,
+        "processes": topology.processes,
+        "jax": JAX,
+        "implementation": implementation,
+        "witness": [WITNESS[implementation]],
+        "steps": list(steps or good),
+        "seconds": 0.02,
+    } | other
+
+
+def observations(
+    *steps: Json,
+    implementation: str = NEW_PMAP,
+    topology: Topology = TOPOLOGY,
+    **other: Any,
+) -> list[Json]:
+    """The same from every process of the cluster, each with its own rows."""
+    return [
+        observation(*steps, process=p, implementation=implementation, topology=topology, **other)
+        for p in range(topology.processes)
+    ]
+
+
+def received(record: Json) -> Observation:
+    """The observation after its way through the connection."""
+    return parse(json.loads(json.dumps(record, allow_nan=False)))
+
+
+def clause_of(
+    expect: Expectation | Mapping[str, Expectation], id: str = "errors.sample", **other: Any
+) -> Clause:
+    """A clause that expects the same of every implementation, or what the mapping says."""
+    if not isinstance(expect, Mapping):
+        expect = dict.fromkeys(IMPLEMENTATIONS, expect)
+    claim = other.pop("claim", "migrate-pmap.incompatible-devices")
+    return Clause(id=id, claim=claim, probe=sample_probe, expect=expect, **other)
+
+
+def sample_probe(impl: Any, cluster: Any) -> None:
+    """The rows are doubled."""

@@ -1,0 +1,263 @@
+"""deviations.toml: what is refused in it, which cells an entry is about, and the entries there are.
+
+An entry that matches no cell, or one too many, would make a verdict that nobody can trust.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import catalogue
+from conformance.deviations import Deviation, DeviationError, load, matching, unmatched
+from conformance.expectation import NotApplicable
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.topology import Topology
+
+# The versions of the published matrix; legacy pmap was removed in 0.10.
+WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
+WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.2", "0.12.0.1")
+PUBLISHED = WITH_LEGACY + WITHOUT_LEGACY
+PLATFORM = "cpu"
+
+REVIEWED_UNTIL = datetime.date(2026, 11, 1)
+
+Cell = tuple[str, str, str, str, str]
+
+GOOD: dict[str, str] = {
+    "clause": "'errors.a'",
+    "implementation": "'new_pmap'",
+    "saw": "'returned'",
+    "why": "'the check was removed'",
+    "link": "'https://example.org/issues/1'",
+    "kind": "'implementation'",
+    "review": "2027-01-31",
+}
+
+
+def toml(**other: str | None) -> str:
+    """An entry in TOML; None leaves a key out."""
+    keys = {key: text for key, text in (GOOD | other).items() if text is not None}
+    return "[[deviation]]\n" + "".join(f"{key} = {text}\n" for key, text in keys.items())
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def run(text: str) -> tuple[Deviation, ...]:
+        file = tmp_path / "some.toml"
+        file.write_text(text, encoding="utf-8")
+        return load(file)
+
+    return run
+
+
+def entry(**other: Any) -> Deviation:
+    facts: dict[str, Any] = {
+        "clause": "errors.a",
+        "implementation": (NEW_PMAP,),
+        "saw": "returned",
+        "why": "the check was removed",
+        "link": "https://example.org/issues/1",
+        "kind": "implementation",
+        "review": datetime.date(2027, 1, 31),
+    }
+    return Deviation(**facts | other)
+
+
+# Reading
+
+
+def test_an_entry_is_read(read: Any) -> None:
+    assert read(toml()) == (entry(),)
+
+
+def test_one_name_or_several_may_be_given(read: Any) -> None:
+    (one,) = read(
+        toml(
+            implementation="['new_pmap', 'shard_map']",
+            platform="'cpu'",
+            topology="['1x8', '4x*']",
+            jax="'>=0.8,<0.10'",
+        )
+    )
+    assert one == entry(
+        implementation=(NEW_PMAP, SHARD_MAP),
+        platform=("cpu",),
+        topology=("1x8", "4x*"),
+        jax=">=0.8,<0.10",
+    )
+
+
+def test_a_file_without_entries_is_read(read: Any) -> None:
+    assert read("# nothing\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (toml(because="'x'"), r"unknown keys \['because'\]"),
+        *((toml(**{key: None}), rf"missing keys \['{key}'\]") for key in GOOD),
+        (toml(implementation="'pmap'"), "no implementation is called pmap"),
+        (toml(implementation="['new_pmap', 'jit']"), "no implementation is called jit"),
+        (toml(kind="'bug'"), "kind 'bug' is none of documentation, implementation, platform"),
+        (toml(saw="'('"), "unterminated subpattern"),
+        (toml(jax="'0.8 to 0.9'"), "Invalid specifier"),
+        (toml(review="'2027-01-31'"), "review must be a date"),
+        (toml(review="2027"), "review must be a date"),
+        (toml(review="2027-01-31T08:00:00"), "review must be a date"),
+    ],
+)
+def test_a_mistake_in_an_entry_is_refused(read: Any, text: str, said: str) -> None:
+    with pytest.raises(DeviationError, match=said) as caught:
+        read(toml(clause="'errors.first'") + text)
+    assert str(caught.value).startswith("some.toml, entry 2 (")
+
+
+def test_an_unknown_table_is_refused(read: Any) -> None:
+    with pytest.raises(DeviationError, match=r"some.toml: unknown table deviations; use \[\["):
+        read(toml().replace("[[deviation]]", "[[deviations]]"))
+
+
+# Matching
+
+
+@pytest.mark.parametrize(
+    ("pattern", "clause", "matches"),
+    [
+        ("errors.a", "errors.a", True),
+        ("errors.a", "errors.ab", False),
+        ("errors.a", "xerrors.a", False),
+        ("errors.*", "errors.a.b", True),
+        ("errors.*.b", "errors.a.b", True),
+        ("*.b", "errors.a.b", True),
+        ("errors.?", "errors.a", True),
+        ("errors.[ab]", "errors.b", True),
+        ("Errors.a", "errors.a", False),
+        ("errors", "errors.a", False),
+    ],
+)
+def test_a_clause_is_matched_by_a_shell_pattern(pattern: str, clause: str, matches: bool) -> None:
+    assert entry(clause=pattern).matches(clause, NEW_PMAP, "0.9.0", "cpu", "1x8") is matches
+
+
+@pytest.mark.parametrize(
+    ("jax", "version", "matches"),
+    [
+        ("", "0.7.2", True),
+        ("", "0.12.0.1", True),
+        (">=0.12", "0.12.0.1", True),
+        (">0.12.0", "0.12.0.1", True),
+        ("<=0.12.0", "0.12.0.1", False),
+        ("==0.12.0", "0.12.0.1", False),
+        ("==0.12.0.1", "0.12.0.1", True),
+        ("==0.12.*", "0.12.0.1", True),
+        ("<0.12.1", "0.12.0.1", True),
+        ("<0.10", "0.9.2", True),
+        ("<0.10", "0.10.0", False),
+        (">=0.8,<0.10", "0.10.2", False),
+        (">=0.8,<0.10", "0.8.0", True),
+        (">=0.8,<0.10", "0.7.2", False),
+        ("!=0.9.1", "0.9.1", False),
+        (">=0.9", "0.10.0", True),
+        (">=0.9", "0.13.0.dev20261101", True),
+    ],
+)
+def test_a_version_is_matched_as_a_version(jax: str, version: str, matches: bool) -> None:
+    assert entry(jax=jax).matches("errors.a", NEW_PMAP, version, "cpu", "1x8") is matches
+
+
+@pytest.mark.parametrize(
+    ("other", "cell", "matches"),
+    [
+        ({}, (SHARD_MAP, "cpu", "1x8"), False),
+        ({"implementation": (NEW_PMAP, SHARD_MAP)}, (SHARD_MAP, "cpu", "1x8"), True),
+        ({"platform": ("cpu",)}, (NEW_PMAP, "cpu", "1x8"), True),
+        ({"platform": ("cpu",)}, (NEW_PMAP, "tpu", "1x8"), False),
+        ({"platform": ("cuda", "tpu")}, (NEW_PMAP, "tpu", "1x8"), True),
+        ({"topology": ("1x8",)}, (NEW_PMAP, "cpu", "4x2"), False),
+        ({"topology": ("4x*",)}, (NEW_PMAP, "cpu", "4x2"), True),
+        ({"topology": ("1x*", "2x*")}, (NEW_PMAP, "cpu", "4x2"), False),
+    ],
+)
+def test_the_rest_of_a_cell_is_matched(
+    other: dict[str, Any], cell: tuple[str, str, str], matches: bool
+) -> None:
+    implementation, platform, topology = cell
+    found = entry(**other).matches("errors.a", implementation, "0.9.0", platform, topology)
+    assert found is matches
+
+
+def test_the_entry_about_a_cell_is_found() -> None:
+    first, second = entry(jax="<0.9"), entry(jax=">=0.9")
+    assert matching((first, second), "errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8") == (second,)
+    assert matching((first, second), "errors.b", NEW_PMAP, "0.9.0", "cpu", "1x8") == ()
+
+
+def test_two_entries_that_claim_one_cell_are_refused() -> None:
+    both = entry(clause="errors.*"), entry(jax=">=0.8")
+    with pytest.raises(DeviationError, match="2 entries of deviations.toml claim errors.a under"):
+        matching(both, "errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
+
+
+def test_an_entry_explains_what_its_pattern_finds() -> None:
+    assert entry(saw="returned .*4").explains("first call: returned float32[2]\n[2., 4.]")
+    assert not entry(saw="returned .*4").explains("raised ValueError")
+
+
+def test_an_entry_that_matches_nothing_is_found() -> None:
+    used, unused = entry(), entry(clause="errors.gone")
+    cells = [("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")]
+    assert unmatched((used, unused), cells) == [unused]
+    assert unmatched((used, unused), []) == [used, unused]
+
+
+# The entries there are
+
+
+def published_cells() -> list[Cell]:
+    """The cells of the published matrix that are run: neither removed nor without meaning."""
+    return [
+        (one.id, implementation, jax, PLATFORM, topology)
+        for one in catalogue.load().clauses.values()
+        for topology in one.topologies
+        if one.needs.unmet(Topology.parse(topology)) is None
+        for implementation in IMPLEMENTATIONS
+        if not isinstance(one.expect[implementation], NotApplicable)
+        for jax in PUBLISHED
+        if implementation != LEGACY_PMAP or jax in WITH_LEGACY
+    ]
+
+
+def overdue(entries: Iterable[Deviation], today: datetime.date) -> list[Deviation]:
+    """The entries whose review was due by `today`."""
+    return [one for one in entries if one.review <= today]
+
+
+def test_every_entry_is_about_a_published_cell() -> None:
+    cells = published_cells()
+    assert cells
+    assert unmatched(load(), cells) == []
+
+
+def test_no_cell_is_claimed_twice() -> None:
+    entries = load()
+    for cell in published_cells():
+        matching(entries, *cell)
+
+
+def test_no_review_is_overdue() -> None:
+    assert overdue(load(), REVIEWED_UNTIL) == []
+    assert overdue([entry()], datetime.date(2027, 1, 31)) == [entry()]
+    assert overdue([entry()], datetime.date(2027, 1, 30)) == []
+
+
+def test_every_entry_says_why_and_where_to_read_more() -> None:
+    for one in load():
+        assert one.why.strip(), one
+        assert one.link.strip(), one
+        assert one.saw.strip(), one
+        assert not one.explains(""), f"{one.saw!r} explains everything"

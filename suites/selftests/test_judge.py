@@ -1,0 +1,545 @@
+"""`judge`: nothing is green that was not proven, compared and found to hold, in every process."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+from unittest import TestCase
+
+import numpy as np
+import pytest
+from observations import (
+    FIRST,
+    JAX,
+    SECOND,
+    TOPOLOGY,
+    WITNESS,
+    Json,
+    clause_of,
+    doubled,
+    leaf,
+    observation,
+    observations,
+    raised,
+    received,
+    returned,
+)
+from parameterized import parameterized
+
+from conformance import names
+from conformance.clause import Clause
+from conformance.deviations import Deviation
+from conformance.expectation import (
+    Expectation,
+    every,
+    hangs,
+    not_applicable,
+    noted,
+    raises,
+    returns,
+    sharded,
+    steps,
+)
+from conformance.judge import PROOF, WRAPPERS, Fault, Judgement, judge
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.topology import Topology
+
+ONE = Topology(1, 2)
+REFUSED = raises(ValueError, "incompatible devices")
+HUNG = Fault(names.HUNG, "no answer within 1 s from process 1; process 1 is in File probe.py")
+CRASHED = Fault(names.CRASHED, "process 1 was killed by SIGSEGV")
+
+
+def judged(
+    expect: Expectation | Clause,
+    records: Sequence[Json],
+    *,
+    implementation: str = NEW_PMAP,
+    topology: Topology = TOPOLOGY,
+    jax: str = JAX,
+    fault: Fault | None = None,
+    deviations: Sequence[Deviation] = (),
+) -> Judgement:
+    clause = expect if isinstance(expect, Clause) else clause_of(expect)
+    seen = [received(record) for record in records]
+    return judge(clause, implementation, topology, jax, seen, fault, deviations)
+
+
+def judged_once(expect: Expectation, *steps: Json) -> Judgement:
+    """The judgement of one process that did `steps`."""
+    return judged(expect, observations(*steps, topology=ONE), topology=ONE)
+
+
+def entry(saw: str) -> Deviation:
+    return Deviation(
+        clause="errors.*",
+        implementation=IMPLEMENTATIONS,
+        saw=saw,
+        why="the check was removed",
+        link="https://example.org/issues/1",
+        kind="implementation",
+        review=datetime.date(2027, 1, 31),
+    )
+
+
+# What conforms
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_the_right_values_from_every_process_conform(implementation: str) -> None:
+    verdict = judged(
+        returns(doubled),
+        observations(implementation=implementation),
+        implementation=implementation,
+    )
+    assert verdict.verdict == names.CONFORMS
+    assert verdict.reason == "returned float32[2] [2., 4.]"
+    assert all(f.holds for f in verdict.findings)
+    compared = [(f.process, f.step) for f in verdict.findings if f.step != PROOF]
+    assert compared == [(0, FIRST), (0, SECOND), (1, FIRST), (1, SECOND)]
+    assert verdict.deviation is None
+
+
+def test_each_process_is_compared_with_its_own_rows() -> None:
+    rows_of_the_first = observation()["steps"]
+    records = [observation(), observation(*rows_of_the_first, process=1)]
+    verdict = judged(returns(doubled), records)
+    assert verdict.verdict == names.DEVIATES
+    assert {f.process for f in verdict.findings if not f.holds} == {1}
+
+
+# What is compared
+
+
+class ReturnsTest(TestCase):
+    """One process, rows [1, 2]: the model says float32 [2, 4]."""
+
+    @parameterized.expand(
+        [
+            ("a_wrong_value", [2, 5], "float32", "same shape, wrong values"),
+            ("a_nan", [2, np.nan], "float32", "same shape, wrong values"),
+            ("an_infinity", [2, np.inf], "float32", "same shape, wrong values"),
+            ("rows_in_another_order", [4, 2], "float32", "same shape, wrong values"),
+            ("more_rows", [2, 4, 6], "float32", "shape [3] in place of [2]"),
+            ("a_dimension_more", [[2, 4]], "float32", "shape [1, 2] in place of [2]"),
+            ("wider_floats", [2, 4], "float64", "dtype float64 in place of float32"),
+            ("integers", [2, 4], "int32", "dtype int32 in place of float32"),
+        ]
+    )
+    def test_deviates(self, case: str, values: list[Any], dtype: str, saw: str) -> None:
+        verdict = judged_once(returns(doubled), returned(np.array(values, dtype)))
+        assert verdict.verdict == names.DEVIATES
+        assert verdict.reason.startswith(f"{FIRST}: {saw}")
+        assert [f.expected for f in verdict.findings if not f.holds] == ["returns the rows doubled"]
+
+    def test_nothing_returned_deviates(self) -> None:
+        assert "0 leaves in place of 1" in judged_once(returns(doubled), returned()).reason
+
+    def test_a_leaf_more_deviates(self) -> None:
+        twice = returned(doubled_once(), doubled_once())
+        assert "2 leaves in place of 1" in judged_once(returns(doubled), twice).reason
+
+    def test_every_leaf_is_compared(self) -> None:
+        model = returns(lambda place: [doubled(place), doubled(place)])
+        good = returned(doubled_once(), doubled_once())
+        wrong = returned(doubled_once(), doubled_once() + 1)
+        assert judged_once(model, good).verdict == names.CONFORMS
+        assert judged_once(model, wrong).verdict == names.DEVIATES
+
+    def test_an_array_whose_values_did_not_travel_deviates(self) -> None:
+        silent = leaf(doubled_once(), values=None, text="5000 elements, too many to carry")
+        reason = judged_once(returns(doubled), returned(silent)).reason
+        assert "no local values to compare: 5000 elements" in reason
+
+    def test_an_exception_deviates(self) -> None:
+        verdict = judged_once(returns(doubled), raised())
+        assert verdict.verdict == names.DEVIATES
+        assert verdict.reason == (
+            "first call: raised ValueError (phase lower): Received incompatible devices for "
+            "pmapped computation"
+        )
+
+    def test_a_nan_that_the_model_expects_conforms(self) -> None:
+        values = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
+        model = returns(lambda place: values)
+        assert judged_once(model, returned(values)).verdict == names.CONFORMS
+        flipped = values * np.array([1, -1, 1, 1], np.float32)
+        assert judged_once(model, returned(flipped)).verdict == names.DEVIATES
+
+    def test_rounding_is_forgiven_and_more_than_that_is_not(self) -> None:
+        rounded = np.array([2, np.nextafter(np.float32(4), np.float32(5))], np.float32)
+        assert judged_once(returns(doubled), returned(rounded)).verdict == names.CONFORMS
+        off = np.array([2, 4 * (1 + 1e-5)], np.float32)
+        assert judged_once(returns(doubled), returned(off)).verdict == names.DEVIATES
+
+    def test_a_second_call_that_differs_deviates(self) -> None:
+        second = returned(doubled_once() + 1, name=SECOND)
+        verdict = judged_once(returns(doubled), returned(doubled_once()), second)
+        assert verdict.reason.startswith(f"{SECOND}: same shape, wrong values")
+
+
+def doubled_once() -> Any:
+    return np.array([2, 4], np.float32)
+
+
+class RaisesTest(TestCase):
+    @parameterized.expand(
+        [
+            ("the_type", ValueError),
+            ("the_name", "ValueError"),
+            ("a_base", Exception),
+        ]
+    )
+    def test_conforms_by(self, case: str, error: type[BaseException] | str) -> None:
+        verdict = judged_once(raises(error, "incompatible devices"), raised())
+        assert verdict.verdict == names.CONFORMS
+        assert verdict.reason.startswith("raised ValueError (phase lower): Received incompatible")
+
+    def test_a_subclass_conforms(self) -> None:
+        step = raised("ConcretizationTypeError", bases=("TypeError", "Exception"))
+        assert judged_once(raises(TypeError, "devices"), step).verdict == names.CONFORMS
+
+    @parameterized.expand(
+        [
+            ("another_type", raises(TypeError, "incompatible devices")),
+            ("a_subclass_only", raises("XlaRuntimeError", "incompatible devices")),
+            ("another_message", raises(ValueError, "compatible platforms")),
+            ("another_phase", raises(ValueError, "incompatible devices", phase="trace")),
+        ]
+    )
+    def test_deviates_for(self, case: str, expect: Expectation) -> None:
+        assert judged_once(expect, raised()).verdict == names.DEVIATES
+
+    def test_the_phase_conforms(self) -> None:
+        expect = raises(ValueError, "incompatible devices", phase="lower")
+        assert judged_once(expect, raised()).verdict == names.CONFORMS
+        assert judged_once(expect, raised(phase="unknown")).verdict == names.DEVIATES
+
+    def test_a_pattern_spans_lines(self) -> None:
+        expect = raises(ValueError, "first.*second")
+        step = raised(message="the first line\nthe second line")
+        assert judged_once(expect, step).verdict == names.CONFORMS
+
+    def test_a_return_deviates(self) -> None:
+        verdict = judged_once(REFUSED, returned(doubled_once()))
+        assert verdict.reason == f"{FIRST}: returned float32[2] [2., 4.]"
+
+    def test_a_second_call_that_returns_deviates(self) -> None:
+        verdict = judged_once(REFUSED, raised(), returned(doubled_once(), name=SECOND))
+        assert verdict.verdict == names.DEVIATES
+        assert verdict.reason.startswith(SECOND)
+
+    def test_one_process_that_does_not_raise_deviates(self) -> None:
+        verdict = judged(REFUSED, [observation(raised()), observation(process=1)])
+        assert verdict.verdict == names.DEVIATES
+        assert {f.process for f in verdict.findings if not f.holds} == {1}
+
+    def test_a_phase_that_does_not_exist_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="phase 'lowering' is none of"):
+            raises(ValueError, "", phase="lowering")
+
+
+def test_each_step_may_be_expected_to_differ() -> None:
+    expect = steps(first_call=returns(doubled), second_call=REFUSED)
+    good = returned(doubled_once()), raised(name=SECOND)
+    assert judged_once(expect, *good).verdict == names.CONFORMS
+    swapped = raised(), returned(doubled_once(), name=SECOND)
+    assert judged_once(expect, *swapped).verdict == names.DEVIATES
+
+
+def test_a_step_that_never_occurred_deviates() -> None:
+    expect = steps(first_call=returns(doubled), third_call=returns(doubled))
+    verdict = judged_once(expect, returned(doubled_once()))
+    assert verdict.verdict == names.DEVIATES
+    assert verdict.reason == "third call: the probe did not get there"
+
+
+def test_a_step_that_one_process_did_not_reach_deviates() -> None:
+    expect = steps(first_call=returns(doubled), second_call=returns(doubled))
+    both = observation()["steps"]
+    short = observation(process=1)["steps"][:1]
+    verdict = judged(expect, [observation(*both), observation(*short, process=1)])
+    assert [(f.process, f.step) for f in verdict.findings if not f.holds] == [(1, SECOND)]
+
+
+def test_a_step_that_no_expectation_looked_at_deviates() -> None:
+    expect = steps(first_call=returns(doubled))
+    extra = returned(np.array([0.0]), name="after the error")
+    verdict = judged_once(expect, returned(doubled_once()), extra)
+    assert verdict.verdict == names.DEVIATES
+    assert verdict.reason == "after the error: unchecked: returned float64[1] [0.]"
+
+
+def test_an_exception_outside_any_step_deviates() -> None:
+    expect = steps(first_call=returns(doubled))
+    outside = raised("NameError", "name 'x' is not defined", name="outside any step")
+    verdict = judged_once(expect, returned(doubled_once()), outside)
+    assert verdict.verdict == names.DEVIATES
+    assert "outside any step" in verdict.reason
+
+
+def test_zero_steps_deviate() -> None:
+    for expect in (returns(doubled), REFUSED, every(), steps(first_call=REFUSED)):
+        verdict = judged(
+            expect,
+            [observation(topology=ONE) | {"steps": []}],
+            topology=ONE,
+        )
+        assert verdict.verdict == names.DEVIATES, expect.text
+
+
+def test_an_expectation_that_compares_nothing_deviates() -> None:
+    verdict = judged(every(), observations())
+    assert verdict.verdict == names.DEVIATES
+    assert verdict.reason == f"{PROOF}: nothing was compared"
+
+
+def test_all_of_several_expectations_must_hold() -> None:
+    devices = sharded("on the first device", lambda place, s: s["devices"] == [0])
+    assert judged_once(every(returns(doubled), devices), returned(doubled_once())).verdict == (
+        names.DEVIATES
+    )
+    two = sharded("on both devices", lambda place, s: s["devices"] == [0, 1])
+    assert judged_once(every(returns(doubled), two), returned(doubled_once())).verdict == (
+        names.CONFORMS
+    )
+
+
+def test_a_value_that_is_no_array_has_no_sharding_to_hold() -> None:
+    expect = sharded("anywhere", lambda place, s: True)
+    assert judged_once(expect, returned(leaf(1.0, sharding=None))).verdict == names.DEVIATES
+    assert judged_once(expect, returned()).verdict == names.DEVIATES
+    assert judged_once(expect, raised()).verdict == names.DEVIATES
+
+
+def test_a_note_must_be_there_and_hold() -> None:
+    expect = noted("copies", "no copy is made", lambda place, value: value == 0)
+    for extra, verdict in (
+        ({"copies": 0}, names.CONFORMS),
+        ({"copies": 1}, names.DEVIATES),
+        ({}, names.DEVIATES),
+    ):
+        assert judged_once(expect, returned(doubled_once(), extra=extra)).verdict == verdict
+
+
+# What is proven
+
+
+def unproven(verdict: Judgement) -> list[tuple[int, str]]:
+    return [(f.process, f.saw) for f in verdict.findings if f.step == PROOF and not f.holds]
+
+
+def test_no_witness_deviates() -> None:
+    verdict = judged(returns(doubled), observations(witness=[]))
+    assert verdict.verdict == names.DEVIATES
+    assert unproven(verdict) == [(0, "none"), (1, "none")]
+
+
+def test_a_witness_missing_in_one_process_deviates() -> None:
+    verdict = judged(returns(doubled), [observation(), observation(process=1, witness=[])])
+    assert unproven(verdict) == [(1, "none")]
+
+
+IMPOSTORS = [
+    (implementation, kind)
+    for implementation in IMPLEMENTATIONS
+    for kind in ("legacy pmap", "new pmap", "jit(shard_map)", "shard_map", "smap", "jit", "vmap f")
+    if kind not in WRAPPERS[implementation]
+]
+
+
+@pytest.mark.parametrize(("implementation", "kind"), IMPOSTORS)
+def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: str) -> None:
+    outputs = WITNESS[implementation]["outputs"]
+    records = observations(
+        implementation=implementation, witness=[{"wrapper": kind, "outputs": outputs}]
+    )
+    verdict = judged(returns(doubled), records, implementation=implementation)
+    assert verdict.verdict == names.DEVIATES
+    assert verdict.reason == f"proof: {kind} -> {outputs[0]}"
+
+
+def test_every_implementation_has_impostors() -> None:
+    assert {implementation for implementation, _ in IMPOSTORS} == set(IMPLEMENTATIONS)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "outputs", "proven"),
+    [
+        (LEGACY_PMAP, ["PmapSharding"], True),
+        (LEGACY_PMAP, ["NamedSharding"], False),
+        (LEGACY_PMAP, ["NamedSharding", "PmapSharding"], False),
+        (NEW_PMAP, ["NamedSharding"], True),
+        (NEW_PMAP, ["PmapSharding"], False),
+        (NEW_PMAP, ["NamedSharding", "PmapSharding"], False),
+        (SHARD_MAP, ["NamedSharding"], True),
+        (SHARD_MAP, ["PmapSharding"], False),
+        # A tracer tells nothing, and a call that raised has no outputs: the wrapper proves both.
+        (LEGACY_PMAP, ["traced"], True),
+        (NEW_PMAP, ["traced"], True),
+        (SHARD_MAP, ["traced"], True),
+        (LEGACY_PMAP, ["PmapSharding", "traced"], True),
+        (LEGACY_PMAP, ["NamedSharding", "traced"], False),
+        (NEW_PMAP, ["PmapSharding", "traced"], False),
+        (LEGACY_PMAP, [], True),
+        (NEW_PMAP, [], True),
+    ],
+)
+def test_the_outputs_shardings_are_proof(
+    implementation: str, outputs: list[str], proven: bool
+) -> None:
+    witness = {"wrapper": WITNESS[implementation]["wrapper"], "outputs": outputs}
+    records = observations(implementation=implementation, witness=[witness])
+    verdict = judged(returns(doubled), records, implementation=implementation)
+    assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+
+
+def test_one_impostor_among_good_witnesses_deviates() -> None:
+    mixed = [WITNESS[NEW_PMAP], WITNESS[SHARD_MAP]]
+    verdict = judged(returns(doubled), observations(witness=mixed))
+    assert verdict.reason == "proof: new pmap -> NamedSharding; jit(shard_map) -> NamedSharding"
+
+
+def test_an_error_without_a_witness_deviates() -> None:
+    records = observations(raised(), witness=[])
+    assert judged(REFUSED, records).verdict == names.DEVIATES
+
+
+def test_another_jax_deviates() -> None:
+    verdict = judged(returns(doubled), observations(), jax="0.9.1")
+    assert verdict.verdict == names.DEVIATES
+    assert unproven(verdict) == [(0, "jax 0.9.0"), (1, "jax 0.9.0")]
+
+
+def test_another_jax_in_one_process_deviates() -> None:
+    verdict = judged(returns(doubled), [observation(), observation(process=1, jax="0.9.1")])
+    assert unproven(verdict) == [(1, "jax 0.9.1")]
+
+
+def test_another_number_of_processes_deviates() -> None:
+    verdict = judged(returns(doubled), observations(processes=1))
+    assert verdict.verdict == names.DEVIATES
+    assert unproven(verdict) == [(0, "1 processes"), (1, "1 processes")]
+
+
+def test_an_observation_that_is_missing_deviates() -> None:
+    verdict = judged(returns(doubled), [observation()])
+    assert verdict.verdict == names.DEVIATES
+    assert unproven(verdict) == [(0, "1 observations")]
+    assert judged(returns(doubled), []).verdict == names.DEVIATES
+
+
+def test_one_process_twice_does_not_stand_for_two() -> None:
+    assert judged(returns(doubled), [observation(), observation()]).verdict == names.DEVIATES
+
+
+# Faults
+
+
+@pytest.mark.parametrize("fault", [HUNG, CRASHED], ids=lambda fault: fault.kind)
+@pytest.mark.parametrize("expect", [returns(doubled), REFUSED], ids=["returns", "raises"])
+def test_a_fault_is_the_verdict(expect: Expectation, fault: Fault) -> None:
+    """Even where every process had observed what was expected before."""
+    verdict = judged(expect, observations(), fault=fault)
+    assert (verdict.verdict, verdict.reason) == (fault.kind, fault.detail)
+
+
+def test_a_hang_that_is_expected_conforms() -> None:
+    verdict = judged(hangs(), [], fault=HUNG)
+    assert verdict.verdict == names.CONFORMS
+    assert verdict.reason == f"as expected: {HUNG.detail}"
+
+
+def test_a_crash_is_no_hang() -> None:
+    verdict = judged(hangs(), [], fault=CRASHED)
+    assert (verdict.verdict, verdict.reason) == (names.CRASHED, CRASHED.detail)
+
+
+def test_coming_back_is_no_hang() -> None:
+    verdict = judged(hangs(), observations())
+    assert verdict.verdict == names.DEVIATES
+    assert "it came back" in [f.saw for f in verdict.findings if not f.holds]
+
+
+# Deviations
+
+
+def wrong() -> list[Json]:
+    return observations(returned(np.array([0, 0], np.float32)))
+
+
+def test_what_an_entry_says_is_a_known_deviation() -> None:
+    known = entry(r"same shape, wrong values: float32\[2\] \[0\., 0\.\]")
+    verdict = judged(returns(doubled), wrong(), deviations=[known])
+    assert verdict.verdict == names.KNOWN_DEVIATION
+    assert verdict.deviation == known
+    assert verdict.reason.startswith(f"{FIRST}: same shape, wrong values")
+    assert any(not f.holds for f in verdict.findings)
+
+
+def test_an_entry_may_explain_another_step_than_the_first_that_failed() -> None:
+    records = observations(returned(np.array([0.0])), raised(name=SECOND))
+    known = entry("incompatible devices")
+    assert judged(returns(doubled), records, deviations=[known]).verdict == names.KNOWN_DEVIATION
+
+
+def test_an_entry_about_a_cell_that_conforms_is_stale() -> None:
+    verdict = judged(returns(doubled), observations(), deviations=[entry("returned")])
+    assert verdict.verdict == names.DEVIATES
+    assert "but it conforms: remove or narrow the entry" in verdict.reason
+    assert verdict.deviation is None
+
+
+def test_an_entry_about_a_hang_that_is_expected_is_stale() -> None:
+    verdict = judged(hangs(), [], fault=HUNG, deviations=[entry("no answer")])
+    assert verdict.verdict == names.DEVIATES
+
+
+def test_an_entry_that_says_something_else_excuses_nothing() -> None:
+    verdict = judged(returns(doubled), wrong(), deviations=[entry("raised TypeError")])
+    assert verdict.verdict == names.DEVIATES
+    assert "not what deviations.toml says is seen ('raised TypeError')" in verdict.reason
+    assert verdict.deviation is None
+
+
+def test_an_entry_is_not_explained_by_what_holds() -> None:
+    records = [observation(), observation(returned(np.array([0.0])), process=1)]
+    known = entry(r"^returned float32\[2\] \[2\., 4\.\]")
+    assert judged(returns(doubled), records, deviations=[known]).verdict == names.DEVIATES
+
+
+def test_an_entry_never_excuses_a_failed_proof() -> None:
+    anything = entry(".*")
+    assert judged(returns(doubled), wrong(), deviations=[anything]).verdict == (
+        names.KNOWN_DEVIATION
+    )
+    for broken in (
+        observations(*wrong()[0]["steps"], witness=[]),
+        observations(*wrong()[0]["steps"], witness=[WITNESS[LEGACY_PMAP]]),
+        observations(*wrong()[0]["steps"], jax="0.8.0"),
+        observations(*wrong()[0]["steps"], processes=1),
+        wrong()[:1],
+    ):
+        verdict = judged(returns(doubled), broken, deviations=[anything])
+        assert verdict.verdict == names.DEVIATES, broken
+        assert verdict.deviation is None
+
+
+@pytest.mark.parametrize("fault", [HUNG, CRASHED], ids=lambda fault: fault.kind)
+def test_a_fault_is_excused_only_by_its_own_words(fault: Fault) -> None:
+    known = entry("SIGSEGV" if fault is CRASHED else "no answer")
+    verdict = judged(returns(doubled), [], fault=fault, deviations=[known])
+    assert verdict.verdict == names.KNOWN_DEVIATION
+    other = judged(returns(doubled), [], fault=fault, deviations=[entry("SIGABRT")])
+    assert other.verdict == fault.kind
+
+
+# Not applicable
+
+
+def test_what_is_not_applicable_is_never_judged() -> None:
+    clause = clause_of({**dict.fromkeys(IMPLEMENTATIONS, REFUSED), NEW_PMAP: not_applicable("no")})
+    with pytest.raises(TypeError, match="not run"):
+        judged(clause, observations())
+    assert clause.expect[NEW_PMAP].text == "not applicable: no"
