@@ -71,6 +71,8 @@ class Clause:
     deadline_s: float | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     named: str = ""
+    requires: tuple[str, ...] = ()
+    selects: bool = False
 
     @property
     def section(self) -> str:
@@ -110,6 +112,8 @@ def clause(
     deadline_s: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     title: str = "",
+    requires: Iterable[str] = (),
+    selects: bool = False,
 ) -> Callable[[Probe], Probe]:
     """Declare the decorated function as the probe of the clause `id`.
 
@@ -117,7 +121,10 @@ def clause(
     clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
     `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. One probe may
     be declared many times, with other `parameters` (JSON values, passed by keyword) and a `title`
-    of their own. ValueError where the declaration is incomplete.
+    of their own. `requires` are packages beyond jax that the probe imports. Where `selects`, which
+    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
+    and it is run where this JAX has no such implementation too. ValueError where the declaration is
+    incomplete.
     """
     if not _ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
@@ -141,6 +148,8 @@ def clause(
             deadline_s=deadline_s,
             parameters=dict(parameters or {}),
             named=title,
+            requires=tuple(requires),
+            selects=selects,
         )
         if not declared.title:
             raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")

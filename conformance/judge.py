@@ -94,7 +94,9 @@ def _compare(
         if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
             return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
         return Judgement(fault.kind, fault.detail)
-    findings = [f for o in observations for f in _prove(o, implementation, topology, jax)]
+    findings = [f for o in observations for f in _prove(o, topology, jax)]
+    if not clause.selects:
+        findings += [_witnessed(o, implementation) for o in observations]
     if len(observations) != topology.processes:
         saw = f"{len(observations)} observations"
         findings.append(Finding(PROOF, 0, False, f"one from each of {topology.processes}", saw))
@@ -116,22 +118,21 @@ def _compare(
     return Judgement(names.DEVIATES, f"{first.step}: {first.saw}", tuple(findings))
 
 
-def _prove(seen: Observation, implementation: str, topology: Topology, jax: str) -> list[Finding]:
-    def finding(holds: bool, expected: str, saw: str) -> Finding:
-        return Finding(PROOF, seen.process, holds, expected, saw)
+def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
+    def finding(expected: str, saw: str) -> Finding:
+        return Finding(PROOF, seen.process, expected == saw, expected, saw)
 
-    wanted = WRAPPERS[implementation]
+    return [
+        finding(f"jax {jax}", f"jax {seen.jax}"),
+        finding(f"{topology.processes} processes", f"{seen.processes} processes"),
+    ]
+
+
+def _witnessed(seen: Observation, implementation: str) -> Finding:
     proven = bool(seen.witness) and all(_is_witness(w, implementation) for w in seen.witness)
     saw = "; ".join(f"{w.wrapper} -> {', '.join(w.outputs) or 'no result'}" for w in seen.witness)
-    return [
-        finding(proven, f"proof that {implementation} ran ({' or '.join(wanted)})", saw or "none"),
-        finding(seen.jax == jax, f"jax {jax}", f"jax {seen.jax}"),
-        finding(
-            seen.processes == topology.processes,
-            f"{topology.processes} processes",
-            f"{seen.processes} processes",
-        ),
-    ]
+    expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
+    return Finding(PROOF, seen.process, proven, expected, saw or "none")
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:

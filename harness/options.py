@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conformance import names
 from conformance.topology import Topology
 from harness.runner import Asked
-from harness.target import Target, TargetError, parse_spec, provision
+from harness.target import Spec, Target, TargetError, parse_spec, provision
 
 if TYPE_CHECKING:
     import pytest
@@ -58,6 +58,13 @@ def add(parser: pytest.Parser) -> None:
         metavar="SPEC",
         help="JAX to run on, repeatable: jax==0.9.0 (installed and cached on first use), newest, "
         "current (default: this environment's), or the path of a Python interpreter",
+    )
+    group.addoption(
+        "--extra",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="install this package in the targets that can have it, repeatable: flax, equinox",
     )
     group.addoption(
         "--skip-missing-targets",
@@ -110,6 +117,7 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
     return Options(
         targets=_provision(
             config.getoption("target") or ["current"],
+            config.getoption("extra"),
             config.getoption("skip_missing_targets"),
             progress,
         ),
@@ -126,13 +134,16 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
 
 
 def _provision(
-    texts: Sequence[str], skip_missing: bool, progress: Callable[[str], None]
+    texts: Sequence[str],
+    extras: Sequence[str],
+    skip_missing: bool,
+    progress: Callable[[str], None],
 ) -> tuple[Asked, ...]:
     asked: dict[str, Asked] = {}
     for text in texts:
         spec = parse_spec(text)
         try:
-            target = provision(spec, progress=progress)
+            target = _with_extras(spec, extras, progress)
         except TargetError as error:
             if not skip_missing:
                 raise
@@ -141,6 +152,19 @@ def _provision(
         else:
             asked[target.spec] = Asked(target.spec, target)
     return tuple(asked.values())
+
+
+def _with_extras(spec: Spec, extras: Sequence[str], progress: Callable[[str], None]) -> Target:
+    """The target with those of `extras` that this JAX can have; clauses say what they lack."""
+    target = provision(spec, progress=progress)
+    exact, kept = parse_spec(target.spec), list(extras)
+    while kept:
+        try:
+            return provision(exact, extras=kept, progress=progress)
+        except TargetError as error:
+            progress(f"{exact}: no {', '.join(kept)} ({str(error).splitlines()[0]})")
+            kept = kept[:-1] if len(kept) > 1 else []
+    return target
 
 
 def _target(data: dict[str, Any] | None) -> Target | None:

@@ -80,7 +80,10 @@ class Runner:
         if unmet is not None:
             return Judgement(names.NOT_APPLICABLE, unmet)
         facts = self.facts[cell.target]
-        if cell.implementation not in facts["implementations"]:
+        missing = [name for name in clause.requires if name not in facts["packages"]]
+        if missing:
+            return Judgement(names.NOT_APPLICABLE, f"{', '.join(missing)} is not installed here")
+        if cell.implementation not in facts["implementations"] and not clause.selects:
             reason = f"jax {facts['jax']} has no {cell.implementation}"
             return Judgement(names.REMOVED, reason)
         return None

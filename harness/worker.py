@@ -16,6 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable
+from importlib import metadata
 from typing import Any
 
 import jax
@@ -77,7 +78,8 @@ class Worker:
         _configure(settings["platform"], self._topology)
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
-        channel.send({"ready": facts(), "devices": [d.id for d in jax.local_devices()]})
+        required = {name for one in clauses.clauses.values() for name in one.requires}
+        channel.send({"ready": facts(required)})
 
     def serve(self) -> None:
         """EOFError when the controller is gone."""
@@ -118,8 +120,8 @@ def fingerprint(order: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def facts() -> dict[str, Any]:
-    """What is really installed and running here, for the target's header."""
+def facts(required: Iterable[str]) -> dict[str, Any]:
+    """What is really installed and running here, and which of the `required` packages are."""
     import jaxlib
 
     return {
@@ -131,7 +133,15 @@ def facts() -> dict[str, Any]:
         "device_kind": jax.local_devices()[0].device_kind,
         "machine": os.uname().machine,
         "implementations": list(available()),
+        "packages": {name: version for name in sorted(required) if (version := _version(name))},
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _configure(platform: str, topology: Topology) -> None:
