@@ -25,6 +25,7 @@ from harness.cluster import Case, CaseResult, ClusterDown, ClusterFault
 from harness.launchers import TargetDown
 from harness.pool import Pool
 from harness.target import Target
+from harness.tidy import Tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Runner:
 
     def run(self, cell: CellId) -> dict[str, Any]:
         """The cell's results record, without `reproduce`, which only the caller knows."""
+        asked = self.targets[cell.target]
+        record = self._cell(cell)
+        return record if asked.target is None else dict(Tidy(asked.target)(record))
+
+    def _cell(self, cell: CellId) -> dict[str, Any]:
         clause = self.catalogue.clauses[cell.clause]
         topology = Topology.parse(cell.topology)
         asked = self.targets[cell.target]

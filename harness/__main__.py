@@ -1,0 +1,53 @@
+"""`python -m harness`: what a user asks the harness outside a test run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from harness import bench
+from harness.interpreters import find
+from harness.target import TargetError, cached, default_cache, describe, provision
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand; 2 with one line on standard error where it cannot be done."""
+    parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("targets", help="the Pythons and the cached targets of this machine")
+    install = commands.add_parser("provision", help="install targets into the cache")
+    install.add_argument("spec", nargs="+", help="as for --target: jax==0.9.0, newest")
+    timed = commands.add_parser("bench", help="time the harness itself")
+    timed.add_argument("spec", nargs="?", default="current")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.command == "bench":
+            return bench.main([chosen.spec])
+        if chosen.command == "provision":
+            _provision(chosen.spec)
+        else:
+            _targets()
+    except TargetError as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _targets() -> None:
+    for interpreter in find():
+        print(f"python {'.'.join(map(str, interpreter.version))}  {interpreter.path}")
+    print(f"cache  {default_cache()}")
+    for spec in cached():
+        print(f"  {spec}")
+
+
+def _provision(specs: Sequence[str]) -> None:
+    for spec in specs:
+        target = provision(spec, progress=lambda text: print(f"conformance: {text}", flush=True))
+        known = ", ".join(f"{name} {version}" for name, version in describe(target).items())
+        print(f"{target.spec}: {known}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
