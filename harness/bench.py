@@ -98,11 +98,9 @@ def _timed(function: Callable[[], None]) -> float:
 def _print(what: str, seconds: Sequence[float], aim_s: float) -> None:
     median, least, most = statistics.median(seconds), min(seconds), max(seconds)
     spread = f"{least * 1000:.2f} to {most * 1000:.2f}, n={len(seconds)}"
-    verdict = "" if median <= aim_s else "   above the aim"
-    print(
-        f"  {what:<22} median {median * 1000:8.2f} ms   ({spread}; aim {aim_s * 1000:g} ms){verdict}",
-        flush=True,
-    )
+    above = "" if median <= aim_s else "   above"
+    text = f"median {median * 1000:8.2f} ms   ({spread}); aim {aim_s * 1000:g} ms{above}"
+    print(f"  {what:<22} {text}", flush=True)
 
 
 def _say(text: str) -> None:
