@@ -85,6 +85,14 @@ MARKS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Below these, the fast path of a compiled program has no Python frames of its own.
+_FAST_PATH = (
+    "implementations.py:__call__",
+    "pmap.py:wrapped",
+    "shard_map.py:wrapped",
+    "traceback_util.py:reraise_with_filtered_traceback",
+)
+
 # The exception is raised here from another one that was raised while lowering.
 _RERAISED_FROM_LOWERING = ("_python_pjit_helper", "_run_python_pjit")
 
@@ -103,6 +111,9 @@ def frames_of(error: BaseException, *, after: str) -> list[str]:
 
 def phase_of(frames: Iterable[str]) -> str:
     """The phase that the innermost known frame (`file.py:function`) marks, else `unknown`."""
+    frames = list(frames)
+    if frames and frames[-1] in _FAST_PATH:
+        return "execute"
     functions = [frame.rsplit(":", 1)[-1] for frame in frames]
     if functions and functions[-1] in _RERAISED_FROM_LOWERING:
         return "lower"

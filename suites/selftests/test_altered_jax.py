@@ -1,0 +1,105 @@
+"""A JAX that was altered on purpose must turn exactly the touched cells red.
+
+This is the test of the whole: a matrix that stays green over a broken JAX proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+RED = {"deviates", "crashed", "hung"}
+RUN_TIMEOUT_S = 400
+
+Verdicts = dict[tuple[str, str, str], str]
+
+
+def altered_copy(folder: Path, edit: Callable[[str], str], file: str) -> Path:
+    """A Python environment like this one, but for one edited file of its jax."""
+    site = Path(sysconfig.get_path("purelib"))
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    copy = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
+    for entry in site.iterdir():
+        # What is installed as editable would bring the controller's own packages along.
+        if entry.name != "jax" and not entry.name.startswith(("__editable__", "_virtualenv")):
+            (copy / entry.name).symlink_to(entry)
+    shutil.copytree(site / "jax", copy / "jax", ignore=shutil.ignore_patterns("__pycache__"))
+    source = copy / "jax" / "_src" / file
+    before = source.read_text()
+    after = edit(before)
+    assert after != before, f"nothing to alter in {file}: this JAX is written another way"
+    source.write_text(after)
+    return python
+
+
+def verdicts(folder: Path, target: str, words: str) -> Verdicts:
+    """The verdict of each cell of the errors suite that `-k words` selects, on `target`."""
+    results = folder / "results.jsonl"
+    command = [sys.executable, "-m", "pytest", "suites/test_errors.py", "-q", "-k", words]
+    command += ["-p", "no:cacheprovider", "--target", target, "--results", str(results)]
+    ran = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+    )
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    return {
+        (r["clause"], r["implementation"], r["topology"]): r["verdict"]
+        for r in records
+        if r["kind"] == "cell"
+    }
+
+
+def reddened(before: Verdicts, after: Verdicts) -> set[tuple[str, str, str]]:
+    assert before.keys() == after.keys()
+    assert not {cell for cell, verdict in before.items() if verdict in RED}
+    return {cell for cell, verdict in after.items() if verdict in RED}
+
+
+def test_an_altered_message_turns_the_cells_of_that_error_red_and_no_other(tmp_path: Path) -> None:
+    words = "context-mesh"
+    python = altered_copy(
+        tmp_path / "altered",
+        lambda text: text.replace("should match the mesh passed", "differs from the mesh passed"),
+        "shard_map.py",
+    )
+    before, after = (verdicts(tmp_path, t, words) for t in ("current", str(python)))
+    touched = {
+        cell
+        for cell, verdict in before.items()
+        if "fix-" not in cell[0] and verdict in ("conforms", "known deviation")
+    }
+    assert touched
+    assert reddened(before, after) == touched
+
+
+def test_an_altered_value_turns_the_cells_that_return_it_red_and_no_other(tmp_path: Path) -> None:
+    # Each device of a new pmap sees its row reversed: right shape, right dtype, wrong numbers.
+    words = "incompatible-devices.fix and 1x8"
+    python = altered_copy(
+        tmp_path / "altered",
+        lambda text: text.replace(
+            "lambda x, ax: x if ax is None else lax.squeeze(x, [ax])",
+            "lambda x, ax: x if ax is None else lax.rev(lax.squeeze(x, [ax]), (0,))",
+        ),
+        "pmap.py",
+    )
+    before, after = (verdicts(tmp_path, t, words) for t in ("current", str(python)))
+    touched = {cell for cell in before if cell[1] == "new_pmap" and before[cell] == "conforms"}
+    assert touched
+    assert reddened(before, after) == touched
+
+
+def test_an_alteration_that_alters_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="nothing to alter"):
+        altered_copy(tmp_path / "altered", lambda text: text, "pmap.py")

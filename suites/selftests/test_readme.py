@@ -1,0 +1,49 @@
+"""What the README promises, CI runs: the same lines, and every command they name exists."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+README = (PROJECT / "README.md").read_text()
+TOX = configparser.ConfigParser(interpolation=None)
+TOX.read(PROJECT / "tox.ini")
+
+
+@pytest.mark.parametrize("job", ["matrix", "test"])
+def test_a_job_is_one_line_that_makes_its_own_environment(job: str) -> None:
+    lines = [line for line in README.splitlines() if f"tox run -e {job}" in line]
+    assert lines[0].strip().startswith("python3 -m venv .venv && .venv/bin/pip install")
+    assert lines[0].strip().endswith(f"tox run -e {job}")
+
+
+@pytest.mark.parametrize("job", ["matrix", "test"])
+def test_ci_runs_the_readme_s_own_line(job: str) -> None:
+    ci = (PROJECT / ".ci" / "run").read_text()
+    assert f'bash -euxc "$(readme {job})"' in ci
+    function = re.search(r"^readme\(\) \{\n.*?\n\}\n", ci, re.DOTALL | re.MULTILINE)
+    assert function is not None
+    found = subprocess.run(
+        ["bash", "-c", f"{function[0]}\nreadme {job}"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line = next(line for line in README.splitlines() if f"tox run -e {job}" in line)
+    assert found.stdout.strip() == line.strip()
+
+
+def test_every_tox_job_that_the_readme_names_exists() -> None:
+    named = set(re.findall(r"tox run -e (\w+)", README))
+    assert named >= {"matrix", "test", "publish", "lint"}
+    assert {f"testenv:{job}" for job in named} <= set(TOX.sections())
+
+
+def test_the_test_job_is_the_line_that_users_type() -> None:
+    assert TOX["testenv:test"]["commands"].strip() == "pytest -n auto suites/ {posargs}"
