@@ -142,11 +142,15 @@ def steps(**named: Expectation) -> Expectation:
     return All(tuple(parts))
 
 
-def returns(model: Model, *, text: str = "") -> Expectation:
+def returns(
+    model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
+) -> Expectation:
     """Every step returns what the NumPy model says this process must hold.
 
     `model(place)` gives one array-like per leaf (a list for several): the values, and thereby the
-    shape and dtype, of the part of the result that lives on this process's devices.
+    shape and dtype, of the part of the result that lives on this process's devices. Where the
+    result is that of one of the named `mistakes` instead, the name is said: what went wrong is
+    then as visible as that something did.
     """
     said = text or (model.__doc__ or "").split("\n", 1)[0].strip() or "the model's values"
 
@@ -154,7 +158,12 @@ def returns(model: Model, *, text: str = "") -> Expectation:
         if step.raised is not None:
             return False, str(step)
         problem = _against(model, place, step)
-        return problem is None, problem or str(step)
+        if problem is None:
+            return True, str(step)
+        for name, mistake in (mistakes or {}).items():
+            if _against(mistake, place, step) is None:
+                return False, f"it is {name}: {problem}"
+        return False, problem
 
     return OfEachStep(f"returns {said}", of)
 
@@ -254,7 +263,23 @@ def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
         same = bool(np.array_equal(leaf.local, want))
     if same:
         return None
-    return f"same shape, wrong values: {leaf} in place of {' '.join(str(want).split())}"
+    wanted = f"{leaf} in place of {' '.join(str(want).split())}"
+    return f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
+
+
+def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:
+    """`, 8 times the right ones` where one factor explains every element, else nothing."""
+    if saw.dtype.kind not in "iuf" or not np.any(want):
+        return ""
+    if not (np.isfinite(saw).all() and np.isfinite(want).all()):
+        return ""
+    at = np.argmax(np.abs(want))
+    factor = float(saw.flat[at]) / float(want.flat[at])
+    if factor in (0.0, 1.0) or not np.allclose(saw, factor * want, rtol=RELATIVE_TOLERANCE, atol=0):
+        return ""
+    if abs(factor) < 1 and np.isclose(1 / factor, round(1 / factor)):
+        return f", 1/{round(1 / factor)} of the right ones"
+    return f", {factor:g} times the right ones"
 
 
 def _sharding_text(sharding: Mapping[str, Any]) -> str:

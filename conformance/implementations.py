@@ -28,13 +28,15 @@ def wrapper_kind(function: Any) -> str:
     """Which implementation made this callable: told from the object, never from a setting."""
     if type(function).__name__ == "PmapFunction":
         return "legacy pmap"
-    code = getattr(function, "__code__", None)
-    file = "" if code is None else code.co_filename.replace("\\", "/")
-    # Up to 0.8.0 the new pmap lay in shard_map.py, then in a module of its own.
-    if file.endswith(("jax/_src/pmap.py", "jax/_src/shard_map.py")):
-        return "new pmap" if hasattr(function, "lower") else "shard_map"
     if type(function).__name__ == "PjitFunction":
         return "jit"
+    layer = function
+    while layer is not None:
+        file = getattr(getattr(layer, "__code__", None), "co_filename", "").replace("\\", "/")
+        # Up to 0.8.0 the new pmap lay in shard_map.py, then in a module of its own.
+        if file.endswith(("jax/_src/pmap.py", "jax/_src/shard_map.py")):
+            return "new pmap" if hasattr(layer, "lower") else "shard_map"
+        layer = getattr(layer, "__wrapped__", None)
     return f"{type(function).__name__} {getattr(function, '__qualname__', '')}".strip()
 
 
@@ -80,12 +82,13 @@ class Implementation:
         in_axes: Axes = 0,
         out_axes: Any = 0,
         devices: Sequence[Any] | None = None,
+        check_vma: bool = True,
         **options: Any,
     ) -> Mapped:
         """`body` mapped as `jax.pmap` would; `options` go to `jax.pmap` or, here, `jax.jit`.
 
         Under shard_map `in_axes` is an int, None, or one of them per argument; `out_axes` an int
-        or None; the mesh is over `devices` or all of the cluster's.
+        or None; the mesh is over `devices` or all of the cluster's. `check_vma` is shard_map's own.
         """
         if self.is_pmap:
             self.select()
@@ -112,6 +115,7 @@ class Implementation:
                 mesh=mesh,
                 in_specs=_specs(in_axes, axis_name),
                 out_specs=_specs(out_axes, axis_name),
+                check_vma=check_vma,
             ),
             **options,
         )

@@ -20,6 +20,7 @@ import numpy as np
 from conformance import phases
 from conformance.describing import describe
 from conformance.implementations import Implementation
+from conformance.programs import compiled_by
 from conformance.topology import Place, Topology
 
 MOST_TEXT = 20_000  # characters of one message
@@ -71,6 +72,23 @@ class Cluster(Place):
         """Two calls with the same arguments: caches differ between a first and a second call."""
         self.step(FIRST_CALL, function, *args)
         return self.step(SECOND_CALL, function, *args)
+
+    def compiled(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
+
+        See `programs.compiled_by` for the records; a step that raised has none.
+        """
+        told: list[dict[str, Any]] = []
+
+        def watched() -> Any:
+            result, records = compiled_by(lambda: function(*args))
+            told.extend(records)
+            return result
+
+        result = self.step(name, watched)
+        if "value" in self.steps[-1]:
+            self.note("programs", told)
+        return result
 
     def note(self, key: str, value: Any) -> None:
         """Add a fact (a JSON value) to the step that was last recorded."""

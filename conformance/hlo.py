@@ -1,0 +1,81 @@
+"""Which collectives a compiled program has, and how many bytes each of them moves.
+
+Read from the text of the optimised HLO, which every version of JAX can print, because no structured
+form of it is public. Bytes are those of the collective's result on one device: the whole array for
+an all-gather, the reduced one for an all-reduce.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COLLECTIVES = (
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "ragged-all-to-all",
+    "reduce-scatter",
+)
+
+_BYTES = {
+    "pred": 1,
+    "s8": 1,
+    "u8": 1,
+    "s16": 2,
+    "u16": 2,
+    "f16": 2,
+    "bf16": 2,
+    "s32": 4,
+    "u32": 4,
+    "f32": 4,
+    "s64": 8,
+    "u64": 8,
+    "f64": 8,
+    "c64": 8,
+    "c128": 16,
+}
+
+_OPERATION = re.compile(
+    r"=\s*(?P<shape>\([^=]*?\)|\S+)\s+(?P<name>" + "|".join(COLLECTIVES) + r")(?P<half>-start)?\("
+)
+_ARRAY = re.compile(r"\b(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[\d,]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of a program: its operation, its result's shape in HLO's words, its bytes."""
+
+    operation: str
+    shape: str
+    bytes: int
+
+
+def collectives(text: str) -> list[Collective]:
+    """The collectives of a module's text, in order; ValueError for a dtype that is not known."""
+    return list(_collectives(text))
+
+
+def _collectives(text: str) -> Iterator[Collective]:
+    for line in text.splitlines():
+        match = _OPERATION.search(line)
+        if match is None:
+            continue
+        arrays = list(_ARRAY.finditer(match["shape"]))
+        if match["half"] and match["name"] != "all-reduce":
+            # The start of an asynchronous collective carries its operands first, then its results.
+            arrays = arrays[len(arrays) // 2 :]
+        shape = ", ".join(array[0] for array in arrays)
+        yield Collective(match["name"], shape, sum(map(_bytes, arrays)))
+
+
+def _bytes(array: re.Match[str]) -> int:
+    if array["dtype"] not in _BYTES:
+        raise ValueError(f"the size of HLO's dtype {array['dtype']!r} is not known: add it")
+    size = _BYTES[array["dtype"]]
+    for dimension in filter(None, array["dims"].split(",")):
+        size *= int(dimension)
+    return size
