@@ -30,14 +30,18 @@ def wrapper_kind(function: Any) -> str:
         return "legacy pmap"
     if type(function).__name__ == "PjitFunction":
         return "jit"
-    layer = function
-    while layer is not None:
+    for layer in (function, *_enclosed(function)):
         file = getattr(getattr(layer, "__code__", None), "co_filename", "").replace("\\", "/")
         # Up to 0.8.0 the new pmap lay in shard_map.py, then in a module of its own.
         if file.endswith(("jax/_src/pmap.py", "jax/_src/shard_map.py")):
             return "new pmap" if hasattr(layer, "lower") else "shard_map"
-        layer = getattr(layer, "__wrapped__", None)
     return f"{type(function).__name__} {getattr(function, '__qualname__', '')}".strip()
+
+
+def _enclosed(function: Any) -> list[Any]:
+    """The functions in a function's closure: what JAX's traceback filter is wrapped around."""
+    cells = getattr(function, "__closure__", None) or ()
+    return [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
 
 
 class Mapped:

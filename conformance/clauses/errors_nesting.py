@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.clause import clause, devices
+from conformance.clause import FOUR_PROCESSES, ONE_AND_FOUR, clause, devices, processes
 from conformance.expectation import Expectation, not_applicable, raises, returns
 from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
@@ -35,8 +35,14 @@ def doubled(place: Place) -> Any:
 
 
 def summed(place: Place) -> Any:
-    """at every point of the grid, the sum over all of it"""
-    return np.broadcast_to(grid(place).sum((0, 1)), (OUTER, INNER, 3))
+    """at every point of this process's part of the grid, the sum over all of it"""
+    outer = place.topology.devices_per_process // INNER
+    return np.broadcast_to(grid(place).sum((0, 1)), (outer, INNER, 3))
+
+
+def box(place: Place) -> Any:
+    """One row per device of three axes, shape `(2, 2, 2, 3)`."""
+    return grid(place).reshape(2, 2, 2, 3)
 
 
 def rows_doubled(place: Place) -> Any:
@@ -146,6 +152,88 @@ def inside_shard_map(impl: Any, cluster: Any) -> None:
 
 
 @clause(
+    "errors.context-mesh.under-jit",
+    claim=CLAIM,
+    needs=devices(OUTER * INNER),
+    expect=nested(doubled),
+)
+def under_jit(impl: Any, cluster: Any) -> None:
+    """A pmap inside a pmap inside a jit."""
+    outer = impl.map(impl.map(lambda x: x * 2, "j"), "i")
+    cluster.twice(jax.jit(lambda x: outer(x)), grid(cluster))
+
+
+@clause(
+    "errors.context-mesh.three-levels",
+    claim=CLAIM,
+    needs=devices(8),
+    expect=nested(lambda place: np.broadcast_to(box(place).sum((0, 1, 2)), (2, 2, 2, 3))),
+)
+def three_levels(impl: Any, cluster: Any) -> None:
+    """A pmap inside a pmap inside a pmap, and a psum over all three axes."""
+    inner = impl.map(lambda x: jax.lax.psum(x, ("i", "j", "k")), "k")
+    cluster.twice(impl.map(impl.map(inner, "j"), "i"), box(cluster))
+
+
+@clause(
+    "errors.context-mesh.inside-cond",
+    claim=CLAIM,
+    needs=devices(OUTER * INNER),
+    expect=nested(doubled),
+)
+def inside_cond(impl: Any, cluster: Any) -> None:
+    """A pmap inside a branch of `cond` inside a pmap."""
+    inner = impl.map(lambda x: x * 2, "j")
+
+    def body(x: Any) -> Any:
+        return jax.lax.cond(x[0, 0] > 0, inner, lambda y: y, x)
+
+    cluster.twice(impl.map(body, "i"), grid(cluster))
+
+
+@clause(
+    "errors.context-mesh.inside-while",
+    claim=CLAIM,
+    needs=devices(OUTER * INNER),
+    expect=nested(doubled),
+)
+def inside_while(impl: Any, cluster: Any) -> None:
+    """A pmap inside the body of `while_loop` inside a pmap."""
+    inner = impl.map(lambda x: x * 2, "j")
+
+    def body(x: Any) -> Any:
+        return jax.lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, inner(c[1])), (0, x))[1]
+
+    cluster.twice(impl.map(body, "i"), grid(cluster))
+
+
+@clause(
+    "errors.context-mesh.inner-devices",
+    claim="migrate-pmap.nested-pmap-unsupported",
+    needs=devices(OUTER * INNER),
+    expect=nested(doubled)
+    | {LEGACY_PMAP: raises(ValueError, "[Nn]ested.*devices", otherwise=doubled)},
+)
+def inner_devices(impl: Any, cluster: Any) -> None:
+    """A pmap inside a pmap, the inner one with `devices=`, which legacy too refuses."""
+    inner = impl.map(lambda x: x * 2, "j", devices=cluster.devices[:INNER])
+    cluster.twice(impl.map(inner, "i"), grid(cluster))
+
+
+@clause(
+    "errors.context-mesh.several-processes",
+    claim=CLAIM,
+    needs=processes(2, devices_per_process=INNER),
+    topologies=FOUR_PROCESSES,
+    expect=nested(lambda place: place.rows(3)[:, None] * 2),
+)
+def several_processes(impl: Any, cluster: Any) -> None:
+    """A pmap of one row inside a pmap over all devices, in several processes."""
+    inner = impl.map(lambda x: x * 2, "j")
+    cluster.twice(impl.map(inner, "i"), cluster.rows(3)[:, None])
+
+
+@clause(
     "errors.context-mesh.under-set-mesh",
     claim=CLAIM,
     needs=devices(OUTER * INNER),
@@ -168,6 +256,7 @@ def under_set_mesh(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.fix-one-shard-map-2d",
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
+    topologies=ONE_AND_FOUR,
     expect=remedy(summed),
 )
 def fix_one_shard_map(impl: Any, cluster: Any) -> None:
@@ -187,6 +276,7 @@ def fix_one_shard_map(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.fix-nested-shard-map",
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
+    topologies=ONE_AND_FOUR,
     expect=remedy(summed),
 )
 def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
@@ -213,6 +303,7 @@ def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.fix-smap",
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
+    topologies=ONE_AND_FOUR,
     expect=remedy(summed),
 )
 def fix_smap(impl: Any, cluster: Any) -> None:
