@@ -114,9 +114,7 @@ def _counted(caught: list[warnings.WarningMessage]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for given, shown in zip(caught, _shown(caught), strict=True):
         key = (given.category.__name__, str(given.message))
-        one = found.setdefault(
-            key, {"category": key[0], "message": key[1], "count": 0, "shown": 0}
-        )
+        one = found.setdefault(key, {"category": key[0], "message": key[1], "count": 0, "shown": 0})
         one["count"] += 1
         one["shown"] += shown
     return list(found.values())

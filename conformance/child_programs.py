@@ -10,12 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from conformance.child import recorded, serve
+from conformance.child import serve
 
 FLAG = "jax_pmap_shmap_merge"
 ROWS = [[1.0, 2.0], [3.0, 4.0]]  # one row per device
 
-ABSL_WAYS = ("config_with_absl", "parse_flags_with_absl", "flags-by-hand", "app-run-alone")
 FORMS = ("attribute", "import", "call")
 
 
@@ -55,10 +54,7 @@ def session(*words: str) -> list[dict[str, Any]]:
 
 
 def absl(way: str, *_: str) -> list[dict[str, Any]]:
-    """Hand the command line to absl in one of `ABSL_WAYS`, then map and call twice.
-
-    The flag itself is read from the command line by absl.
-    """
+    """Hand the command line to absl in the way named, then map and call twice."""
     import jax
     from absl import app, flags
 
@@ -74,7 +70,7 @@ def absl(way: str, *_: str) -> list[dict[str, Any]]:
         jax.config.config_with_absl()
         flags.FLAGS(sys.argv)
         main()
-    else:
+    elif way in ("config_with_absl", "app-run-alone"):
         if way == "config_with_absl":
             jax.config.config_with_absl()
         try:
@@ -82,19 +78,21 @@ def absl(way: str, *_: str) -> list[dict[str, Any]]:
         except SystemExit:
             if not calls:
                 raise
+    else:
+        raise ValueError(f"no program hands its flags to absl by {way!r}")
     return calls
 
 
-def deprecated(name: str) -> dict[str, dict[str, Any]]:
-    """Reach for a name in each of `FORMS`, twice each; a record of every form."""
-    uses = USES[name]
-    return {form: recorded(_repeat, use) for form, use in zip(FORMS, uses, strict=True)}
+def deprecated(name: str, form: str) -> Any:
+    """Reach for a name in one of `FORMS`, twice: by what it is called, or what a call returns.
 
-
-def _repeat(use: Callable[[], Any]) -> Any:
-    for _ in range(2):
-        value = use()
-    return value
+    One form to a process, because JAX warns of a name once in a process, whoever reaches for it.
+    """
+    use = USES[name][FORMS.index(form)]
+    first, second = use(), use()
+    if first != second:
+        raise ValueError(f"{first} at first, then {second}")
+    return second
 
 
 def _sharded() -> str:

@@ -135,6 +135,12 @@ def clause(
             "not_applicable(reason)"
         )
 
+    unknown = expect.keys() - set(IMPLEMENTATIONS)
+    if unknown:
+        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
+    if isinstance(topologies, str):
+        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")
+
     def declare(probe: Probe) -> Probe:
         declared = Clause(
             id=id,

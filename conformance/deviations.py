@@ -116,7 +116,13 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             f"{where}: unknown keys {sorted(raw.keys() - known)}, "
             f"missing keys {sorted(required - raw.keys())}"
         )
-    for key in ("clause", "implementation", "platform", "topology"):
+    lists = ("clause", "implementation", "platform", "topology")
+    for key in raw.keys() - {"review"}:
+        parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
+        if not parts or not all(isinstance(part, str) and part for part in parts):
+            several = ", or several in a list" if key in lists else ""
+            raise DeviationError(f"{where}: {key} must be a text{several}")
+    for key in lists:
         if key in raw:
             value = raw[key]
             raw[key] = (value,) if isinstance(value, str) else tuple(value)
@@ -125,7 +131,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
     if raw["kind"] not in KINDS:
         raise DeviationError(f"{where}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
-    if not isinstance(raw["review"], datetime.date):
+    if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     try:
         SpecifierSet(raw.get("jax", ""))

@@ -19,7 +19,8 @@ from conformance.observation import Leaf, Observation, Step
 from conformance.topology import Place, Topology
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
-HALF_TOLERANCE = 1e-2  # of bfloat16 and float16
+HALF_TOLERANCE = 1e-2  # of the types named next
+HALVES = ("bfloat16", "float16")
 
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
 
@@ -69,13 +70,14 @@ class OfEachStep:
     text: str
     of: Callable[[Place, Step], tuple[bool, str]]
     only: tuple[str, ...] = ()
+    optional: bool = False  # the steps in `only` need not occur
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         findings = []
         for seen in observations:
             steps = [s for s in seen.steps if not self.only or s.name in self.only]
             missing = set(self.only) - {s.name for s in steps}
-            if not steps or missing:
+            if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
                 findings.append(
                     Finding(absent, seen.process, False, self.text, "the probe did not get there")
@@ -133,12 +135,25 @@ def steps(**named: Expectation) -> Expectation:
 
     Underscores in a keyword stand for the spaces in the step's name. Every step named must occur.
     """
+    return _of_steps(named, optional=False)
+
+
+def steps_if_taken(**named: Expectation) -> Expectation:
+    """As `steps`, of steps that a probe takes only where this JAX has what they call.
+
+    Never alone: where none of them occurs, nothing is compared.
+    """
+    return _of_steps(named, optional=True)
+
+
+def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectation:
     parts = []
     for keyword, expectation in named.items():
         name = keyword.replace("_", " ")
         if not isinstance(expectation, OfEachStep):
             raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
-        parts.append(OfEachStep(f"{name}: {expectation.text}", expectation.of, (name,)))
+        text = f"{name}: {expectation.text}"
+        parts.append(OfEachStep(text, expectation.of, (name,), optional))
     return All(tuple(parts))
 
 
@@ -256,9 +271,11 @@ def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
         return f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
     if leaf.dtype != str(want.dtype):
         return f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}"
-    if leaf.local.dtype.kind in "fc":
-        tolerance = HALF_TOLERANCE if leaf.local.dtype.itemsize == 2 else RELATIVE_TOLERANCE
-        same = np.allclose(leaf.local, want, rtol=tolerance, atol=0, equal_nan=True)
+    if leaf.local.dtype.kind not in "iub":
+        tolerance = HALF_TOLERANCE if leaf.dtype in HALVES else RELATIVE_TOLERANCE
+        # NumPy cannot compare bfloat16 within a tolerance.
+        saw = leaf.local if leaf.local.dtype.kind == "c" else leaf.local.astype(np.float64)
+        same = np.allclose(saw, want.astype(saw.dtype), rtol=tolerance, atol=0, equal_nan=True)
     else:
         same = bool(np.array_equal(leaf.local, want))
     if same:

@@ -69,8 +69,9 @@ class Mapped:
 class Implementation:
     """`name` is one of `names.IMPLEMENTATIONS`; `witness` collects what ran, for one case."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mapped: Callable[[str], None] = lambda _: None) -> None:
         self.name = name
+        self._mapped = mapped
         self.witness: list[dict[str, Any]] = []
 
     @property
@@ -131,7 +132,9 @@ class Implementation:
         For pmap the kind is read off the object; a jit tells nothing of what is in it, so a probe
         names it (`jit(shard_map)`, `smap`), and its outputs' shardings are still proven.
         """
-        return Mapped(function, kind or wrapper_kind(function), self.witness)
+        kind = kind or wrapper_kind(function)
+        self._mapped(kind)
+        return Mapped(function, kind, self.witness)
 
     def select(self) -> None:
         """Make `jax.pmap` mean this implementation, where this JAX still has the switch."""

@@ -30,10 +30,14 @@ WRAPPERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how."""
+    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
+
+    `mapped` are the kinds of the maps that the processes had made by then.
+    """
 
     kind: str
     detail: str
+    mapped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,17 @@ def _compare(
     expectation = clause.expect[implementation]
     if fault is not None:
         if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
+            if not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation]):
+                made = ", ".join(fault.mapped) or "no map"
+                return Judgement(fault.kind, f"unproven, it made {made}: {fault.detail}")
             return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
         return Judgement(fault.kind, fault.detail)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
     if not clause.selects:
         findings += [_witnessed(o, implementation) for o in observations]
-    if len(observations) != topology.processes:
-        saw = f"{len(observations)} observations"
+    came = sorted(o.process for o in observations)
+    if came != list(range(topology.processes)):
+        saw = f"{len(came)} observations, from {', '.join(map(str, came)) or 'none'}"
         findings.append(Finding(PROOF, 0, False, f"one from each of {topology.processes}", saw))
     compared = expectation.check(topology, observations)
     if not compared:

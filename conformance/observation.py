@@ -167,10 +167,10 @@ def from_json(values: list[Any], dtype: str, shape: list[int]) -> NDArray[Any]:
         kind = np.dtype(np.float64)
     if kind.kind == "c":
         flat = np.array([complex(float(a), float(b)) for a, b in values], dtype=kind)
-    elif kind.kind == "f":
-        flat = np.array([float(v) for v in values], dtype=kind)
-    else:
+    elif kind.kind in "iub":
         flat = np.array(values, dtype=kind)
+    else:  # NumPy's floats, and those of ml_dtypes such as bfloat16, whose kind is "V"
+        flat = np.array([float(v) for v in values]).astype(kind)
     return flat.reshape(tuple(shape))
 
 

@@ -101,9 +101,13 @@ def observe(
     implementation: str,
     topology: Topology,
     process: int,
+    mapped: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run a probe as this process's part of a case; the JSON that `observation.parse` reads."""
-    impl, cluster = Implementation(implementation), Cluster(topology, process)
+    """Run a probe as this process's part of a case; the JSON that `observation.parse` reads.
+
+    `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
+    """
+    impl, cluster = Implementation(implementation, mapped), Cluster(topology, process)
     began = time.perf_counter()
     try:
         probe(impl, cluster, **parameters)

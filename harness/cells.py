@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from conformance.catalogue import Catalogue
 from conformance.names import IMPLEMENTATIONS
 
-_ID = re.compile(rf"\[(.+)-({'|'.join(IMPLEMENTATIONS)})-(\d+x\d+)-(.+)\]$")
+_ID = re.compile(rf"\[(.+?)-({'|'.join(IMPLEMENTATIONS)})-(\d+x\d+)-(.+)\]$")
 
 
 @dataclass(frozen=True, slots=True)

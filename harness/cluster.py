@@ -37,6 +37,7 @@ STACK_BYTES = 16_000  # of all threads of a process
 CLOSED = "closed its connection"
 RAISED = "raised to the top"
 PROBING = "in the probe"
+MISSING = "did not come up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """Observations as the workers sent them, by process; or the fault that ended the case."""
+    """Observations as the workers sent them, by process; or the fault that ended the case.
+
+    `mapped` are the kinds of all maps that were made, whether or not their process lived to tell.
+    """
 
     observations: tuple[Mapping[str, Any], ...]
     fault: ClusterFault | None
     seconds: float
     probe_seconds: float
+    mapped: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -107,6 +112,7 @@ class _Member:
     observation: Mapping[str, Any] | None = None
     ready: bool = False
     trouble: str | None = None  # why it can't be waited for any more
+    mapped: list[str] = field(default_factory=list)
 
 
 class Cluster:
@@ -123,6 +129,7 @@ class Cluster:
     ) -> None:
         self.topology = topology
         self.cases = 0
+        self._up = False
         self.facts: dict[str, Any] = {}
         self._folder = folder / f"cluster-{secrets.token_hex(4)}"
         self._folder.mkdir(parents=True)
@@ -136,6 +143,7 @@ class Cluster:
         try:
             self._started = launcher.start(settings)
             self._gather(settings, hub, began + start_timeout_s)
+            self._up = True
         except BaseException:
             self.close()
             raise
@@ -154,6 +162,7 @@ class Cluster:
         began = time.monotonic()
         for member in self._members:
             member.observation, member.ready, member.trouble = None, False, None
+            member.mapped.clear()
             member.log_start = _start_log(member.log)
             try:
                 member.channel.send(order)
@@ -169,6 +178,7 @@ class Cluster:
             fault,
             time.monotonic() - began,
             max((float(o["seconds"]) for o in seen), default=0.0),
+            tuple(sorted({kind for m in self._members for kind in m.mapped})),
         )
 
     def close(self) -> None:
@@ -215,21 +225,27 @@ class Cluster:
                     return
                 late = not ended and not any(m.trouble for m in self._members)
                 waiting = [m.index for m in self._members if not m.ready]
-                raise ClusterDown(self._fault_of_start(settings, waiting[0], late))
+                first = None if late else waiting[0]
+                raise ClusterDown(self._fault_of_start(settings, first, late))
 
     def _fault_of_start(
-        self, settings: Sequence[Mapping[str, Any]], index: int, late: bool
+        self, settings: Sequence[Mapping[str, Any]], index: int | None, late: bool
     ) -> ClusterFault:
         assert self._started is not None
         logs = [Path(one["log"]) for one in settings]
         stacks = [Path(one["stacks"]) for one in settings]
         if late:
-            detail = f"process {index} of {self.topology} never came up"
-            return ClusterFault(HUNG, detail, self._states(logs, stacks, first=index))
+            states = self._states(logs, stacks, first=index)
+            detail = f"process {states[0].process} of {self.topology} never came up"
+            return ClusterFault(HUNG, detail, states)
         time.sleep(deadlines.CRASH_GRACE_S)
+        self._receive(time.monotonic())  # what those who died have said before
         ended = self._started.exits()
-        first = ended[0].process if ended else index
-        how = _ending(ended[0].code)[0] if ended else "lost its connection"
+        troubles = {m.index: m.trouble for m in self._members if m.trouble}
+        first = ended[0].process if ended else next(iter(troubles), index or 0)
+        how = troubles.get(first, CLOSED)
+        if how == CLOSED and ended:
+            how = _ending(ended[0].code)[0]
         detail = f"process {first} of {self.topology} {how} while the cluster came up"
         return ClusterFault(CRASHED, detail, self._states(logs, stacks, first=first))
 
@@ -276,6 +292,8 @@ class Cluster:
             member.trouble = f"{RAISED}: {str(message['failed']).strip().splitlines()[-1]}"
         elif not name and isinstance(message.get("ready"), dict):
             self.facts, member.ready = message["ready"], True
+        elif name and message.get("case") == name and isinstance(message.get("mapped"), str):
+            member.mapped.append(message["mapped"])
         elif name and message.get("case") == name and _is_observation(message, member.index):
             member.observation = message["observation"]
         elif name and message.get("case") == name and message.get("ready") is True:
@@ -361,7 +379,7 @@ class Cluster:
             # Whoever is still in its probe keeps the others waiting; of those, whoever is where
             # the fewest are; of as many, whoever is not inside JAX.
             top, one = pair
-            return one.state != PROBING, tops.count(top), "/jax/" in top
+            return one.state not in (PROBING, MISSING), tops.count(top), "/jax/" in top
 
         return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
 
@@ -370,8 +388,8 @@ class Cluster:
             text, name = _ending(code)
             return ProcessState(index, text, name, None if name else code, stack, log)
         member = self._members[index] if index < len(self._members) else None
-        if member is None:
-            doing = "did not come up"
+        if member is None or not (self._up or member.trouble):
+            doing = "came up" if member and member.ready else MISSING
         elif member.trouble:
             doing = member.trouble
         elif member.ready:

@@ -42,6 +42,7 @@ class Session:
     options: Options
     catalogue: catalogue.Catalogue
     claims: Claims
+    deviations: tuple[deviations.Deviation, ...]
     recorder: Recorder | None = None
     verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
     spent: list[Spent] = dataclasses.field(default_factory=list)
@@ -55,7 +56,7 @@ class Session:
             chosen = self.options
             self.runner_made = Runner(
                 self.catalogue,
-                deviations.load_all(),
+                self.deviations,
                 {one.spec: one for one in chosen.targets},
                 Pool(
                     [catalogue.PACKAGE],
@@ -114,7 +115,7 @@ def pytest_configure(config: pytest.Config) -> None:
     handed = getattr(config, "workerinput", {}).get("conformance")
     try:
         chosen = Options.load(handed) if handed else options.read(config, _say)
-        session = Session(chosen, catalogue.load(), load_claims())
+        session = Session(chosen, catalogue.load(), load_claims(), deviations.load_all())
         session.catalogue.check(session.claims)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
@@ -264,7 +265,9 @@ class _SessionHooks:
             "seconds": 0.0,
             "probe_seconds": 0.0,
             "fresh": False,
-            "reproduce": f"pytest '{crashitem}'",
+            "reproduce": message.reproduce(
+                crashitem, id, self._session.catalogue.clauses[id.clause]
+            ),
         }
         report.conformance = json.dumps({"record": record, "facts": None})
 

@@ -128,7 +128,7 @@ class Runner:
             topology,
             facts["jax"],
             [parse(o) for o in result.observations],
-            Fault(result.fault.kind, result.fault.detail) if result.fault else None,
+            Fault(result.fault.kind, result.fault.detail, result.mapped) if result.fault else None,
             entries,
         )
 

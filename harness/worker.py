@@ -101,6 +101,7 @@ class Worker:
             order["implementation"],
             self._topology,
             self._process,
+            lambda kind: self._channel.send({"case": order["case"], "mapped": kind}),
         )
         self._channel.send({"case": order["case"], "observation": seen})
         self._cases += 1

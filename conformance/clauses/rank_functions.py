@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -54,8 +55,8 @@ class Function:
                 self.claim,
                 f"{self.said.rsplit('.', 1)[1].lower()}.{axis}",
                 f"{self.said}(x{arguments})",
-                lambda x, options=options: self.program(x, **options),
-                lambda x, options=options: self.model(x, **options),
+                partial(self.program, **options),
+                partial(self.model, **options),
                 shape,
             )
 

@@ -1,0 +1,304 @@
+"""The replacement of `device_put_replicated`, and the array without a leading axis beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.clause import clause, devices
+from conformance.clauses.drop_in import (
+    REPLICATED,
+    Pair,
+    Tree,
+    is_weak,
+    leaves_of,
+    mapped_over,
+    narrow,
+    or_rows,
+    replace,
+    reproduced,
+)
+from conformance.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.names import IMPLEMENTATIONS
+from conformance.topology import Place
+
+CLAIM = "migrate-pmap-later.device-put-replicated-replacement"
+PYTREES = "migrate-pmap-later.device-put-replicated-pytrees"
+LEADING = "migrate-pmap-later.replacements-leading-axis"
+SILENT = "pmap-silence.replacements-prng-keys-and-errors"
+
+LOCAL = ("1x8", "2x2")  # the second: every process on its own devices
+ONE = ("1x8",)
+
+KEPT_WHOLE = "fully replicated"
+
+
+def _as_given(value: Tree, devices: list[Any]) -> Any:
+    return value
+
+
+def _as_arrays(value: Tree, devices: list[Any]) -> Any:
+    return jax.tree.map(jax.numpy.asarray, value)
+
+
+def _on_the_last(value: Tree, devices: list[Any]) -> Any:
+    return jax.device_put(value, devices[-1])
+
+
+def _spread(value: Tree, devices: list[Any]) -> Any:
+    mesh = jax.sharding.Mesh(np.array(devices), ("other",))
+    return jax.device_put(
+        value, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("other"))
+    )
+
+
+def _as_keys(value: Tree, devices: list[Any]) -> Any:
+    return jax.random.wrap_key_data(jax.numpy.asarray(value))
+
+
+def _all(devices: list[Any]) -> list[Any]:
+    return devices
+
+
+def _reversed(devices: list[Any]) -> list[Any]:
+    return devices[::-1]
+
+
+def _second_half(devices: list[Any]) -> list[Any]:
+    return devices[len(devices) // 2 :]
+
+
+def _one(devices: list[Any]) -> list[Any]:
+    return devices[:1]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is replicated: made from one row of data, and how and over which devices it is put."""
+
+    name: str
+    title: str
+    value: Callable[[Any], Tree]
+    claim: str = CLAIM
+    given: Callable[[Tree, list[Any]], Any] = _as_given
+    pick: Callable[[list[Any]], list[Any]] = _all
+    stacks: tuple[str, ...] = ("jnp", "np")
+    topologies: tuple[str, ...] = ONE
+    wide: int = 8
+
+
+def _cast(dtype: str) -> Callable[[Any], Tree]:
+    return lambda row: row.astype(jax.numpy.dtype(dtype))
+
+
+JNP = ("jnp",)
+
+TABLE = (
+    Row("float32", "A float32 array", _cast("float32"), topologies=LOCAL),
+    Row("int32", "An int32 array", _cast("int32")),
+    Row("bool", "An array of truth values", lambda row: row % 2 == 0),
+    Row("float16", "A float16 array", _cast("float16")),
+    Row("bfloat16", "A bfloat16 array", _cast("bfloat16")),
+    Row("complex64", "A complex64 array", lambda row: (row * (1 + 2j)).astype(np.complex64)),
+    Row("float64", "A float64 array becomes float32", _cast("float64")),
+    Row("int64", "An int64 array becomes int32", _cast("int64")),
+    Row("python-int", "A Python int", lambda row: int(row[0]), stacks=JNP),
+    Row("python-float", "A Python float", lambda row: float(row[0]), stacks=JNP),
+    Row("python-bool", "A Python bool", lambda row: bool(row[0] % 2), stacks=JNP),
+    Row("numpy-scalar", "A NumPy scalar", lambda row: np.float32(row[0])),
+    Row("zero-size", "An array without elements", lambda row: np.zeros((0, 3), np.float32)),
+    Row(
+        "jax-array",
+        "An uncommitted JAX array",
+        _cast("float32"),
+        given=_as_arrays,
+        stacks=JNP,
+        topologies=LOCAL,
+    ),
+    Row(
+        "weak-array",
+        "A weakly typed JAX array",
+        lambda row: float(row[0]),
+        given=_as_arrays,
+        stacks=JNP,
+    ),
+    Row(
+        "committed",
+        "An array that is committed to one of the devices",
+        _cast("float32"),
+        given=_on_the_last,
+        topologies=LOCAL,
+    ),
+    Row(
+        "sharded",
+        "An array that is sharded over the devices already",
+        _cast("float32"),
+        given=_spread,
+        stacks=JNP,
+    ),
+    Row("dict", "A dict", lambda row: {"b": row, "a": row[0]}, PYTREES),
+    Row("tuple", "A tuple", lambda row: (row, row + 1), PYTREES),
+    Row("named-tuple", "A namedtuple", lambda row: Pair(row, row * 3), PYTREES),
+    Row(
+        "nested",
+        "A nested pytree of several dtypes",
+        lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
+        PYTREES,
+        stacks=JNP,
+        topologies=LOCAL,
+    ),
+    Row(
+        "none-leaves",
+        "A pytree with None in place of a leaf",
+        lambda row: {"a": row, "b": None},
+        PYTREES,
+    ),
+    Row(
+        "raw-key",
+        "A raw PRNG key",
+        _cast("uint32"),
+        SILENT,
+        given=_as_arrays,
+        stacks=JNP,
+        topologies=LOCAL,
+        wide=2,
+    ),
+    Row(
+        "typed-key",
+        "A typed PRNG key",
+        _cast("uint32"),
+        SILENT,
+        given=_as_keys,
+        stacks=JNP,
+        topologies=LOCAL,
+        wide=2,
+    ),
+    Row(
+        "array-of-typed-keys",
+        "An array of typed PRNG keys",
+        lambda row: np.stack([row, row + 1, row + 2]).astype(np.uint32),
+        SILENT,
+        given=_as_keys,
+        stacks=JNP,
+        wide=2,
+    ),
+    Row("devices-reversed", "Devices in reverse", _cast("float32"), LEADING, pick=_reversed),
+    Row("devices-subset", "Half of the devices", _cast("float32"), LEADING, pick=_second_half),
+    Row("one-device", "One device", _cast("float32"), LEADING, pick=_one),
+)
+BY_NAME = {row.name: row for row in TABLE}
+
+
+def value_of(row: Row, place: Place) -> Tree:
+    """What is put: made from the first row of this process."""
+    return row.value(place.rows(row.wide)[0])
+
+
+def repeated(row: Row, place: Place) -> Tree:
+    """One copy per device, leaf by leaf, along a new leading axis."""
+    local = list(range(place.topology.devices_per_process))
+    count = len(row.pick(local))
+    return jax.tree.map(lambda x: narrow(np.stack([x] * count)), value_of(row, place))
+
+
+def doubled(array: Any) -> Any:
+    """What the body of the map makes of an array."""
+    return ~array if array.dtype == bool else array + array
+
+
+def replicated_as_original(impl: Any, cluster: Any, name: str, stack: str) -> None:
+    """The replacement, the original where there is one, and a map of the result."""
+    row = BY_NAME[name]
+    chosen = row.pick(cluster.local_devices)
+    value = row.given(value_of(row, cluster), chosen)
+    result, _ = replace(impl, cluster, REPLICATED, value, chosen, stack)
+    function = mapped_over(impl, chosen, everywhere=row.pick is _all)
+    cluster.twice(function, or_rows(result, repeated(row, cluster)))
+
+
+def _declare(row: Row, stack: str) -> None:
+    def model(place: Place) -> list[Any]:
+        return leaves_of(repeated(row, place))
+
+    def mapped(place: Place) -> list[Any]:
+        return [doubled(leaf) for leaf in model(place)]
+
+    def weak(place: Place) -> list[bool]:
+        return [is_weak(leaf) for leaf in jax.tree.leaves(value_of(row, place))]
+
+    expectation = reproduced(
+        returns(model, text="a copy per device along a new leading axis"),
+        returns(mapped, text="that, doubled by the map"),
+        lambda place: repeated(row, place),
+        weak,
+    )
+    clause(
+        f"drop_in.replicated.{row.name}" + ("" if stack == "jnp" else ".np-stack"),
+        claim=row.claim,
+        needs=devices(2),
+        topologies=row.topologies,
+        parameters={"name": row.name, "stack": stack},
+        title=f"{row.title}, copies stacked by {stack}.stack.",
+        expect=dict.fromkeys(IMPLEMENTATIONS, expectation),
+    )(replicated_as_original)
+
+
+for _row in TABLE:
+    for _stack in _row.stacks:
+        _declare(_row, _stack)
+
+
+# --- Without the leading axis
+
+
+def added(place: Place) -> Any:
+    """the array itself"""
+    return place.rows(4)[0]
+
+
+def plus_one(place: Place) -> Any:
+    """this process's rows plus the replicated array"""
+    return place.rows(4) + added(place)
+
+
+def _without_axes(place: Place, sharding: Mapping[str, Any]) -> bool:
+    return sharding["type"] == "NamedSharding" and not any(sharding["spec"])
+
+
+WHOLE: Expectation = noted(
+    KEPT_WHOLE, "every device holds the whole array", lambda _, value: value is True
+)
+
+
+@clause(
+    "drop_in.true-replication",
+    claim="migrate-pmap-later.true-replication",
+    needs=devices(2),
+    topologies=LOCAL,
+    expect=dict.fromkeys(
+        IMPLEMENTATIONS,
+        every(
+            steps(replicated=returns(added), replicated_again=returns(added)),
+            steps(replicated=sharded("with a spec that names no axis", _without_axes)),
+            steps(replicated=WHOLE, replicated_again=WHOLE),
+            steps(first_call=returns(plus_one), second_call=returns(plus_one)),
+        ),
+    ),
+)
+def true_replication(impl: Any, cluster: Any) -> None:
+    """Without a leading axis: `device_put` with an empty spec, then an unmapped argument."""
+    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), ("x",))
+    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    whole = None
+    for step in ("replicated", "replicated again"):
+        whole = cluster.step(step, jax.device_put, cluster.rows(4)[0], everywhere)
+        shapes = {shard.data.shape for shard in whole.addressable_shards}
+        held = whole.is_fully_replicated and shapes == {whole.shape}
+        cluster.note(KEPT_WHOLE, held and len(whole.addressable_shards) == len(mesh.devices))
+    chosen = None if impl.is_pmap else cluster.local_devices
+    function = impl.map(lambda x, y: x + y, in_axes=(0, None), devices=chosen)
+    cluster.twice(function, cluster.rows(4), whole)

@@ -1,0 +1,536 @@
+"""Faults: whatever a worker does wrong becomes a verdict, in time, and leaves nothing behind.
+
+Real clusters run the clauses of `harness.faults`, which break them on purpose. After each fault
+the pool must hold no process but its zygote, and its next case must be clean on a fresh cluster.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from processes import MARK, end, gone, marked, new_mark, pids, until
+
+from conformance import catalogue, names
+from conformance.topology import Topology
+from harness import deadlines
+from harness.cells import CellId
+from harness.cluster import Cluster, ClusterDown
+from harness.hub import Hub
+from harness.launchers import TargetDown
+from harness.launchers.local import LocalLauncher, LocalProcesses
+from harness.pool import Pool
+from harness.runner import Asked, Runner
+from harness.target import Target, provision, worker_environment
+
+FAULTS = "harness.faults"
+CRASHED_WITHIN_S = 15.0  # 1 s on an idle machine; the case's deadline is 60 s
+HUNG_LATE_S = 6.0  # stacks included, after the deadline; 0.2 s on an idle machine
+GONE_WITHIN_S = 5.0
+NOTHING_LEFT_S = 10.0
+
+WAITS = "finished its probe, waits for its peers"
+IN_PROBE = "in the probe"
+THEN = r"(; then process \d .+)?"  # peers may already have died of it
+
+
+class Bench:
+    """A pool whose processes are marked, and a runner of the fault clauses on it."""
+
+    def __init__(self, cache: Path) -> None:
+        self.mark = new_mark()
+        self._environment = pytest.MonkeyPatch()
+        self._environment.setenv(MARK, self.mark)
+        # Locks of its own: no other run of this machine is waited for.
+        self._environment.setenv("PMAP_CONFORMANCE_CACHE", str(cache))
+        self.target = provision("current")
+        self.pool = Pool([FAULTS])
+        self.facts: dict[str, dict[str, Any]] = {}
+
+    def close(self) -> None:
+        self.pool.close()
+        self._environment.undo()
+
+    def run(
+        self,
+        clause: str,
+        parameters: Mapping[str, Any] | None = None,
+        topology: str = "2x2",
+        deadline_s: float | None = None,
+        target: Target | None = None,
+    ) -> dict[str, Any]:
+        """The cell's record, as a run of the suites would write it."""
+        clauses = {
+            name: dataclasses.replace(one, parameters=dict(parameters or {}))
+            for name, one in catalogue.load([FAULTS]).clauses.items()
+        }
+        asked = {"current": Asked("current", target or self.target)}
+        facts = self.facts if target is None else {}
+        runner = Runner(catalogue.Catalogue(clauses), [], asked, self.pool, deadline_s, 1, facts)
+        return runner.run(CellId(f"faults.{clause}", names.NEW_PMAP, topology, "current"))
+
+    def zygotes(self) -> set[int]:
+        """What may be left after a fault: this process's own children."""
+        return {child.pid for child in psutil.Process().children()} & pids(self.mark)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    made = Bench(tmp_path_factory.mktemp("cache"))
+    made.run("none")  # the zygote's start is not to be timed with a fault
+    yield made
+    made.close()
+    nothing_left = gone(made.mark, NOTHING_LEFT_S)
+    end(made.mark)
+    assert nothing_left
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is run, and all that must be said of it; `first` is the odd process."""
+
+    clause: str
+    verdict: str
+    detail: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    topology: str = "2x2"
+    deadline_s: float | None = None
+    first: int = 1
+    state: str = ""
+    signal: str | None = None
+    exit: int | None = None
+    stack: str = ""
+    log: str = ""
+    others: str = ""
+    others_stack: str = ""
+
+    def __str__(self) -> str:
+        values = [str(value) for value in self.parameters.values()]
+        return "-".join([self.clause, *values, self.topology])
+
+
+def killed(number: signal.Signals, **more: Any) -> Fault:
+    parameters = {"number": int(number), **more.pop("parameters", {})}
+    first = more.get("first", 1)
+    # The interpreter reports those signals that it can still catch.
+    stack = "" if number == signal.SIGKILL else r"Fatal Python error(.|\n)+ in killed\n"
+    return Fault(
+        "killed",
+        names.CRASHED,
+        rf"process {first} was killed by {number.name}{THEN}",
+        parameters,
+        state=f"was killed by {number.name}",
+        signal=number.name,
+        stack=stack,
+        log=r"about to die\n",
+        **more,
+    )
+
+
+def rubbish(kind: str, detail: str, **more: Any) -> Fault:
+    return Fault(
+        "rubbish",
+        names.CRASHED,
+        f"process 1 {detail}",
+        {"kind": kind},
+        **{"state": detail, "stack": r" in rubbish\n", "others": WAITS, **more},
+    )
+
+
+def hung(clause: str, function: str, deadline_s: float, topology: str, **more: Any) -> Fault:
+    last = Topology.parse(topology).processes - 1
+    return Fault(
+        clause,
+        names.HUNG,
+        rf"no answer within {deadline_s:g} s from {more.pop('stuck')}; "
+        rf"process {last} is in File \".+faults\.py\", line \d+ in {function}",
+        topology=topology,
+        deadline_s=deadline_s,
+        first=last,
+        state=IN_PROBE,
+        stack=rf"most recent call first\):\n  File .+ in {function}\n",
+        **more,
+    )
+
+
+IN_PSUM = {
+    "others": IN_PROBE,
+    "others_stack": r"/jax/(.|\n)+recording\.py\", line \d+ in step\n.+ in stalls_in_collective\n",
+}
+
+BROKEN: Sequence[Fault] = (
+    killed(signal.SIGSEGV),
+    killed(signal.SIGKILL),
+    killed(signal.SIGABRT, topology="4x2", first=3),
+    killed(signal.SIGKILL, parameters={"process": 0}, first=0),  # takes the coordinator along
+    Fault(
+        "exits",
+        names.CRASHED,
+        rf"process 1 exited with status 3{THEN}",
+        state="exited with status 3",
+        exit=3,
+    ),
+    Fault(
+        "exits",
+        names.CRASHED,
+        "process 0 exited with status 3",
+        topology="1x8",
+        first=0,
+        state="exited with status 3",
+        exit=3,
+    ),
+    Fault(
+        "system-exit",
+        names.CRASHED,
+        "process 0 raised to the top: SystemExit: 5",
+        topology="1x8",
+        first=0,
+        state=r"raised to the top: SystemExit: 5|exited with status 1",
+        log=r"in system_exit\n(.|\n)*SystemExit: 5\n",
+    ),
+    Fault(
+        "floods",
+        names.CRASHED,
+        r"process 1 flooded its output: \d{8,} bytes",
+        state=r"flooded its output: \d{8,} bytes",
+        stack=r" in floods\n",
+        log="(flood )+(flood)?",
+        others=WAITS,
+    ),
+    rubbish("bytes", r"sent rubbish: 11 bytes that are no JSON: b'\\x80\\x04\\x95 rubbish'"),
+    rubbish("half", "sent rubbish: the beginning of a message, and not its rest"),
+    rubbish("length", "sent rubbish: a message longer than 67108864 bytes"),
+    rubbish("deep", r"sent rubbish: 100000 bytes that are no JSON: b'\[+'"),
+    rubbish("other", r"sent rubbish: an unexpected message \{'case': '0', 'ready': 'yes'\}"),
+    rubbish("observation", r"sent rubbish: an unexpected message \{'case': '1', 'observation'.+"),
+    rubbish("cut", "was killed by SIGKILL", signal="SIGKILL", stack="", others=""),
+    Fault(
+        "leaves-a-child",
+        names.CRASHED,
+        r"process [01] exited with status 4(; then process [01] exited with status 4)?",
+        first=-1,
+        state="exited with status 4",
+        exit=4,
+    ),
+    hung("stalls-in-python", "stalls_in_python", 2, "1x8", stuck="process 0"),
+    hung(
+        "stalls-in-python",
+        "stalls_in_python",
+        3,
+        "2x2",
+        stuck="process 1",
+        others=WAITS,
+        others_stack=r"worker\.py\", line \d+ in _meet\n",
+    ),
+    hung(
+        "stalls-in-collective", "stalls_in_collective", 4, "2x2", stuck="processes 0, 1", **IN_PSUM
+    ),
+    hung(
+        "stalls-in-collective",
+        "stalls_in_collective",
+        5,
+        "4x2",
+        stuck="processes 0, 1, 2, 3",
+        **IN_PSUM,
+    ),
+    Fault(
+        "killed",
+        names.HUNG,
+        "no answer within 2 s from processes 0, 1; process 1 gave no Python stack",
+        {"number": int(signal.SIGSTOP)},
+        deadline_s=2,
+        state=IN_PROBE,
+        log=r"about to die\n",
+        others=IN_PROBE,
+    ),
+)
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=str)
+def test_a_fault_is_a_verdict_in_time_and_leaves_nothing(bench: Bench, broken: Fault) -> None:
+    bench.pool.release()  # rubbish names a cluster's first case
+    record = bench.run(broken.clause, broken.parameters, broken.topology, broken.deadline_s)
+
+    assert record["verdict"] == broken.verdict, record["reason"]
+    assert re.fullmatch(broken.detail, record["reason"])
+    fault = record["fault"]
+    assert (fault["kind"], fault["detail"]) == (broken.verdict, record["reason"])
+    _check_states(broken, fault["processes"])
+
+    if broken.deadline_s is None:
+        assert record["seconds"] < CRASHED_WITHIN_S
+    else:
+        assert broken.deadline_s <= record["seconds"] < broken.deadline_s + HUNG_LATE_S
+
+    assert len(bench.zygotes()) == 1
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S), marked(bench.mark)
+
+    after = bench.run("none", topology=broken.topology)
+    assert (after["verdict"], after["fresh"]) == (names.CONFORMS, True), after["reason"]
+
+
+def _check_states(broken: Fault, states: Sequence[Mapping[str, Any]]) -> None:
+    processes = Topology.parse(broken.topology).processes
+    assert sorted(state["process"] for state in states) == list(range(processes))
+    odd, *others = states
+    assert broken.first in (odd["process"], -1)
+    assert re.fullmatch(broken.state, odd["state"])
+    assert odd["signal"] == broken.signal
+    if broken.exit is not None:
+        assert odd["exit"] == broken.exit
+    assert re.search(broken.stack, odd["stack"])
+    assert re.search(broken.log, odd["log"])
+    for other in others:
+        if broken.others:
+            assert other["state"] == broken.others
+            assert re.search(broken.others_stack or r"most recent call first", other["stack"])
+
+
+def test_all_processes_raise_to_the_top(bench: Bench) -> None:
+    record = bench.run("system-exit")
+    assert record["verdict"] == names.CRASHED
+    assert re.match(r"process [01] raised to the top: SystemExit: 5", record["reason"])
+    assert record["seconds"] < CRASHED_WITHIN_S
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    ("clause", "reason"),
+    [
+        ("wrong-value", "first call: .*3"),
+        ("nothing-observed", "proof: none"),
+        ("by-hand", "proof: none"),
+        ("impostor", r"proof: jit\(shard_map\) -> NamedSharding"),
+        ("raises", "proof: none"),
+    ],
+)
+def test_what_proves_nothing_or_something_else_deviates(
+    bench: Bench, clause: str, reason: str
+) -> None:
+    record = bench.run(clause)
+    assert record["verdict"] == names.DEVIATES
+    assert re.match(reason, record["reason"])
+    assert record["fault"] is None
+    assert len(record["observations"]) == 2
+
+
+def test_nothing_wrong_conforms_and_keeps_its_cluster(bench: Bench) -> None:
+    bench.pool.release()
+    first, second = bench.run("none"), bench.run("none")
+    assert [r["verdict"] for r in (first, second)] == [names.CONFORMS] * 2
+    assert [r["fresh"] for r in (first, second)] == [True, False]
+    assert len(pids(bench.mark)) == 1 + 2
+
+
+def test_what_a_probe_raised_outside_its_steps_is_on_record(bench: Bench) -> None:
+    failed = [f for f in bench.run("raises")["findings"] if f["step"] == "outside any step"]
+    assert {f["process"] for f in failed} == {0, 1}
+    for finding in failed:
+        assert not finding["holds"]
+        assert re.search("raised RuntimeError .*raised on purpose", finding["saw"])
+
+
+def test_a_case_that_raised_leaves_no_warm_cluster(bench: Bench) -> None:
+    bench.run("raises")
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+    assert bench.run("none")["fresh"]
+
+
+def test_a_dead_zygote_is_a_crash_and_the_next_case_gets_another(bench: Bench) -> None:
+    bench.run("none")
+    (zygote,) = bench.zygotes()
+    os.kill(zygote, signal.SIGKILL)
+    record = bench.run("none")
+    assert record["verdict"] == names.CRASHED
+    assert re.match(r"the zygote of .+ went away|process \d was killed by", record["reason"])
+    assert bench.run("none")["verdict"] == names.CONFORMS
+    assert len(bench.zygotes()) == 1
+    assert zygote not in bench.zygotes()
+
+
+def test_a_worker_that_dies_while_its_cluster_comes_up_is_a_verdict(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.pool.release()
+    start = LocalLauncher.start
+
+    def start_and_kill(
+        launcher: LocalLauncher, settings: Sequence[Mapping[str, Any]]
+    ) -> LocalProcesses:
+        started = start(launcher, settings)
+        os.kill(started.pids[1], signal.SIGKILL)
+        return started
+
+    monkeypatch.setattr(LocalLauncher, "start", start_and_kill)
+    began = time.monotonic()
+    record = bench.run("none")
+    assert record["verdict"] == names.CRASHED
+    wanted = "process 1 of 2x2 was killed by SIGKILL while the cluster came up"
+    assert record["reason"] == wanted
+    assert record["fault"]["processes"][0]["signal"] == "SIGKILL"
+    assert time.monotonic() - began < CRASHED_WITHIN_S
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+    monkeypatch.undo()
+    assert bench.run("none")["verdict"] == names.CONFORMS
+
+
+def test_a_target_that_does_not_come_up_is_not_run(bench: Bench, tmp_path: Path) -> None:
+    python = script(tmp_path, "echo no such luck >&2; exit 7")
+    record = bench.run("none", target=Target("current", python))
+    assert record["verdict"] == names.NOT_RUN
+    assert "ended with status 7" in record["reason"]
+    assert "no such luck" in record["reason"]
+
+
+class Settings:
+    """A launcher that hands its workers other settings than it was given."""
+
+    def __init__(self, launcher: LocalLauncher, process: int, changes: Mapping[str, Any]) -> None:
+        self._launcher = launcher
+        self._process = process
+        self._changes = changes
+
+    def start(self, settings: Sequence[Mapping[str, Any]]) -> LocalProcesses:
+        changed = [dict(one) for one in settings]
+        changed[self._process].update(self._changes)
+        return self._launcher.start(changed)
+
+    def close(self) -> None:
+        self._launcher.close()
+
+
+@dataclass
+class Place:
+    """Where a test starts targets and clusters of its own."""
+
+    mark: str
+    hub: Hub
+    folder: Path
+
+    def launcher(self, python: Path, start_timeout_s: float) -> LocalLauncher:
+        target = Target("current", python)
+        environment = {**worker_environment(target, os.environ), MARK: self.mark}
+        return LocalLauncher(python, environment, self.hub, self.folder, [FAULTS], start_timeout_s)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(new_mark(), Hub(), tmp_path)
+    yield made
+    made.hub.close()
+    end(made.mark)
+
+
+@pytest.fixture(scope="module")
+def silent_hub() -> Iterator[str]:
+    """An address where connections are taken and nothing is ever said."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def script(folder: Path, text: str) -> Path:
+    file = folder / "python"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sleep 3600", r"did not answer within 1\.5 s(.|\n)+\(none\)"),
+        ("trap '' TERM INT; while :; do sleep 3600; done", r"did not answer within 1\.5 s"),
+        ("sleep 3600 & exit 0", r"ended with status 0 within 1\.5 s(.|\n)+\(none\)"),
+        ("echo '\377 garbage'; exit 7", r"ended with status 7 within 1\.5 s(.|\n)+ garbage\n"),
+        ("kill -SEGV $$", r"ended with status -11 within 1\.5 s"),
+    ],
+    ids=["sleeps", "ignores-signals", "leaves-a-child", "prints-rubbish", "is-killed"],
+)
+def test_an_interpreter_that_becomes_no_zygote_is_told_and_ended(
+    place: Place, tmp_path: Path, text: str, says: str
+) -> None:
+    python = script(tmp_path, text)
+    launcher = place.launcher(python, start_timeout_s=1.5)
+    began = time.monotonic()
+    with pytest.raises(TargetDown) as caught:
+        launcher.warm_up()
+    assert time.monotonic() - began < 1.5 + 4.0
+    assert str(caught.value).startswith(f"{python} ")
+    assert re.search(says, str(caught.value))
+    assert f"Run it by hand: {python} -c 'import jax'" in str(caught.value)
+    assert gone(place.mark, GONE_WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    ("process", "changes", "verdict", "detail", "stack"),
+    [
+        (1, {"address": "silent"}, names.HUNG, "never came up", r" in open_to_controller\n"),
+        (
+            1,
+            {"coordinator": "127.0.0.1:9"},
+            names.HUNG,
+            "never came up",
+            r" in wait_for_listener\n",
+        ),
+        (
+            1,
+            {"coordinator": "nowhere"},
+            names.CRASHED,
+            r"raised to the top: ValueError: .+ while the cluster came up",
+            "",
+        ),
+        (
+            0,
+            {"log": "/dev/null/log"},
+            names.CRASHED,
+            "exited with status 1 while the cluster came up",
+            "",
+        ),
+    ],
+    ids=["no-hello", "no-coordinator", "raises", "exits-before-hello"],
+)
+def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
+    place: Place,
+    silent_hub: str,
+    process: int,
+    changes: dict[str, str],
+    verdict: str,
+    detail: str,
+    stack: str,
+) -> None:
+    changes = {k: silent_hub if v == "silent" else v for k, v in changes.items()}
+    launcher = place.launcher(provision("current").python, deadlines.ZYGOTE_START_S)
+    launcher.warm_up()
+    before = pids(place.mark)
+    patience_s = 3.0 if verdict == names.HUNG else 60.0
+    began = time.monotonic()
+    with pytest.raises(ClusterDown) as caught:
+        Cluster(
+            Settings(launcher, process, changes),
+            place.hub,
+            place.folder,
+            Topology(2, 2),
+            start_timeout_s=patience_s,
+        )
+    assert time.monotonic() - began < CRASHED_WITHIN_S
+    fault = caught.value.fault
+    assert fault.kind == verdict
+    assert re.fullmatch(rf"process {process} of 2x2 {detail}", fault.detail)
+    assert [state.process for state in fault.processes] == [process, 1 - process]
+    if verdict == names.HUNG:
+        assert {state.state for state in fault.processes} == {"did not come up"}
+    assert re.search(stack, fault.processes[0].stack)
+    assert until(lambda: pids(place.mark) == before, GONE_WITHIN_S)
+    assert not list(place.folder.glob("cluster-*")), "its files are left"
+    launcher.close()
+    assert gone(place.mark, GONE_WITHIN_S)

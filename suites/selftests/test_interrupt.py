@@ -1,0 +1,150 @@
+"""Interrupting pytest, or killing it, leaves no process and no lock behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from processes import gone, marked, new_mark, running_pytest, until
+
+from harness.admission import Admission, process_capacity, start_capacity
+
+STARTED_WITHIN_S = 120.0  # interpreters import jax, on a loaded machine
+ENDED_WITHIN_S = 15.0
+AT_ONCE_S = 1.0
+
+# The fault clauses in place of the catalogue, in the controller and in its xdist workers.
+CONFTEST = """
+import functools
+from conformance import catalogue
+
+catalogue.load = functools.partial(catalogue.load, ["harness.faults"])
+catalogue.PACKAGE = "harness.faults"
+"""
+SUITE = """
+import pytest
+
+@pytest.mark.section("faults")
+def test_faults(cell):
+    cell.check()
+"""
+
+
+@dataclass
+class Suite:
+    """A folder with a suite whose cells stall, and locks of its own."""
+
+    folder: Path
+    mark: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PMAP_CONFORMANCE_CACHE": str(self.folder / "cache"),
+            "TMPDIR": str(self.folder / "temporary"),
+        }
+
+    def stalled(self, arguments: Sequence[str]) -> list[str]:
+        """pytest's arguments; every cell stalls in a collective, for an hour if it may."""
+        options = ["-c", "/dev/null", "--rootdir", str(self.folder), "-p", "harness.plugin"]
+        cells = ["-k", "stalls-in-collective", "--implementation", "new_pmap", "--deadline", "3600"]
+        return [*options, *cells, *arguments, str(self.folder / "test_stalls.py")]
+
+    def logs(self) -> list[Path]:
+        """Output of the workers."""
+        return list(self.folder.glob("temporary/*/cluster-*/process-*.log"))
+
+    def up(self, workers: int) -> bool:
+        """Whether as many workers have said what JAX prints when a collective begins."""
+        return sum("Gloo" in log.read_text(errors="replace") for log in self.logs()) >= workers
+
+    def locks_are_free(self) -> bool:
+        """Whether all permits there are can be had at once."""
+        folder = self.folder / "cache" / "admission"
+        assert (folder / "process-0").exists(), "nobody ever asked for a permit here"
+        with Admission(folder, "process", process_capacity()).acquire(
+            process_capacity(), AT_ONCE_S
+        ):
+            Admission(folder, "start", start_capacity()).acquire(1, AT_ONCE_S).release()
+        return True
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Iterator[Suite]:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_stalls.py").write_text(SUITE)
+    (tmp_path / "temporary").mkdir()
+    return Suite(tmp_path, new_mark())
+
+
+SERIAL = ("--topology", "2x2")
+PARALLEL = ("-n", "2", "--topology", "2x1", "--topology", "2x2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "workers", "group"),
+    [(SERIAL, 2, False), (PARALLEL, 4, False), (PARALLEL, 4, True)],
+    ids=["serial", "parallel", "parallel-from-a-terminal"],
+)
+def test_an_interrupt_ends_everything(
+    suite: Suite, arguments: tuple[str, ...], workers: int, group: bool
+) -> None:
+    with running_pytest(
+        suite.stalled(arguments), suite.folder, suite.mark, suite.environment
+    ) as run:
+        assert until(lambda: suite.up(workers), STARTED_WITHIN_S), _told(suite)
+        began = time.monotonic()
+        if group:  # as a terminal does at Ctrl-C
+            os.killpg(run.pid, signal.SIGINT)
+        else:
+            run.send_signal(signal.SIGINT)
+        assert run.wait(ENDED_WITHIN_S) == pytest.ExitCode.INTERRUPTED, _told(suite)
+        assert gone(suite.mark, ENDED_WITHIN_S - (time.monotonic() - began)), _told(suite)
+        assert suite.locks_are_free()
+        assert not list(suite.folder.glob("temporary/conformance-*")), "files are left"
+
+
+def test_an_interrupt_while_the_target_starts_ends_everything(suite: Suite) -> None:
+    with running_pytest(suite.stalled(SERIAL), suite.folder, suite.mark, suite.environment) as run:
+        assert until(lambda: _zygotes(suite.mark) > 0, STARTED_WITHIN_S), _told(suite)
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(ENDED_WITHIN_S) == pytest.ExitCode.INTERRUPTED, _told(suite)
+        assert gone(suite.mark, ENDED_WITHIN_S - (time.monotonic() - began)), _told(suite)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "workers"), [(SERIAL, 2), (PARALLEL, 4)], ids=["serial", "parallel"]
+)
+def test_killing_pytest_leaves_no_process_and_no_lock(
+    suite: Suite, arguments: tuple[str, ...], workers: int
+) -> None:
+    with running_pytest(
+        suite.stalled(arguments), suite.folder, suite.mark, suite.environment
+    ) as run:
+        assert until(lambda: suite.up(workers), STARTED_WITHIN_S), _told(suite)
+        assert len(marked(suite.mark)) >= 1 + 1 + workers
+        run.kill()
+        assert run.wait(ENDED_WITHIN_S) == -signal.SIGKILL
+        assert gone(suite.mark, ENDED_WITHIN_S), _told(suite)
+        assert suite.locks_are_free()
+
+
+def _zygotes(mark: str) -> int:
+    count = 0
+    for process in marked(mark):
+        try:
+            count += "harness.zygote" in process.cmdline()
+        except psutil.Error:
+            continue
+    return count
+
+
+def _told(suite: Suite) -> str:
+    return (suite.folder / "pytest.log").read_text()

@@ -1,0 +1,114 @@
+"""A run's verdicts do not depend on how it is run, and its results survive its interruption."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from processes import gone, new_mark, running_pytest, until
+
+import reports
+from conformance import names
+from harness import plugin
+from reports.results import load
+
+SUITE = Path(plugin.__file__).resolve().parents[1] / "suites" / "test_errors.py"
+SCHEMA = json.loads((Path(reports.__file__).parent / "schema.json").read_text())
+RUN_TIMEOUT_S = 240.0
+INTERRUPTED_WITHIN_S = 15.0
+
+CHOSEN = "one-device- or fix-device-put-new or fix-device-put-shard"
+OPTIONS = (
+    *("-c", "/dev/null", "--rootdir", str(SUITE.parents[1]), "-p", "harness.plugin"),
+    *("--implementation", "new_pmap", "--implementation", "shard_map"),
+    *("--topology", "1x8", "--topology", "2x2"),
+)
+
+Record = dict[str, Any]
+
+
+def records(file: Path) -> list[Record]:
+    """The file's lines, each of which must be what the schema says."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        jsonschema.validate(line, SCHEMA)
+    return lines
+
+
+def cells(lines: list[Record]) -> list[Record]:
+    return [line for line in lines if line["kind"] == "cell"]
+
+
+def verdicts(lines: list[Record]) -> dict[tuple[str, ...], str]:
+    key = ("clause", "implementation", "target", "topology")
+    return {tuple(cell[k] for k in key): cell["verdict"] for cell in cells(lines)}
+
+
+def own_locks(folder: Path) -> dict[str, str]:
+    """So that no other run of this machine is waited for."""
+    return {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
+
+
+def run(folder: Path, *arguments: str) -> list[Record]:
+    """The results of one run of the chosen cells."""
+    folder.mkdir()
+    file = folder / "results.jsonl"
+    mark = new_mark()
+    options = [*OPTIONS, *arguments, "--results", str(file), "-k", CHOSEN, str(SUITE)]
+    with running_pytest(options, folder, mark, own_locks(folder)) as process:
+        code = process.wait(RUN_TIMEOUT_S)
+        told = (folder / "pytest.log").read_text()
+        assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), told
+        assert gone(mark, INTERRUPTED_WITHIN_S)
+    assert file.exists(), told
+    return records(file)
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    return run(tmp_path_factory.mktemp("runs") / "serial")
+
+
+def test_a_serial_run_records_every_cell_once(serial: list[Record]) -> None:
+    assert len(cells(serial)) == len(verdicts(serial)) > 8
+    assert {cell["topology"] for cell in cells(serial)} == {"1x8", "2x2"}
+    excused = {names.CONFORMS, names.DEVIATES, names.KNOWN_DEVIATION, names.NOT_APPLICABLE}
+    assert set(verdicts(serial).values()) <= excused
+    assert names.CONFORMS in verdicts(serial).values()
+    ran = [cell for cell in cells(serial) if cell["verdict"] != names.NOT_APPLICABLE]
+    assert {cell["fresh"] for cell in ran} == {True, False}, "no cluster was used twice"
+
+
+def test_two_pytest_processes_come_to_the_same_verdicts(
+    serial: list[Record], tmp_path: Path
+) -> None:
+    parallel = run(tmp_path / "parallel", "-n", "2")
+    assert verdicts(parallel) == verdicts(serial)
+    assert len(cells(parallel)) == len(cells(serial))
+    assert [line["kind"] for line in parallel].count("target") == 1
+
+
+def test_isolated_cells_come_to_the_same_verdicts(serial: list[Record], tmp_path: Path) -> None:
+    isolated = run(tmp_path / "isolated", "--isolated")
+    assert verdicts(isolated) == verdicts(serial)
+    ran = [cell for cell in cells(isolated) if cell["verdict"] != names.NOT_APPLICABLE]
+    assert all(cell["fresh"] for cell in ran)
+
+
+def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    mark = new_mark()
+    options = [*OPTIONS, "--isolated", "--results", str(file), str(SUITE)]
+    with running_pytest(options, tmp_path, mark, own_locks(tmp_path)) as process:
+        assert until(
+            lambda: file.exists() and file.read_text().count('"kind": "cell"') >= 2, RUN_TIMEOUT_S
+        ), (tmp_path / "pytest.log").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(INTERRUPTED_WITHIN_S) == pytest.ExitCode.INTERRUPTED
+        assert gone(mark, INTERRUPTED_WITHIN_S)
+    assert len(cells(records(file))) >= 2
+    assert len(load([file]).outcomes) >= 2

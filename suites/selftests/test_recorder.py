@@ -1,0 +1,408 @@
+"""Results files: each line fits the schema, is there at once, and can be read by `reports`.
+
+The records are the runner's own, made on a pool without processes, so that what the harness writes
+and what the schema says are held against each other.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from fake_pool import (
+    FACTS,
+    SPEC,
+    TARGET,
+    FakePool,
+    cell_of,
+    nodeid_of,
+    record_of,
+    runner_on,
+)
+from observations import Json, clause_of, doubled, observations, raised, received, returned
+
+import reports
+from conformance import catalogue, names
+from conformance.catalogue import Catalogue
+from conformance.claims import Claims, load_claims
+from conformance.clause import Clause, processes
+from conformance.deviations import Deviation
+from conformance.expectation import not_applicable, raises, returns
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from harness.cells import CellId
+from harness.cluster import ClusterDown, ClusterFault, ProcessState
+from harness.launchers import TargetDown
+from harness.options import Options
+from harness.plugin import Session, _SessionHooks
+from harness.recorder import Recorder
+from harness.runner import Asked, Runner
+from harness.target import Target
+from reports.results import load
+
+SCHEMA = json.loads((Path(reports.__file__).parent / "schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+CLAIMS = load_claims()
+GOOD = clause_of(returns(doubled))
+WRONG = returned(np.array([np.nan, np.inf], np.float32))
+
+
+def fault(kind: str) -> ClusterFault:
+    states = (
+        ProcessState(1, "was killed by SIGSEGV", "SIGSEGV", None, "", "about to die"),
+        ProcessState(0, "exited with status 1", None, 1, "File probe.py", ""),
+    )
+    return ClusterFault(kind, f"process 1 {kind}", states)
+
+
+def entry() -> Deviation:
+    return Deviation(
+        clause=("errors.*",),
+        implementation=(NEW_PMAP,),
+        saw="wrong values",
+        why="the check was removed",
+        link="https://example.org/issues/1",
+        kind="implementation",
+        review=datetime.date(2027, 1, 31),
+        jax=">=0.8",
+    )
+
+
+class File:
+    """A results file that is being written, and what is in it so far."""
+
+    def __init__(self, path: Path, clauses: Catalogue, claims: Claims) -> None:
+        self.path = path
+        self.recorder = Recorder(path, "run-1", clauses, claims)
+
+    def records(self, kind: str = "") -> list[Json]:
+        text = self.path.read_text(encoding="utf-8")
+        assert text.endswith("\n")
+        found = [json.loads(line) for line in text.splitlines()]
+        for record in found:
+            VALIDATOR.validate(record)
+        return [record for record in found if kind in ("", record["kind"])]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[File]:
+    """A file of the clause `GOOD`, in a folder that is not there yet."""
+    made = File(tmp_path / "new" / "results.jsonl", Catalogue({GOOD.id: GOOD}), CLAIMS)
+    yield made
+    made.recorder.close()
+
+
+def write(file: File, runner: Runner, cell: CellId) -> None:
+    file.recorder.cell(record_of(runner, cell), runner.facts.get(cell.target))
+
+
+def only(clause: Clause, runner: Runner, implementation: str = NEW_PMAP) -> Json:
+    record = record_of(runner, cell_of(clause, implementation))
+    VALIDATOR.validate(record)
+    return record
+
+
+# What stands in the file
+
+
+def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
+    real = catalogue.load()
+    file = File(tmp_path / "results.jsonl", real, CLAIMS)
+    records = file.records()
+    file.recorder.close()
+    assert [r["slug"] for r in records if r["kind"] == "claim"] == list(CLAIMS.claims)
+    assert [r["clause"] for r in records if r["kind"] == "clause"] == list(real.clauses)
+    one = next(r for r in records if r["kind"] == "clause")
+    clause = real.clauses[one["clause"]]
+    assert one["expected"] == {name: clause.expect[name].text for name in IMPLEMENTATIONS}
+    assert one["source"] == clause.source
+    assert one["topologies"] == list(clause.topologies)
+    claim = next(r for r in records if r["kind"] == "claim" and r["heading"])
+    assert claim["heading_hash"].startswith("sha256:")
+    assert load([file.path]).gaps() == [
+        c for c in load([file.path]).claims.values() if c.slug not in claims_of(real)
+    ]
+
+
+def claims_of(clauses: Catalogue) -> set[str]:
+    return {clause.claim for clause in clauses.clauses.values()}
+
+
+def test_a_targets_header_stands_once_before_its_first_cell(file: File) -> None:
+    runner = runner_on(FakePool(observations(), observations()), GOOD)
+    for _ in range(2):
+        write(file, runner, cell_of(GOOD))
+    kinds = [record["kind"] for record in file.records()]
+    assert kinds[-3:] == ["target", "cell", "cell"]
+    assert kinds.count("target") == 1
+    (header,) = file.records("target")
+    assert {key: header[key] for key in ("target", "jax", "platform", "run", "unavailable")} == {
+        "target": SPEC,
+        "jax": FACTS["jax"],
+        "platform": "cpu",
+        "run": "run-1",
+        "unavailable": None,
+    }
+    assert datetime.datetime.fromisoformat(header["started"]).tzinfo is not None
+
+
+def test_each_target_has_a_header_of_its_own(file: File) -> None:
+    record = record_of(runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
+    for spec in (SPEC, "current", SPEC):
+        file.recorder.cell(record | {"target": spec}, FACTS)
+    names_of = [(r["kind"], r["target"]) for r in file.records() if r["kind"] in ("target", "cell")]
+    assert names_of == [
+        ("target", SPEC),
+        ("cell", SPEC),
+        ("target", "current"),
+        ("cell", "current"),
+        ("cell", SPEC),
+    ]
+
+
+def test_a_cell_can_be_read_before_the_file_is_closed(file: File) -> None:
+    runner = runner_on(FakePool(observations(), observations()), GOOD)
+    for count in (1, 2):
+        write(file, runner, cell_of(GOOD))
+        assert len(file.records("cell")) == count
+
+
+def test_a_target_that_could_not_be_had_says_why(file: File) -> None:
+    runner = runner_on(FakePool(), GOOD, target=None, unavailable="no Python of 3.12 or newer")
+    write(file, runner, cell_of(GOOD))
+    (header,) = file.records("target")
+    assert header["unavailable"] == "no Python of 3.12 or newer"
+    assert header["jax"] is None
+    (cell,) = file.records("cell")
+    assert (cell["verdict"], cell["reason"]) == (names.NOT_RUN, "no Python of 3.12 or newer")
+    (target,) = load([file.path]).targets
+    assert target.unavailable == "no Python of 3.12 or newer"
+
+
+@pytest.mark.parametrize(
+    "down",
+    [TargetDown("python did not answer"), ClusterDown(fault(names.CRASHED))],
+    ids=["target", "cluster"],
+)
+def test_a_target_that_came_up_late_is_available(file: File, down: Exception) -> None:
+    write(file, runner_on(FakePool(down=down), GOOD), cell_of(GOOD))
+    write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD, LEGACY_PMAP))
+    results = load([file.path])
+    (target,) = results.targets
+    assert (target.jax, target.unavailable) == (FACTS["jax"], None)
+    assert len(results.outcomes) == 2
+
+
+# Every verdict
+
+
+def test_a_cell_that_conforms_fits_the_schema() -> None:
+    pool = FakePool(observations())
+    record = only(GOOD, runner_on(pool, GOOD))
+    assert record["verdict"] == names.CONFORMS
+    assert record["observations"] == observations()
+    assert (record["seconds"], record["probe_seconds"], record["fresh"]) == (0.5, 0.25, False)
+
+
+def test_a_cell_that_deviates_fits_the_schema() -> None:
+    record = only(GOOD, runner_on(FakePool(observations(WRONG, raised(name="second call"))), GOOD))
+    assert record["verdict"] == names.DEVIATES
+    assert [f["holds"] for f in record["findings"]].count(False) == 4
+    seen = received(record["observations"][0])
+    assert np.isnan(seen.steps[0].leaves[0].local[0])  # type: ignore[index]
+
+
+def test_a_known_deviation_fits_the_schema() -> None:
+    runner = runner_on(FakePool(observations(WRONG)), GOOD, deviations=[entry()])
+    record = only(GOOD, runner)
+    assert record["verdict"] == names.KNOWN_DEVIATION
+    assert record["deviation"] == {
+        "observed": "wrong values",
+        "why": "the check was removed",
+        "link": "https://example.org/issues/1",
+        "kind": "implementation",
+        "review": "2027-01-31",
+        "jax": ">=0.8",
+    }
+
+
+@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+def test_a_fault_fits_the_schema(kind: str) -> None:
+    record = only(GOOD, runner_on(FakePool(fault(kind)), GOOD))
+    assert (record["verdict"], record["reason"]) == (kind, f"process 1 {kind}")
+    assert [p["process"] for p in record["fault"]["processes"]] == [1, 0]
+
+
+@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+def test_a_cluster_that_does_not_come_up_fits_the_schema(kind: str) -> None:
+    record = only(GOOD, runner_on(FakePool(down=ClusterDown(fault(kind))), GOOD))
+    assert record["verdict"] == kind
+    assert record["fault"]["kind"] == kind
+
+
+def test_an_implementation_that_was_removed_is_not_run() -> None:
+    pool = FakePool(facts={**FACTS, "implementations": [NEW_PMAP]})
+    record = only(GOOD, runner_on(pool, GOOD), LEGACY_PMAP)
+    assert (record["verdict"], record["reason"]) == (
+        names.REMOVED,
+        "jax 0.9.0 has no legacy_pmap",
+    )
+    assert pool.cases == []
+
+
+def test_a_clause_that_asks_what_runs_is_run_without_the_implementation_too() -> None:
+    pool = FakePool(observations(), facts={**FACTS, "implementations": [NEW_PMAP]})
+    clause = clause_of(returns(doubled), selects=True)
+    assert only(clause, runner_on(pool, clause), LEGACY_PMAP)["verdict"] == names.CONFORMS
+
+
+def test_a_clause_that_means_nothing_here_is_not_run() -> None:
+    pool = FakePool()
+    expect = dict.fromkeys(IMPLEMENTATIONS, returns(doubled)) | {NEW_PMAP: not_applicable("no")}
+    clause = clause_of(expect)
+    record = only(clause, runner_on(pool, clause))
+    assert (record["verdict"], record["reason"]) == (names.NOT_APPLICABLE, "no")
+    assert pool.cases == []
+
+
+def test_a_topology_that_is_too_small_is_not_run() -> None:
+    pool = FakePool()
+    clause = clause_of(returns(doubled), needs=processes(3))
+    record = only(clause, runner_on(pool, clause))
+    assert record["verdict"] == names.NOT_APPLICABLE
+    assert record["reason"] == "needs at least 3 processes, 2x2 has 2"
+    assert pool.cases == []
+
+
+def test_a_target_that_goes_down_is_not_run() -> None:
+    record = only(GOOD, runner_on(FakePool(down=TargetDown("python did not answer")), GOOD))
+    assert (record["verdict"], record["reason"]) == (names.NOT_RUN, "python did not answer")
+
+
+def test_a_cell_whose_verdicts_differ_is_flaky() -> None:
+    pool = FakePool(observations(), observations(WRONG), observations())
+    record = only(GOOD, runner_on(pool, GOOD, repeat=3))
+    assert record["verdict"] == names.FLAKY
+    assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; first call: same shape")
+    assert not all(f["holds"] for f in record["findings"])
+
+
+def test_a_cell_that_is_repeated_and_agrees_is_not_flaky() -> None:
+    pool = FakePool(observations(), observations())
+    assert only(GOOD, runner_on(pool, GOOD, repeat=2))["verdict"] == names.CONFORMS
+    assert len(pool.cases) == 2
+
+
+def test_a_clause_is_run_as_it_is_declared() -> None:
+    clause = clause_of(raises(ValueError, "x"), fresh=True, deadline_s=3.0, parameters={"n": 1})
+    pool = FakePool(observations(raised()))
+    only(clause, runner_on(pool, clause))
+    ((case, fresh),) = pool.cases
+    assert fresh
+    assert (case.clause, case.implementation, case.deadline_s) == (clause.id, NEW_PMAP, 3.0)
+    assert case.parameters == {"n": 1}
+
+
+def test_what_was_written_can_be_reported(file: File) -> None:
+    write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
+    (outcome,) = load([file.path]).outcomes.values()
+    assert outcome.verdict.value == names.CONFORMS
+    assert outcome.reason == "returned float32[2] [2., 4.]"
+
+
+def test_a_number_that_json_has_not_is_refused(file: File) -> None:
+    record = record_of(runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        file.recorder.cell(record | {"seconds": float("nan")}, FACTS)
+
+
+# A cell whose pytest process died
+
+
+def test_a_cell_whose_pytest_process_died_is_on_record(file: File) -> None:
+    cell = cell_of(GOOD, topology="4x2")
+    told = told_of_crash(nodeid_of(cell))
+    VALIDATOR.validate(told["record"])
+    assert told["record"]["verdict"] == names.NOT_RUN
+    assert told["facts"] is None
+    file.recorder.cell(told["record"], told["facts"])
+    write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
+    assert {o.verdict.value for o in load([file.path]).outcomes.values()} == {
+        names.NOT_RUN,
+        names.CONFORMS,
+    }
+
+
+def test_a_cell_whose_pytest_process_died_can_be_run_again() -> None:
+    cell = cell_of(GOOD, topology="4x2")
+    words = shlex.split(told_of_crash(nodeid_of(cell))["record"]["reproduce"])
+    assert words == ["pytest", nodeid_of(cell), "--target", SPEC, "--topology", "4x2"]
+
+
+def test_another_test_whose_process_died_is_no_cell() -> None:
+    report = SimpleNamespace()
+    hooks().pytest_handlecrashitem("suites/selftests/test_cells.py::test_b", report)
+    assert not hasattr(report, "conformance")
+
+
+def hooks() -> _SessionHooks:
+    return _SessionHooks(Session(options(), Catalogue({GOOD.id: GOOD}), CLAIMS, ()))
+
+
+def told_of_crash(nodeid: str) -> Mapping[str, Any]:
+    report = SimpleNamespace()
+    hooks().pytest_handlecrashitem(nodeid, report)
+    told: Mapping[str, Any] = json.loads(report.conformance)
+    return told
+
+
+# Options on their way to the pytest workers
+
+
+def options(**other: Any) -> Options:
+    chosen: dict[str, Any] = {
+        "targets": (Asked(SPEC, TARGET),),
+        "topologies": (),
+        "implementations": IMPLEMENTATIONS,
+        "platform": "cpu",
+        "deadline_s": None,
+        "repeat": 1,
+        "isolated": False,
+        "run": "0a1b2c3d",
+    }
+    return Options(**chosen | other)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        options(),
+        options(targets=()),
+        options(topologies=("1x8", "4x2"), implementations=(NEW_PMAP,), platform="cuda"),
+        options(deadline_s=2.5, repeat=3, isolated=True),
+        options(
+            targets=(
+                Asked(
+                    SPEC,
+                    Target(
+                        SPEC,
+                        Path("/my envs/é/bin/python"),
+                        ("flax>=0.10", "optax"),
+                        Path("/my envs/é"),
+                    ),
+                ),
+                Asked("jax==0.12.0.1", None, "no Python of 3.12 or newer"),
+            )
+        ),
+    ],
+    ids=["default", "nothing", "chosen", "numbers", "targets"],
+)
+def test_options_arrive_as_they_were(given: Options) -> None:
+    assert Options.load(given.dump()) == given
