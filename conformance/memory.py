@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-REPEATS = 4  # the least of them is taken: noise only ever adds
+REPEATS = 3  # the least of them is taken: noise only ever adds
 RESET_PEAK = "5"  # as the kernel's proc documentation numbers it
 
 _STATUS = Path("/proc/self/status")
@@ -25,7 +25,7 @@ class NoPeakError(RuntimeError):
 
 
 def peak_bytes(function: Callable[[], object], *, repeats: int = REPEATS) -> int:
-    """The bytes that became resident while `function` ran, at most at one time, its result included.
+    """The most bytes that `function` made resident at one time, its result included.
 
     It is called once to warm up (compiling takes memory too), then `repeats` times, of which the
     least peak counts. The function must wait for its result itself, as JAX returns before it has

@@ -169,7 +169,7 @@ def reproduced(
     model: Callable[[Place], Tree],
     weak: Callable[[Place], list[bool]],
 ) -> Expectation:
-    """All that is expected of a call that is meant to work, and of the map that takes the result."""
+    """All that is expected of a call that is to work, and of the map that takes its result."""
     there = placed("one row on each device, in their order, committed", weak)
     tree = structured(model)
     return every(

@@ -51,6 +51,7 @@ class Wrong:
     devices: Callable[[list[Any]], Any] = list
     otherwise: Callable[[Rows], Any] | None = None
     function: str = SHARDED
+    stacks: tuple[str, ...] = ("jnp",)  # both where the stacking is what would refuse
 
 
 def _rows(rows: Rows) -> Any:
@@ -82,6 +83,8 @@ def _first(rows: Rows) -> Any:
 def _copies(rows: Rows) -> Any:
     return np.stack([rows[0]] * len(rows))
 
+
+BOTH = ("jnp", "np")
 
 TABLE = (
     Wrong(
@@ -125,6 +128,7 @@ TABLE = (
         "dtype",
         _dtypes,
         otherwise=_stacked,
+        stacks=BOTH,
     ),
     Wrong(
         "sharded.mixed-weak-types",
@@ -134,7 +138,9 @@ TABLE = (
         _weak_types,
         otherwise=lambda rows: np.stack([row[0] for row in rows]),
     ),
-    Wrong("sharded.mixed-shapes", "Shards of two shapes.", ValueError, "shape", _shapes),
+    Wrong(
+        "sharded.mixed-shapes", "Shards of two shapes.", ValueError, "shape", _shapes, stacks=BOTH
+    ),
     Wrong(
         "sharded.mixed-structures",
         "Shards of two pytree structures.",
@@ -155,6 +161,7 @@ TABLE = (
         TypeError,
         "valid JAX|ArrayLike",
         lambda rows: ["a" for _ in rows],
+        stacks=BOTH,
     ),
     Wrong(
         "sharded.object-leaves",
@@ -162,6 +169,7 @@ TABLE = (
         TypeError,
         "object",
         lambda rows: [object() for _ in rows],
+        stacks=BOTH,
     ),
     Wrong(
         "sharded.one-numpy-array",
@@ -259,7 +267,7 @@ def doubled(place: Place) -> Any:
 
 
 def refused(impl: Any, cluster: Any, name: str, stack: str) -> None:
-    """A map of the right shards, then the call that is wrong: twice the replacement, the original."""
+    """A map of the right shards; then the wrong call, of the replacement and of the original."""
     wrong = BY_NAME[name]
     stacking = stack_of(stack)
     there = cluster.local_devices
@@ -305,5 +313,5 @@ def _declare(wrong: Wrong, stack: str) -> None:
 
 
 for _wrong in TABLE:
-    for _stack in ("jnp", "np"):
+    for _stack in _wrong.stacks:
         _declare(_wrong, _stack)

@@ -87,7 +87,7 @@ def _one(devices: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """A kind of shards: the `shard` of each row of data, how it is passed, and over which devices."""
+    """A kind of shards: what each row of data becomes, how it is passed, over which devices."""
 
     name: str
     title: str

@@ -191,9 +191,7 @@ for _where in WHERE.values():
             f"{_prefix}.unmapped-{_where.name}",
             claim=_where.claim,
             title=f"An unmapped argument lies {_where.text}.",
-            expect=expected(
-                lambda place, where=_where: where.rows(place.rows(WIDTH)) + added()  # type: ignore[misc]
-            ),
+            expect=expected(lambda place, where=_where: where.rows(place.rows(WIDTH)) + added()),
             **_common,
         )(unmapped)
     clause(

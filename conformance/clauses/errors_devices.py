@@ -17,6 +17,7 @@ from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
 
 CLAIM = "migrate-pmap.incompatible-devices"
+OWN_DEVICES_CLAIM = "migrate-pmap.incompatible-sharding"
 
 
 def doubled(place: Place) -> Any:
@@ -88,7 +89,7 @@ def other_devices(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.other-order",
-    claim=CLAIM,
+    claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     expect=refused_unless_legacy(doubled),
 )
@@ -101,7 +102,7 @@ def other_order(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.other-spec",
-    claim=CLAIM,
+    claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(lambda place: place.rows(8) * 2),
@@ -116,7 +117,7 @@ def other_spec(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.replicated",
-    claim=CLAIM,
+    claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(doubled),
@@ -172,7 +173,7 @@ def output_of_other_map(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.outside-any-map",
-    claim=CLAIM,
+    claim="migrate-pmap.incompatible-devices-message",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(lambda place: np.False_),

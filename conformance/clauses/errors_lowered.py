@@ -25,7 +25,7 @@ from conformance.expectation import (
     steps,
 )
 from conformance.implementations import wrapper_kind
-from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.observation import Step
 from conformance.topology import Place
 
@@ -131,10 +131,18 @@ THE_MAP = "the map itself"
 
 
 def staged(impl: Any, cluster: Any, name: str) -> None:
-    """The map itself, then its compiled stage, with the same arguments."""
+    """The map itself, then the compiled stage of another such map, with the same arguments."""
+    program, rows = PROGRAMS[name], impl.given(cluster.rows(3))
+    cluster.step(THE_MAP, program.map(impl), rows)
+    cluster.twice(Staged(impl, program.map(impl), rows), rows)
+
+
+def staged_after_call(impl: Any, cluster: Any, name: str) -> None:
+    """A wrapper that was called, then its compiled stage, then the wrapper again."""
     function, rows = PROGRAMS[name].map(impl), impl.given(cluster.rows(3))
     cluster.step(THE_MAP, function, rows)
     cluster.twice(Staged(impl, function, rows), rows)
+    cluster.step("the map again", function, rows)
 
 
 def converted(impl: Any, cluster: Any, name: str, lowered_for: str) -> None:
@@ -142,14 +150,13 @@ def converted(impl: Any, cluster: Any, name: str, lowered_for: str) -> None:
     from jax.experimental import multihost_utils
 
     program, mesh, spec = PROGRAMS[name], impl.mesh("i"), jax.sharding.PartitionSpec("i")
-    function = program.map(impl)
-    cluster.step(THE_MAP, function, impl.given(cluster.rows(3)))
+    cluster.step(THE_MAP, program.map(impl), impl.given(cluster.rows(3)))
 
     def to_global(rows: Any) -> Any:
         return multihost_utils.host_local_array_to_global_array(rows, mesh, spec)
 
     rows = cluster.rows(3)
-    stage = Staged(impl, function, to_global(rows) if lowered_for == "global" else rows)
+    stage = Staged(impl, program.map(impl), to_global(rows) if lowered_for == "global" else rows)
 
     def whole(rows: Any) -> Any:
         result = stage(to_global(rows))
@@ -177,6 +184,18 @@ for _program in PROGRAMS.values():
         expect={**_bare, NEW_PMAP: _bare[LEGACY_PMAP]},
         parameters={"name": _program.name},
     )(staged)
+    clause(
+        f"errors.lowered.one-process-{_program.name}-after-a-call",
+        claim="pmap-silence.lowered-one-process",
+        title=f"The compiled stage of {_program.text} that was called before, in one process.",
+        expect=dict.fromkeys(
+            IMPLEMENTATIONS,
+            steps(
+                the_map_itself=_right, first_call=_right, second_call=_right, the_map_again=_right
+            ),
+        ),
+        parameters={"name": _program.name},
+    )(staged_after_call)
     clause(
         f"errors.lowered.several-processes-{_program.name}",
         claim="migrate-pmap.lowered-multi-process",

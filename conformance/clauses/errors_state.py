@@ -1,20 +1,28 @@
 """What is left behind by an error: the next program of the same process must still be right.
 
-The document is silent, and legacy leaves nothing behind. Each cause is one of the documented errors;
-whether and how it is raised is its own clause's subject, so that here only what follows is judged: a
-fresh map, the same wrapper with arguments that fit, and a wrapper that was warm before.
+The document is silent, and legacy leaves nothing behind. Each cause is one of the documented
+errors; whether and how it is raised is its own clause's subject, so that here only what follows is
+judged: a fresh map, the same wrapper with arguments that fit, and a wrapper that was warm before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.clause import ONE_AND_FOUR, ONE_PROCESS, Need, clause, devices, processes
+from conformance.clause import (
+    FOUR_PROCESSES,
+    ONE_AND_FOUR,
+    ONE_PROCESS,
+    Need,
+    clause,
+    devices,
+    processes,
+)
 from conformance.clauses.errors_arguments import FOUR_DEVICES, WHERE, WIDTH, added
 from conformance.clauses.errors_barriers import sync
 from conformance.clauses.errors_nesting import INNER, OUTER, grid
@@ -23,7 +31,6 @@ from conformance.names import IMPLEMENTATIONS, SHARD_MAP
 from conformance.topology import Place
 
 CLAIM = "pmap-silence.state-after-an-error"
-SEVERAL = ("2x2", "4x2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Cause:
     scene: Callable[[Any, Any], Scene]
     model: Callable[[Place], Any]
     topologies: tuple[str, ...] = ONE_PROCESS
-    needs: Need = Need()
+    needs: Need = field(default_factory=Need)
     pmap_only: str = ""
     warms: bool = False  # whether a wrapper that was called before is worth a clause of its own
 
@@ -161,19 +168,21 @@ CAUSES = {
             warms=True,
         ),
         Cause("set-mesh", "a call under another mesh", _set_mesh, doubled, warms=True),
-        Cause("index", "an index into an output", _index, doubled, SEVERAL, processes(2)),
+        Cause("index", "an index into an output", _index, doubled, FOUR_PROCESSES, processes(2)),
         Cause(
             "lowered",
             "the bare compiled stage",
             _lowered,
             doubled,
-            SEVERAL,
+            FOUR_PROCESSES,
             processes(2),
             pmap_only="shard_map's compiled stage takes what the map takes",
             warms=True,
         ),
-        Cause("fetch", "a fetch of an output", _fetch, doubled, SEVERAL, processes(2)),
-        Cause("sync-names", "a barrier of other names", _names, doubled, SEVERAL, processes(2)),
+        Cause("fetch", "a fetch of an output", _fetch, doubled, FOUR_PROCESSES, processes(2)),
+        Cause(
+            "sync-names", "a barrier of other names", _names, doubled, FOUR_PROCESSES, processes(2)
+        ),
     )
 }
 

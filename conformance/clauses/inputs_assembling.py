@@ -89,7 +89,7 @@ for key, one in WAYS.items():
     )(build)
 
 
-# --- One array per device ---------------------------------------------------------------------------
+# --- One array per device -------------------------------------------------------------------------
 
 EXAMPLE = "multi-process.single-device-arrays-example"
 
@@ -226,7 +226,7 @@ def other_shape(impl: Any, cluster: Any) -> None:
     )
 
 
-# --- Some of the processes --------------------------------------------------------------------------
+# --- Some of the processes ------------------------------------------------------------------------
 
 TAKING_PART = 2  # processes 0 and 1
 

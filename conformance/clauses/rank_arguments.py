@@ -1,14 +1,15 @@
-"""Unmapped arguments, which a body sees whole, and rows that are not one per device."""
+"""Arguments of a body: unmapped ones, seen whole; keys; and rows that are not one per device."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from conformance.clause import FOUR_PROCESSES, ONE_AND_FOUR, clause, processes
-from conformance.clauses.rank_bodies import mapped
+from conformance.clause import FOUR_PROCESSES, ONE_AND_FOUR, clause, devices, processes
+from conformance.clauses.rank_bodies import OTHER_FUNCTIONS, mapped, run, sensitive
 from conformance.clauses.rank_shapes import of_pmap, of_shard_map, sees, watched
 from conformance.expectation import Expectation, not_applicable, raises, returns, sharded
 from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -84,6 +85,47 @@ def _declare_unmapped() -> None:
 
 
 _declare_unmapped()
+
+# --- random keys ---------------------------------------------------------------------------------
+
+
+def keys(place: Place) -> Any:
+    """One raw key per device."""
+    return place.rows(2, dtype=np.uint32)
+
+
+def ordered(key: Any) -> Any:
+    """What a shuffle of four numbers is once sorted, whatever the key, if it is one key."""
+    if key.ndim != 1:
+        raise ValueError("one key is wanted")
+    return np.arange(4, dtype=np.int32)
+
+
+@clause(
+    "rank.random-key.raw",
+    claim=OTHER_FUNCTIONS,
+    needs=devices(2),
+    expect=sensitive(ordered, keys),
+)
+def raw_key(impl: Any, cluster: Any) -> None:
+    """One raw key per device, with which `jax.random.permutation` shuffles, then `jnp.sort`."""
+    run(impl, cluster, lambda key: jnp.sort(jax.random.permutation(key, 4)), ordered, keys)
+
+
+@clause(
+    "rank.random-key.typed",
+    claim=OTHER_FUNCTIONS,
+    needs=devices(2),
+    expect=sensitive(ordered, keys),
+)
+def typed_key(impl: Any, cluster: Any) -> None:
+    """The same with a typed key, made in the body with `jax.random.wrap_key_data`."""
+
+    def shuffled(key: Any) -> Any:
+        return jnp.sort(jax.random.permutation(jax.random.wrap_key_data(key), 4))
+
+    run(impl, cluster, shuffled, ordered, keys)
+
 
 # --- rows and devices that do not match ----------------------------------------------------------
 
@@ -210,7 +252,7 @@ def blocks_as_written(impl: Any, cluster: Any) -> None:
         seen.append(list(x.shape))
         return x * 2
 
-    watched(cluster, mapped(impl, body), seen, jax.numpy.arange(32))
+    watched(cluster, mapped(impl, body), seen, jnp.arange(32))
 
 
 UNEVEN = {"one-too-many": 9, "half-as-many": 4, "one-row": 1}

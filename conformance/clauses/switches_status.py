@@ -36,7 +36,7 @@ from conformance.observation import Step
 from conformance.topology import Place
 
 NEW_BY_DEFAULT = (0, 8, 0)
-AFTER_THE_PROMISE = (0, 9, 0)  # the first release after 15 January 2026
+AFTER_THE_PROMISE = (0, 9, 0)  # the first minor release after 15 January 2026
 
 OLD, NEW = name_of(LEGACY_PMAP), name_of(NEW_PMAP)
 
@@ -153,6 +153,7 @@ SET_OFTEN = ("session", "False", "False", "False", "map", "call", "call")
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "environment": (("session", "map", "call", "call"), {VARIABLE: "0"}),
     "absl-flag": (("absl", "config_with_absl", WORDS.false), {}),
+    "absl-parse-flags": (("absl", "parse_flags_with_absl", WORDS.false), {}),
     "config-update": (SET_OFTEN, {}),
 }
 
@@ -171,7 +172,7 @@ def _declare(name: str, claim: str, way: str, title: str, expected: Expectation)
         deadline_s=DEADLINE_S,
         parameters={"way": way},
         title=title,
-        requires=("absl-py",) if way == "absl-flag" else (),
+        requires=("absl-py",) if way.startswith("absl") else (),
         selects=True,
     )(old_by_switch)
 
@@ -195,6 +196,13 @@ for _way, _what in (
         f"{_what} gives a DeprecationWarning, whether or not it is shown.",
         GIVEN,
     )
+_declare(
+    "obeyed-or-told.absl-parse-flags",
+    "switches-after-removal",
+    "absl-parse-flags",
+    f"{WORDS.false}, read by parse_flags_with_absl, is obeyed, or its user is told that it is not.",
+    obeyed_or_told(),
+)
 _declare(
     "deprecation.shown",
     "switch-deprecation-warning",
