@@ -21,9 +21,10 @@ from conformance.observation import parse
 from conformance.topology import Topology
 from harness import deadlines
 from harness.cells import CellId
-from harness.cluster import Case, CaseResult, ClusterDown, ClusterFault
+from harness.cluster import Case, CaseResult, ClusterDown
 from harness.launchers import TargetDown
 from harness.pool import Pool
+from harness.postmortem import ClusterFault
 from harness.target import Target
 from harness.tidy import Tidy
 
@@ -105,7 +106,10 @@ class Runner:
         )
         records = []
         for _ in range(self.repeat):
-            run = self.pool.run(target, topology, case, fresh=clause.fresh)
+            try:
+                run = self.pool.run(target, topology, case, fresh=clause.fresh)
+            except TargetDown as down:
+                return _record(cell, Judgement(names.NOT_RUN, str(down)))
             verdict = self._judge(cell, clause, topology, run.result)
             records.append(_record(cell, verdict, run.result, fresh=run.fresh))
         return _steady(records)

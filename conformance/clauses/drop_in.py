@@ -26,6 +26,14 @@ STRUCTURE = "structure"
 # JAX's dtype of each NumPy dtype that it does not keep, as 64 bits are not enabled.
 NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
 
+LEADING = "migrate-pmap-later.replacements-leading-axis"
+SILENT = "pmap-silence.replacements-prng-keys-and-errors"
+
+LOCAL = ("1x8", "2x2")  # the second: every process with its own data on its own devices
+
+JNP = ("jnp",)  # np.stack is meant for NumPy data alone
+BOTH = ("jnp", "np")
+
 Tree = Any
 
 
@@ -74,6 +82,34 @@ REPLACEMENTS: Mapping[str, Callable[..., Tree]] = {
 }
 
 
+# --- What the tables of cases are made of
+
+
+def all_of(devices: list[Any]) -> list[Any]:
+    """Every device, in order."""
+    return devices
+
+
+def reversed_order(devices: list[Any]) -> list[Any]:
+    """Every device, the last one first."""
+    return devices[::-1]
+
+
+def second_half(devices: list[Any]) -> list[Any]:
+    """Half of the devices, without the first."""
+    return devices[len(devices) // 2 :]
+
+
+def first_alone(devices: list[Any]) -> list[Any]:
+    """A single device."""
+    return devices[:1]
+
+
+def cast(dtype: str) -> Callable[[Any], Tree]:
+    """A row of numbers in this dtype, of NumPy's or of JAX's own."""
+    return lambda row: row.astype(jax.numpy.dtype(dtype))
+
+
 # --- What the map computes, in JAX and in NumPy
 
 
@@ -91,6 +127,11 @@ def opened(tree: Tree) -> Tree:
 def worked(tree: Tree) -> Tree:
     """The body of the map: every leaf doubled, truth values inverted, keys as their numbers."""
     return jax.tree.map(lambda x: ~x if x.dtype == bool else x + x, opened(tree))
+
+
+def doubled(array: Any) -> Any:
+    """What `worked` makes of a NumPy array."""
+    return ~array if array.dtype == bool else array + array
 
 
 def narrow(array: Any) -> Any:
@@ -185,9 +226,7 @@ def reproduced(
 # --- What a probe does
 
 
-def replace(
-    impl: Any, cluster: Any, name: str, argument: Any, devices: Any, stack: str
-) -> tuple[Tree, list[int]]:
+def replace(impl: Any, cluster: Any, name: str, argument: Any, devices: Any, stack: str) -> Tree:
     """Call the replacement twice, and the original where there is one; what the former returned."""
     impl.select()
     ids = [device.id for device in devices]
@@ -210,7 +249,7 @@ def replace(
         call("original", original)
         if "replacement" in kept and "original" in kept:
             cluster.note(UNLIKE, differences(kept["replacement"], kept["original"]))
-    return kept.get("replacement"), ids
+    return kept.get("replacement")
 
 
 def differences(ours: Tree, theirs: Tree) -> list[str]:

@@ -15,9 +15,12 @@ import numpy as np
 
 from conformance.clause import clause, devices
 from conformance.clauses.drop_in import (
+    BOTH,
+    JNP,
     REPLACEMENTS,
     REPLICATED,
     SHARDED,
+    SILENT,
     mapped_over,
     narrow,
     put_sharded,
@@ -26,8 +29,6 @@ from conformance.clauses.drop_in import (
 from conformance.expectation import every, raises, returns, steps, steps_if_taken
 from conformance.names import IMPLEMENTATIONS
 from conformance.topology import Place
-
-CLAIM = "pmap-silence.replacements-prng-keys-and-errors"
 
 WIDTH = 3
 
@@ -51,7 +52,7 @@ class Wrong:
     devices: Callable[[list[Any]], Any] = list
     otherwise: Callable[[Rows], Any] | None = None
     function: str = SHARDED
-    stacks: tuple[str, ...] = ("jnp",)  # both where the stacking is what would refuse
+    stacks: tuple[str, ...] = JNP  # both where the stacking is what would refuse
 
 
 def _rows(rows: Rows) -> Any:
@@ -83,8 +84,6 @@ def _first(rows: Rows) -> Any:
 def _copies(rows: Rows) -> Any:
     return np.stack([rows[0]] * len(rows))
 
-
-BOTH = ("jnp", "np")
 
 TABLE = (
     Wrong(
@@ -192,7 +191,7 @@ TABLE = (
         "The shards as a generator.",
         TypeError,
         "sequence.*generator",
-        iter,
+        lambda rows: (row for row in rows),
         otherwise=_stacked,
     ),
     Wrong(
@@ -237,8 +236,7 @@ TABLE = (
         ValueError,
         "distinct|duplicate|unique|twice",
         _first,
-        lambda devices: [devices[0], *devices[:-1]],
-        otherwise=_copies,
+        lambda devices: [devices[0], devices[0]],
         function=REPLICATED,
     ),
     Wrong(
@@ -297,7 +295,7 @@ def _declare(wrong: Wrong, stack: str) -> None:
     error = raises(wrong.error, wrong.message, otherwise=model)
     clause(
         f"drop_in.refusals.{wrong.name}" + ("" if stack == "jnp" else ".np-stack"),
-        claim=CLAIM,
+        claim=SILENT,
         needs=devices(8),
         parameters={"name": wrong.name, "stack": stack},
         title=f"{wrong.title[:-1]}, given to the replacement with {stack}.stack.",

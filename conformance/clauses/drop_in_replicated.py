@@ -9,11 +9,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.clause import clause, devices
+from conformance.clause import ONE_PROCESS, clause, devices
 from conformance.clauses.drop_in import (
+    BOTH,
+    JNP,
+    LEADING,
+    LOCAL,
     REPLICATED,
+    SILENT,
     Pair,
     Tree,
+    all_of,
+    cast,
+    doubled,
+    first_alone,
     is_weak,
     leaves_of,
     mapped_over,
@@ -21,6 +30,8 @@ from conformance.clauses.drop_in import (
     or_rows,
     replace,
     reproduced,
+    reversed_order,
+    second_half,
 )
 from conformance.expectation import Expectation, every, noted, returns, sharded, steps
 from conformance.names import IMPLEMENTATIONS
@@ -28,11 +39,6 @@ from conformance.topology import Place
 
 CLAIM = "migrate-pmap-later.device-put-replicated-replacement"
 PYTREES = "migrate-pmap-later.device-put-replicated-pytrees"
-LEADING = "migrate-pmap-later.replacements-leading-axis"
-SILENT = "pmap-silence.replacements-prng-keys-and-errors"
-
-LOCAL = ("1x8", "2x2")  # the second: every process on its own devices
-ONE = ("1x8",)
 
 KEPT_WHOLE = "fully replicated"
 
@@ -60,22 +66,6 @@ def _as_keys(value: Tree, devices: list[Any]) -> Any:
     return jax.random.wrap_key_data(jax.numpy.asarray(value))
 
 
-def _all(devices: list[Any]) -> list[Any]:
-    return devices
-
-
-def _reversed(devices: list[Any]) -> list[Any]:
-    return devices[::-1]
-
-
-def _second_half(devices: list[Any]) -> list[Any]:
-    return devices[len(devices) // 2 :]
-
-
-def _one(devices: list[Any]) -> list[Any]:
-    return devices[:1]
-
-
 @dataclass(frozen=True)
 class Row:
     """What is replicated: made from one row of data, and how and over which devices it is put."""
@@ -85,38 +75,36 @@ class Row:
     value: Callable[[Any], Tree]
     claim: str = CLAIM
     given: Callable[[Tree, list[Any]], Any] = _as_given
-    pick: Callable[[list[Any]], list[Any]] = _all
-    stacks: tuple[str, ...] = ("jnp", "np")
-    topologies: tuple[str, ...] = ONE
+    pick: Callable[[list[Any]], list[Any]] = all_of
+    stacks: tuple[str, ...] = JNP
+    topologies: tuple[str, ...] = ONE_PROCESS
     wide: int = 8
 
 
-def _cast(dtype: str) -> Callable[[Any], Tree]:
-    return lambda row: row.astype(jax.numpy.dtype(dtype))
-
-
-JNP = ("jnp",)
-
 TABLE = (
-    Row("float32", "A float32 array", _cast("float32"), topologies=LOCAL),
-    Row("int32", "An int32 array", _cast("int32")),
-    Row("bool", "An array of truth values", lambda row: row % 2 == 0),
-    Row("float16", "A float16 array", _cast("float16")),
-    Row("bfloat16", "A bfloat16 array", _cast("bfloat16")),
+    Row("float32", "A float32 array", cast("float32"), topologies=LOCAL, stacks=BOTH),
+    Row("int32", "An int32 array", cast("int32"), stacks=BOTH),
+    Row("bool", "An array of truth values", lambda row: row % 2 == 0, stacks=BOTH),
+    Row("float16", "A float16 array", cast("float16")),
+    Row("bfloat16", "A bfloat16 array", cast("bfloat16"), stacks=BOTH),
     Row("complex64", "A complex64 array", lambda row: (row * (1 + 2j)).astype(np.complex64)),
-    Row("float64", "A float64 array becomes float32", _cast("float64")),
-    Row("int64", "An int64 array becomes int32", _cast("int64")),
-    Row("python-int", "A Python int", lambda row: int(row[0]), stacks=JNP),
-    Row("python-float", "A Python float", lambda row: float(row[0]), stacks=JNP),
-    Row("python-bool", "A Python bool", lambda row: bool(row[0] % 2), stacks=JNP),
-    Row("numpy-scalar", "A NumPy scalar", lambda row: np.float32(row[0])),
-    Row("zero-size", "An array without elements", lambda row: np.zeros((0, 3), np.float32)),
+    Row("float64", "A float64 array becomes float32", cast("float64"), stacks=BOTH),
+    Row("int64", "An int64 array becomes int32", cast("int64")),
+    Row("python-int", "A Python int", lambda row: int(row[0])),
+    Row("python-float", "A Python float", lambda row: float(row[0])),
+    Row("python-bool", "A Python bool", lambda row: bool(row[0] % 2)),
+    Row("numpy-scalar", "A NumPy scalar", lambda row: np.float32(row[0]), stacks=BOTH),
+    Row(
+        "zero-size",
+        "An array without elements",
+        lambda row: np.zeros((0, 3), np.float32),
+        stacks=BOTH,
+    ),
     Row(
         "jax-array",
         "An uncommitted JAX array",
-        _cast("float32"),
+        cast("float32"),
         given=_as_arrays,
-        stacks=JNP,
         topologies=LOCAL,
     ),
     Row(
@@ -124,23 +112,22 @@ TABLE = (
         "A weakly typed JAX array",
         lambda row: float(row[0]),
         given=_as_arrays,
-        stacks=JNP,
     ),
     Row(
         "committed",
         "An array that is committed to one of the devices",
-        _cast("float32"),
+        cast("float32"),
         given=_on_the_last,
         topologies=LOCAL,
+        stacks=BOTH,
     ),
     Row(
         "sharded",
         "An array that is sharded over the devices already",
-        _cast("float32"),
+        cast("float32"),
         given=_spread,
-        stacks=JNP,
     ),
-    Row("dict", "A dict", lambda row: {"b": row, "a": row[0]}, PYTREES),
+    Row("dict", "A dict", lambda row: {"b": row, "a": row[0]}, PYTREES, stacks=BOTH),
     Row("tuple", "A tuple", lambda row: (row, row + 1), PYTREES),
     Row("named-tuple", "A namedtuple", lambda row: Pair(row, row * 3), PYTREES),
     Row(
@@ -148,7 +135,6 @@ TABLE = (
         "A nested pytree of several dtypes",
         lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
         PYTREES,
-        stacks=JNP,
         topologies=LOCAL,
     ),
     Row(
@@ -156,24 +142,23 @@ TABLE = (
         "A pytree with None in place of a leaf",
         lambda row: {"a": row, "b": None},
         PYTREES,
+        stacks=BOTH,
     ),
     Row(
         "raw-key",
         "A raw PRNG key",
-        _cast("uint32"),
+        cast("uint32"),
         SILENT,
         given=_as_arrays,
-        stacks=JNP,
         topologies=LOCAL,
         wide=2,
     ),
     Row(
         "typed-key",
         "A typed PRNG key",
-        _cast("uint32"),
+        cast("uint32"),
         SILENT,
         given=_as_keys,
-        stacks=JNP,
         topologies=LOCAL,
         wide=2,
     ),
@@ -183,12 +168,11 @@ TABLE = (
         lambda row: np.stack([row, row + 1, row + 2]).astype(np.uint32),
         SILENT,
         given=_as_keys,
-        stacks=JNP,
         wide=2,
     ),
-    Row("devices-reversed", "Devices in reverse", _cast("float32"), LEADING, pick=_reversed),
-    Row("devices-subset", "Half of the devices", _cast("float32"), LEADING, pick=_second_half),
-    Row("one-device", "One device", _cast("float32"), LEADING, pick=_one),
+    Row("devices-reversed", "Devices in reverse", cast("float32"), LEADING, pick=reversed_order),
+    Row("devices-subset", "Half of the devices", cast("float32"), LEADING, pick=second_half),
+    Row("one-device", "One device", cast("float32"), LEADING, pick=first_alone),
 )
 BY_NAME = {row.name: row for row in TABLE}
 
@@ -205,18 +189,13 @@ def repeated(row: Row, place: Place) -> Tree:
     return jax.tree.map(lambda x: narrow(np.stack([x] * count)), value_of(row, place))
 
 
-def doubled(array: Any) -> Any:
-    """What the body of the map makes of an array."""
-    return ~array if array.dtype == bool else array + array
-
-
 def replicated_as_original(impl: Any, cluster: Any, name: str, stack: str) -> None:
     """The replacement, the original where there is one, and a map of the result."""
     row = BY_NAME[name]
     chosen = row.pick(cluster.local_devices)
     value = row.given(value_of(row, cluster), chosen)
-    result, _ = replace(impl, cluster, REPLICATED, value, chosen, stack)
-    function = mapped_over(impl, chosen, everywhere=row.pick is _all)
+    result = replace(impl, cluster, REPLICATED, value, chosen, stack)
+    function = mapped_over(impl, chosen, everywhere=row.pick is all_of)
     cluster.twice(function, or_rows(result, repeated(row, cluster)))
 
 

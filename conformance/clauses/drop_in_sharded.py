@@ -13,11 +13,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.clause import clause, devices
+from conformance.clause import ONE_PROCESS, clause, devices
 from conformance.clauses.drop_in import (
+    BOTH,
+    JNP,
+    LEADING,
+    LOCAL,
     SHARDED,
+    SILENT,
     Pair,
     Tree,
+    all_of,
+    cast,
+    doubled,
+    first_alone,
     is_weak,
     leaves_of,
     mapped_over,
@@ -25,6 +34,8 @@ from conformance.clauses.drop_in import (
     or_rows,
     replace,
     reproduced,
+    reversed_order,
+    second_half,
 )
 from conformance.expectation import returns
 from conformance.names import IMPLEMENTATIONS
@@ -32,11 +43,6 @@ from conformance.topology import Place
 
 CLAIM = "migrate-pmap-later.device-put-sharded-replacement"
 PYTREES = "migrate-pmap-later.device-put-sharded-pytrees"
-LEADING = "migrate-pmap-later.replacements-leading-axis"
-SILENT = "pmap-silence.replacements-prng-keys-and-errors"
-
-LOCAL = ("1x8", "2x2")  # the second: every process with its own shards on its own devices
-ONE = ("1x8",)
 
 WIDTH = 3
 
@@ -65,24 +71,8 @@ def _as_tuple(shards: list[Tree], devices: list[Any]) -> Any:
     return tuple(shards)
 
 
-def _all(devices: list[Any]) -> list[Any]:
-    return devices
-
-
-def _reversed(devices: list[Any]) -> list[Any]:
-    return devices[::-1]
-
-
-def _second_half(devices: list[Any]) -> list[Any]:
-    return devices[len(devices) // 2 :]
-
-
 def _interleaved(devices: list[Any]) -> list[Any]:
     return devices[::2] + devices[1::2]
-
-
-def _one(devices: list[Any]) -> list[Any]:
-    return devices[:1]
 
 
 @dataclass(frozen=True)
@@ -94,9 +84,9 @@ class Row:
     shard: Callable[[Any], Tree]
     claim: str = CLAIM
     given: Callable[[list[Tree], list[Any]], Any] = _as_given
-    pick: Callable[[list[Any]], list[Any]] = _all
-    stacks: tuple[str, ...] = ("jnp", "np")
-    topologies: tuple[str, ...] = ONE
+    pick: Callable[[list[Any]], list[Any]] = all_of
+    stacks: tuple[str, ...] = JNP
+    topologies: tuple[str, ...] = ONE_PROCESS
     wide: int = WIDTH
 
     def shards(self, place: Place) -> list[Tree]:
@@ -106,35 +96,35 @@ class Row:
         return [self.shard(row) for row in rows[:count]]
 
 
-def _cast(dtype: str) -> Callable[[Any], Tree]:
-    return lambda row: row.astype(jax.numpy.dtype(dtype))
-
-
-JNP = ("jnp",)
-
 TABLE = (
-    Row("float32", "float32 shards", _cast("float32"), topologies=LOCAL),
-    Row("int32", "int32 shards", _cast("int32")),
-    Row("uint8", "uint8 shards", _cast("uint8")),
-    Row("bool", "Shards of truth values", lambda row: row % 2 == 0),
-    Row("float16", "float16 shards", _cast("float16")),
-    Row("bfloat16", "bfloat16 shards", _cast("bfloat16")),
+    Row("float32", "float32 shards", cast("float32"), topologies=LOCAL, stacks=BOTH),
+    Row("int32", "int32 shards", cast("int32"), stacks=BOTH),
+    Row("uint8", "uint8 shards", cast("uint8")),
+    Row("bool", "Shards of truth values", lambda row: row % 2 == 0, stacks=BOTH),
+    Row("float16", "float16 shards", cast("float16")),
+    Row("bfloat16", "bfloat16 shards", cast("bfloat16"), stacks=BOTH),
     Row("complex64", "complex64 shards", lambda row: (row * (1 + 2j)).astype(np.complex64)),
-    Row("float64", "float64 shards become float32", _cast("float64")),
-    Row("int64", "int64 shards become int32", _cast("int64")),
-    Row("python-int", "Shards that are Python ints", lambda row: int(row[0]), stacks=JNP),
-    Row("python-float", "Shards that are Python floats", lambda row: float(row[0]), stacks=JNP),
-    Row("python-bool", "Shards that are Python bools", lambda row: bool(row[0] % 2), stacks=JNP),
-    Row("python-complex", "Complex Python numbers", lambda row: complex(row[0], 1), stacks=JNP),
-    Row("numpy-scalar", "Shards that are NumPy scalars", lambda row: np.float32(row[0])),
-    Row("zero-size", "Shards without elements", lambda row: np.zeros((0, 3), np.float32)),
+    Row("float64", "float64 shards become float32", cast("float64"), stacks=BOTH),
+    Row("int64", "int64 shards become int32", cast("int64")),
+    Row("python-int", "Shards that are Python ints", lambda row: int(row[0])),
+    Row("python-float", "Shards that are Python floats", lambda row: float(row[0])),
+    Row("python-bool", "Shards that are Python bools", lambda row: bool(row[0] % 2)),
+    Row("python-complex", "Complex Python numbers", lambda row: complex(row[0], 1)),
+    Row(
+        "numpy-scalar", "Shards that are NumPy scalars", lambda row: np.float32(row[0]), stacks=BOTH
+    ),
+    Row(
+        "zero-size",
+        "Shards without elements",
+        lambda row: np.zeros((0, 3), np.float32),
+        stacks=BOTH,
+    ),
     Row("two-dimensional", "Shards of two dimensions", lambda row: np.stack([row, row + 1])),
     Row(
         "jax-arrays",
         "Shards that are uncommitted JAX arrays",
-        _cast("float32"),
+        cast("float32"),
         given=_as_arrays,
-        stacks=JNP,
         topologies=LOCAL,
     ),
     Row(
@@ -142,23 +132,23 @@ TABLE = (
         "Shards that are weakly typed JAX arrays",
         lambda row: float(row[0]),
         given=_as_arrays,
-        stacks=JNP,
     ),
     Row(
         "committed",
         "Shards that are committed, each to its own device",
-        _cast("float32"),
+        cast("float32"),
         given=_each_on_its_device,
         topologies=LOCAL,
+        stacks=BOTH,
     ),
     Row(
         "committed-elsewhere",
         "Shards that are all committed to one device",
-        _cast("float32"),
+        cast("float32"),
         given=_all_on_the_last,
     ),
-    Row("tuple-of-shards", "The shards come as a tuple", _cast("float32"), given=_as_tuple),
-    Row("dict", "Shards that are dicts", lambda row: {"b": row, "a": row[0]}, PYTREES),
+    Row("tuple-of-shards", "The shards come as a tuple", cast("float32"), given=_as_tuple),
+    Row("dict", "Shards that are dicts", lambda row: {"b": row, "a": row[0]}, PYTREES, stacks=BOTH),
     Row("list", "Shards that are lists", lambda row: [row, row + 1], PYTREES),
     Row("tuple", "Shards that are tuples", lambda row: (row, row + 1), PYTREES),
     Row("named-tuple", "Shards that are namedtuples", lambda row: Pair(row, row * 3), PYTREES),
@@ -167,7 +157,6 @@ TABLE = (
         "Shards that are nested pytrees of several dtypes",
         lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
         PYTREES,
-        stacks=JNP,
         topologies=LOCAL,
     ),
     Row(
@@ -175,24 +164,23 @@ TABLE = (
         "Shards with None in place of a leaf",
         lambda row: {"a": row, "b": None, "c": (None, row)},
         PYTREES,
+        stacks=BOTH,
     ),
     Row(
         "raw-keys",
         "Shards that are raw PRNG keys",
-        _cast("uint32"),
+        cast("uint32"),
         SILENT,
         given=_as_arrays,
-        stacks=JNP,
         topologies=LOCAL,
         wide=2,
     ),
     Row(
         "typed-keys",
         "Shards that are typed PRNG keys",
-        _cast("uint32"),
+        cast("uint32"),
         SILENT,
         given=_as_keys,
-        stacks=JNP,
         topologies=LOCAL,
         wide=2,
     ),
@@ -202,19 +190,19 @@ TABLE = (
         lambda row: np.stack([row, row + 1, row + 2]).astype(np.uint32),
         SILENT,
         given=_as_keys,
-        stacks=JNP,
         wide=2,
     ),
-    Row("devices-reversed", "Devices in reverse", _cast("float32"), LEADING, pick=_reversed),
-    Row("devices-subset", "Half of the devices", _cast("float32"), LEADING, pick=_second_half),
-    Row("devices-interleaved", "Interleaved", _cast("float32"), LEADING, pick=_interleaved),
-    Row("one-device", "One shard on one device", _cast("float32"), LEADING, pick=_one),
+    Row("devices-reversed", "Devices in reverse", cast("float32"), LEADING, pick=reversed_order),
+    Row("devices-subset", "Half of the devices", cast("float32"), LEADING, pick=second_half),
+    Row("devices-interleaved", "Interleaved", cast("float32"), LEADING, pick=_interleaved),
+    Row("one-device", "One shard on one device", cast("float32"), LEADING, pick=first_alone),
     Row(
         "committed-reversed",
         "Committed shards on devices in reverse order",
-        _cast("float32"),
+        cast("float32"),
         given=_each_on_its_device,
-        pick=_reversed,
+        pick=reversed_order,
+        stacks=BOTH,
     ),
 )
 BY_NAME = {row.name: row for row in TABLE}
@@ -230,18 +218,13 @@ def weak(row: Row, place: Place) -> list[bool]:
     return [is_weak(leaf) for leaf in jax.tree.leaves(row.shards(place)[0])]
 
 
-def doubled(array: Any) -> Any:
-    """What the body of the map makes of an array."""
-    return ~array if array.dtype == bool else array + array
-
-
 def sharded_as_original(impl: Any, cluster: Any, name: str, stack: str) -> None:
     """The replacement, the original where there is one, and a map of the result."""
     row = BY_NAME[name]
     chosen = row.pick(cluster.local_devices)
     shards = row.given(row.shards(cluster), chosen)
-    result, _ = replace(impl, cluster, SHARDED, shards, chosen, stack)
-    function = mapped_over(impl, chosen, everywhere=row.pick is _all)
+    result = replace(impl, cluster, SHARDED, shards, chosen, stack)
+    function = mapped_over(impl, chosen, everywhere=row.pick is all_of)
     cluster.twice(function, or_rows(result, stacked(row, cluster)))
 
 

@@ -14,9 +14,10 @@ from conformance.deviations import Deviation
 from conformance.names import IMPLEMENTATIONS
 from conformance.topology import Topology
 from harness.cells import CellId
-from harness.cluster import Case, CaseResult, ClusterFault
+from harness.cluster import Case, CaseResult
 from harness.message import reproduce
 from harness.pool import Pool, Run
+from harness.postmortem import ClusterFault
 from harness.runner import Asked, Runner
 from harness.target import Target
 

@@ -25,8 +25,8 @@ from conformance.claims import load_claims
 from conformance.expectation import raises, returns
 from conformance.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from harness.cells import CellId, chunks_for, group, parse_nodeid, select
-from harness.cluster import ClusterFault, ProcessState
 from harness.message import MOST_LOG_LINES, MOST_STACK_LINES, failure, odd_first, reproduce
+from harness.postmortem import ClusterFault, ProcessState
 
 CLAIMS = load_claims()
 WRONG = np.array([0, 0], np.float32)

@@ -38,10 +38,11 @@ from conformance.deviations import Deviation
 from conformance.expectation import not_applicable, raises, returns
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from harness.cells import CellId
-from harness.cluster import ClusterDown, ClusterFault, ProcessState
+from harness.cluster import ClusterDown
 from harness.launchers import TargetDown
 from harness.options import Options
 from harness.plugin import Session, _SessionHooks
+from harness.postmortem import ClusterFault, ProcessState
 from harness.recorder import Recorder
 from harness.runner import Asked, Runner
 from harness.target import Target
