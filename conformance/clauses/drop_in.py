@@ -280,7 +280,7 @@ def _facts(array: Any) -> dict[str, str]:
 def mapped_over(impl: Any, devices: Any, *, everywhere: bool) -> Any:
     """The map that takes such an array: pmap's own, or shard_map over these devices."""
     chosen = None if impl.is_pmap and everywhere else list(devices)
-    return impl.map(worked, devices=chosen)
+    return impl.map(lambda tree: worked(tree), devices=chosen)  # a function of its own
 
 
 def or_rows(result: Tree, rows: Tree) -> Tree:

@@ -237,6 +237,7 @@ def reduction(impl: Any, cluster: Any) -> None:
     same_by_shard_map(impl, cluster, body, mesh, given, "y")
 
 
+_AS_ASKED = noted(MATCH, "the sharding asked for, or its equal", lambda _, seen: seen is True)
 _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
 
 
@@ -248,7 +249,7 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
         every(
             returns(column_sums),
             steps(jit=_ONCE, jit_again=_ONCE),
-            steps(jit=named("NamedSharding(P('x'))", "x")),
+            steps(jit=_AS_ASKED, jit_again=_AS_ASKED),
         )
     ),
 )
@@ -256,17 +257,20 @@ def constraint(impl: Any, cluster: Any) -> None:
     """`with_sharding_constraint` in the function spreads the sums over all eight devices."""
     mesh = grid_mesh()
     given = grid_array(mesh)
-    line = jax.sharding.Mesh(mesh_utils.create_device_mesh((COUNT,)), ("x",))
+
+    def asked() -> Any:
+        line = jax.sharding.Mesh(mesh_utils.create_device_mesh((COUNT,)), ("x",))
+        return jax.sharding.NamedSharding(line, jax.sharding.PartitionSpec("x"))
 
     def constrained(x: Any) -> Any:
         # The tutorial makes the mesh in here, one axis in place of the argument's two.
-        inner = jax.sharding.Mesh(mesh_utils.create_device_mesh((COUNT,)), ("x",))
-        spread = jax.sharding.NamedSharding(inner, jax.sharding.PartitionSpec("x"))
-        return jax.lax.with_sharding_constraint(x.sum(axis=0), spread)
+        return jax.lax.with_sharding_constraint(x.sum(axis=0), asked())
 
     function = jax.jit(constrained)
     for step in ("jit", "jit again"):
-        laid_out(cluster, cluster.step(step, function, given), line)
+        result = cluster.step(step, function, given)
+        laid_out(cluster, result, asked().mesh)
+        cluster.note(MATCH, bool(result.sharding.is_equivalent_to(asked(), result.ndim)))
 
     def body(x: Any) -> Any:
         return jax.lax.psum_scatter(x.sum(axis=0), "x", tiled=True)

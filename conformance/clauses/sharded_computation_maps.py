@@ -195,8 +195,8 @@ def imported(impl: Any, cluster: Any, name: str) -> None:
 
     def run(x: Any) -> Any:
         make = importlib.import_module("jax.experimental.shard_map").shard_map
-        function = make(body, mesh=line(), in_specs=spec("x"), out_specs=spec(*out))
-        return impl.adopt(function, "shard_map")(x)
+        whole = make(lambda x: body(x), mesh=line(), in_specs=spec("x"), out_specs=spec(*out))
+        return impl.adopt(whole, "shard_map")(x)
 
     cluster.twice(run, np.arange(SIZE, dtype=np.int32))
 
@@ -247,7 +247,7 @@ def by_shard_map() -> Any:
         in_specs=(spec("x"), spec("x", None), spec(None)),
         out_specs=spec(None),
     )
-    return decorate(summed_layer)
+    return decorate(lambda *given: summed_layer(*given))
 
 
 def spread(array: Any) -> Any:
@@ -264,9 +264,11 @@ def layer_way(impl: Any, cluster: Any, way: str, jitted: bool, dtype: str) -> No
         x = jax.lax.with_sharding_constraint(x, over)
         return layer(x, jax.lax.with_sharding_constraint(weights, over), bias)
 
-    function: Any = impl.adopt(by_shard_map()) if way == "shard-map" else layer
-    if way == "constraint":
-        function = constrained
+    function: Any = constrained
+    if way == "sharded-data":
+        function = partial(layer)  # each case has a function of its own
+    elif way == "shard-map":
+        function = impl.adopt(by_shard_map())
     if jitted:
         function = jax.jit(function)
 
@@ -323,6 +325,8 @@ def layer_mapped(impl: Any, cluster: Any) -> None:
     """The layer as a map over parts of the input, in the style of each implementation."""
     x, weights, bias = (np.float32(array) for array in layer_data())
     parts = x.reshape(COUNT, LOCAL), weights.reshape(COUNT, LOCAL, OUTPUTS)
-    function = impl.map(summed_layer, "x", in_axes=(0, 0, None), out_axes=None)
+    function = impl.map(
+        lambda *given: summed_layer(*given), "x", in_axes=(0, 0, None), out_axes=None
+    )
     given = [impl.given(cluster.mine(part), "x") for part in parts]
     cluster.twice(function, *given, bias)
