@@ -129,8 +129,10 @@ def _shown(caught: list[warnings.WarningMessage]) -> list[bool]:
     main = getattr(sys.modules["__main__"], "__file__", None)
     registries: dict[str, dict[Any, Any]] = {}
     shown = []
-    for given in caught:
-        with warnings.catch_warnings(record=True) as seen:
+    # One context for all of them: entering one forgets what was shown before.
+    with warnings.catch_warnings(record=True) as seen:
+        for given in caught:
+            before = len(seen)
             warnings.warn_explicit(
                 given.message,
                 given.category,
@@ -139,7 +141,7 @@ def _shown(caught: list[warnings.WarningMessage]) -> list[bool]:
                 module="__main__" if given.filename == main else Path(given.filename).stem,
                 registry=registries.setdefault(given.filename, {}),
             )
-        shown.append(bool(seen))
+            shown.append(len(seen) > before)
     return shown
 
 

@@ -259,6 +259,9 @@ def layer_way(impl: Any, cluster: Any, way: str, jitted: bool, dtype: str) -> No
     """The layer in one of the ways, twice, then by a shard_map inside jit."""
     x, weights, bias = (array.astype(dtype) for array in layer_data())
 
+    def fresh(*given: Any) -> Any:
+        return layer(*given)  # caches are kept by function: each case has one of its own
+
     def constrained(x: Any, weights: Any, bias: Any) -> Any:
         over = jax.sharding.NamedSharding(line(), spec("x"))
         x = jax.lax.with_sharding_constraint(x, over)
@@ -266,7 +269,7 @@ def layer_way(impl: Any, cluster: Any, way: str, jitted: bool, dtype: str) -> No
 
     function: Any = constrained
     if way == "sharded-data":
-        function = partial(layer)  # each case has a function of its own
+        function = fresh
     elif way == "shard-map":
         function = impl.adopt(by_shard_map())
     if jitted:
