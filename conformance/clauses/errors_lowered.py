@@ -44,8 +44,8 @@ class Program:
     out_axes: int | None = 0
 
     def map(self, impl: Any) -> Any:
-        """The program under an implementation."""
-        return impl.map(self.body, out_axes=self.out_axes)
+        """The program under an implementation; a function of its own, as caches go by function."""
+        return impl.map(lambda x: self.body(x), out_axes=self.out_axes)
 
     @property
     def out_spec(self) -> Any:
