@@ -112,7 +112,7 @@ def _values(array: NDArray[Any]) -> dict[str, Any]:
 def _box(
     shape: tuple[int, ...], shards: list[tuple[tuple[slice, ...], NDArray[Any]]]
 ) -> NDArray[Any] | None:
-    """The box that the shards tile, or None where they leave a hole or replicas disagree."""
+    """The box that the shards tile; None where they leave a hole, or do not fit or disagree."""
     spans = [
         [part.indices(size)[:2] for part, size in zip(index, shape, strict=True)]
         for index, _ in shards
@@ -122,6 +122,8 @@ def _box(
     box = np.zeros([b - a for a, b in zip(low, high, strict=True)], shards[0][1].dtype)
     filled = np.zeros(box.shape, bool)
     for span, (_, data) in zip(spans, shards, strict=True):
+        if data.shape != tuple(b - a for a, b in span):
+            return None  # a shard of another shape than its index says
         at = tuple(slice(a - at0, b - at0) for (a, b), at0 in zip(span, low, strict=True))
         if filled[at].all() and filled[at].size and not np.array_equal(box[at], data):
             return None
