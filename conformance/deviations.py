@@ -7,6 +7,7 @@ catalogue, the cell must deviate, and what is seen must be what the entry says i
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -52,7 +53,7 @@ class Deviation:
         return (
             any(fnmatchcase(clause, pattern) for pattern in self.clause)
             and implementation in self.implementation
-            and SpecifierSet(self.jax).contains(Version(jax), prereleases=True)
+            and _within(self.jax, jax)
             and any(fnmatchcase(platform, p) for p in self.platform)
             and any(fnmatchcase(topology, t) for t in self.topology)
         )
@@ -105,6 +106,11 @@ def matching(
             f"{jax}, {topology}: narrow them so that one does"
         )
     return found
+
+
+@functools.lru_cache(maxsize=4096)  # a run asks the same few questions for every cell
+def _within(versions: str, jax: str) -> bool:
+    return SpecifierSet(versions).contains(Version(jax), prereleases=True)
 
 
 def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:

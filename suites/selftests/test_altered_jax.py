@@ -85,7 +85,7 @@ def test_an_altered_message_turns_the_cells_of_that_error_red_and_no_other(tmp_p
 
 def test_an_altered_value_turns_the_cells_that_return_it_red_and_no_other(tmp_path: Path) -> None:
     # Each device of a new pmap sees its row reversed: right shape, right dtype, wrong numbers.
-    words = "incompatible-devices.fix and 1x8"
+    words = "incompatible-devices.fix-backend and 1x8"
     python = altered_copy(
         tmp_path / "altered",
         lambda text: text.replace(

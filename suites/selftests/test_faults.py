@@ -308,10 +308,10 @@ def test_all_processes_raise_to_the_top(bench: Bench) -> None:
     ("clause", "reason"),
     [
         ("wrong-value", "first call: .*3"),
-        ("nothing-observed", "proof: none"),
+        ("nothing-observed", "any step: the probe did not get there"),
         ("by-hand", "proof: none"),
         ("impostor", r"proof: jit\(shard_map\) -> NamedSharding"),
-        ("raises", "proof: none"),
+        ("raises", "outside any step: unchecked: raised RuntimeError"),
     ],
 )
 def test_what_proves_nothing_or_something_else_deviates(
