@@ -238,14 +238,23 @@ def sharded(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Exp
     return OfEachStep(text, of)
 
 
-def noted(key: str, text: str, holds: Callable[[Place, Any], bool]) -> Expectation:
-    """Every step that noted `key` (`cluster.note(key, value)`) noted a value for which `holds`."""
+def noted(
+    key: str,
+    text: str,
+    holds: Callable[[Place, Any], bool],
+    *,
+    show: Callable[[Any], str] | None = None,
+) -> Expectation:
+    """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
+
+    `show` says the value in words, where printing it would not.
+    """
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if key not in step.extra:
             return False, f"nothing noted as {key!r}; {step}"
         value = step.extra[key]
-        return holds(place, value), f"{key} = {value}"
+        return holds(place, value), f"{key} = {value}" if show is None else show(value)
 
     return OfEachStep(text, of)
 

@@ -20,7 +20,7 @@ import numpy as np
 from conformance import phases
 from conformance.describing import describe
 from conformance.implementations import Implementation
-from conformance.programs import compiled_by
+from conformance.programs import Compiled, compiled_by
 from conformance.topology import Place, Topology
 
 MOST_TEXT = 20_000  # characters of one message
@@ -73,22 +73,24 @@ class Cluster(Place):
         self.step(FIRST_CALL, function, *args)
         return self.step(SECOND_CALL, function, *args)
 
-    def compiled(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    def compiled(
+        self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
+    ) -> Compiled | None:
         """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
 
-        See `programs.compiled_by` for the records; a step that raised has none.
+        See `programs.compiled_by`, whose answer is returned; None where the step raised.
         """
-        told: list[dict[str, Any]] = []
+        told: list[Compiled] = []
 
-        def watched() -> Any:
-            result, records = compiled_by(lambda: function(*args))
-            told.extend(records)
-            return result
+        def compiling() -> Any:
+            told.append(compiled_by(lambda: function(*args), watched=watched))
+            return told[0].result
 
-        result = self.step(name, watched)
-        if "value" in self.steps[-1]:
-            self.note("programs", told)
-        return result
+        self.step(name, compiling)
+        if not told:
+            return None
+        self.note("programs", told[0].programs)
+        return told[0]
 
     def note(self, key: str, value: Any) -> None:
         """Add a fact (a JSON value) to the step that was last recorded."""
