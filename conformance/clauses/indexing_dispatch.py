@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from conformance.calls import calls_of
-from conformance.clause import ONE_AND_FOUR, clause
+from conformance.clause import ONE_AND_FOUR, clause, processes
 from conformance.expectation import Expectation, every, not_applicable, noted, returns, steps
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
