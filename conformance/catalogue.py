@@ -29,8 +29,8 @@ class Catalogue:
     clauses: Mapping[str, Clause]
 
     def sections(self) -> list[str]:
-        """The sections that have clauses, sorted."""
-        return sorted({c.section for c in self.clauses.values()})
+        """The sections of the matrix that have clauses, sorted; the time lane's is none."""
+        return sorted({c.section for c in self.clauses.values() if c.timing is None})
 
     def check(self, claims: Claims) -> None:
         """CatalogueError where a clause names a claim or a fixed clause that does not exist."""
@@ -39,6 +39,9 @@ class Catalogue:
                 raise CatalogueError(f"clause {one.id}: claims.toml has no claim {one.claim!r}")
             if one.fixes is not None and one.fixes not in self.clauses:
                 raise CatalogueError(f"clause {one.id} fixes {one.fixes!r}, which is no clause")
+            for shown in one.timing.illustrates if one.timing else ():
+                if shown not in self.clauses:
+                    raise CatalogueError(f"{one.id} illustrates {shown!r}, which is no clause")
 
 
 def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:

@@ -57,6 +57,19 @@ def processes(count: int, *, devices_per_process: int = 1) -> Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """What a clause that measures time races: its steps, in which each contender is one.
+
+    Ratios within a cell are to `baseline`. The figures prove nothing: they are shown beside the
+    clauses that they illustrate, which are judged by what JAX compiled.
+    """
+
+    contenders: tuple[str, ...]
+    illustrates: tuple[str, ...]
+    baseline: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One executable check. `id` is stable and dotted; its first word is the section."""
 
@@ -73,6 +86,7 @@ class Clause:
     named: str = ""
     requires: tuple[str, ...] = ()
     selects: bool = False
+    timing: Timing | None = None
 
     @property
     def section(self) -> str:
@@ -114,6 +128,7 @@ def clause(
     title: str = "",
     requires: Iterable[str] = (),
     selects: bool = False,
+    timing: Timing | None = None,
 ) -> Callable[[Probe], Probe]:
     """Declare the decorated function as the probe of the clause `id`.
 
@@ -123,8 +138,8 @@ def clause(
     be declared many times, with other `parameters` (JSON values, passed by keyword) and a `title`
     of their own. `requires` are packages beyond jax that the probe imports. Where `selects`, which
     implementation runs is what the clause asks: its expectation must prove it, the judge does not,
-    and it is run where this JAX has no such implementation too. ValueError where the declaration is
-    incomplete.
+    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
+    time lane, which is in no matrix. ValueError where the declaration is incomplete.
     """
     if not _ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
@@ -156,6 +171,7 @@ def clause(
             named=title,
             requires=tuple(requires),
             selects=selects,
+            timing=timing,
         )
         if not declared.title:
             raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")

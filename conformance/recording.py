@@ -33,9 +33,13 @@ _THIS_FILE = __file__.replace("\\", "/").rsplit("/", 1)[-1]
 
 @dataclass(frozen=True)
 class Cluster(Place):
-    """One process's view of the cluster that a probe runs on."""
+    """One process's view of the cluster that a probe runs on.
+
+    `meet` waits until every process of the cluster has called it as often.
+    """
 
     steps: list[dict[str, Any]] = field(default_factory=list)
+    meet: Callable[[], None] = lambda: None
 
     @property
     def local_devices(self) -> list[Any]:
@@ -104,12 +108,14 @@ def observe(
     topology: Topology,
     process: int,
     mapped: Callable[[str], None] = lambda _: None,
+    meet: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Run a probe as this process's part of a case; the JSON that `observation.parse` reads.
 
     `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
+    `meet` is the cluster's.
     """
-    impl, cluster = Implementation(implementation, mapped), Cluster(topology, process)
+    impl, cluster = Implementation(implementation, mapped), Cluster(topology, process, meet=meet)
     began = time.perf_counter()
     try:
         probe(impl, cluster, **parameters)

@@ -1,7 +1,8 @@
 """The pytest plugin: thin hooks around options, cells, runner and recorder.
 
 Loaded by the project's pytest settings (`-p harness.plugin`). A test that is marked
-`@pytest.mark.section("errors")` and takes `cell` is run once per cell of that section.
+`@pytest.mark.section("errors")` and takes `cell` is run once per cell of that section; one that
+takes `timed` once per contender of the time lane, which only `-m benchmark` runs.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import pytest
 
 from conformance import catalogue, deviations, names
 from conformance.claims import Claims, load_claims
-from harness import cells, message, options
+from conformance.topology import Topology
+from harness import cells, lane, message, options
 from harness.admission import NoRoom, cores
 from harness.cells import CellId
+from harness.lane import Entrant, Lane
 from harness.options import Options
 from harness.pool import Pool, Spent
 from harness.recorder import Recorder
@@ -47,27 +50,71 @@ class Session:
     verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
     spent: list[Spent] = dataclasses.field(default_factory=list)
     began: float = dataclasses.field(default_factory=time.monotonic)
+    timings: int = 0
     runner_made: Runner | None = None
+    lane_made: Lane | None = None
+    heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
     @property
     def runner(self) -> Runner:
         """The runner, made on first use so that collecting starts nothing."""
         if self.runner_made is None:
-            chosen = self.options
-            self.runner_made = Runner(
-                self.catalogue,
-                self.deviations,
-                {one.spec: one for one in chosen.targets},
-                Pool(
-                    [catalogue.PACKAGE],
-                    chosen.platform,
-                    isolated=chosen.isolated,
-                    progress=_say,
-                ),
-                chosen.deadline_s,
-                chosen.repeat,
-            )
+            self.runner_made = self.make_runner()
         return self.runner_made
+
+    @property
+    def lane(self) -> Lane:
+        """The time lane, made on first use."""
+        if self.lane_made is None:
+            self.lane_made = Lane(self.make_runner, progress=_say)
+        return self.lane_made
+
+    def make_runner(self) -> Runner:
+        """A runner with a pool of its own."""
+        chosen = self.options
+        return Runner(
+            self.catalogue,
+            self.deviations,
+            {one.spec: one for one in chosen.targets},
+            Pool([catalogue.PACKAGE], chosen.platform, isolated=chosen.isolated, progress=_say),
+            chosen.deadline_s,
+            chosen.repeat,
+        )
+
+    def heat(self, cell: CellId) -> dict[CellId, Entrant]:
+        """The heat of a cell of the time lane: run when the first of its cells asks."""
+        if cell not in self.heats:
+            if self.runner_made is not None:
+                self.runner_made.pool.release()  # nothing else may run beside a heat
+            together = [
+                one
+                for one in self.cells(lane.SECTION)
+                if (one.clause, one.topology) == (cell.clause, cell.topology)
+            ]
+            for group in lane.heats(together, Topology.parse(cell.topology).processes):
+                heat = self.lane.heat(group)
+                for one in group:
+                    self.heats.setdefault(one, heat)
+        return self.heats[cell]
+
+    def cells(self, section: str) -> list[CellId]:
+        """The cells of a section that the options choose."""
+        chosen = self.options
+        return cells.select(
+            self.catalogue,
+            section,
+            chosen.implementations,
+            [one.spec for one in chosen.targets],
+            chosen.topologies,
+        )
+
+    def close(self) -> list[Spent]:
+        """End every cluster; where the time went."""
+        made = [self.runner_made] if self.runner_made else []
+        made += self.lane_made.runners if self.lane_made else []
+        for runner in made:
+            runner.pool.close()
+        return [runner.pool.spent for runner in made]
 
 
 _SESSION = pytest.StashKey[Session]()
@@ -103,6 +150,49 @@ class Cell:
             pytest.fail(text, pytrace=False)
 
 
+class Timed:
+    """What a test of the time lane is given: `measure` runs its heat and hands in its rounds."""
+
+    def __init__(self, id: CellId, contender: str, session: Session, item: pytest.Item) -> None:
+        self.id = id
+        self.contender = contender
+        self._session = session
+        self._item = item
+
+    def measure(self, benchmark: Any) -> None:
+        """Give the rounds to pytest-benchmark's fixture; fails where a block was not right."""
+        clause = self._session.catalogue.clauses[self.id.clause]
+        timing = clause.timing
+        assert timing is not None
+        try:
+            heat = self._session.heat(self.id)
+        except NoRoom as error:
+            pytest.fail(str(error), pytrace=False)
+        mine = heat[self.id]
+        verdict, reason = mine.record["verdict"], mine.record["reason"]
+        if verdict in EXCUSED:
+            pytest.skip(f"{verdict}: {reason}")
+        compared = (
+            lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
+        )
+        self._item.stash[_RECORD] = {
+            "record": lane.record(mine, self.contender, timing, compared),
+            "facts": self._session.lane.facts(self.id.target),
+        }
+        if not mine.measured:
+            mine.record["reproduce"] = message.reproduce(self._item.nodeid, self.id, clause)
+            text = message.failure(self.id, clause, self._session.claims, mine.record)
+            pytest.fail(text, pytrace=False)
+        rounds = iter([one for block in mine.blocks[self.contender] for one in block])
+        benchmark.group = f"{self.id.clause} {self.contender} {self.id.topology}"
+        benchmark.extra_info["ratios"] = [str(one) for one in compared]
+        benchmark.pedantic(
+            lambda: lane.CLOCK.advance(next(rounds)),
+            rounds=sum(map(len, mine.blocks[self.contender])),
+            iterations=1,
+        )
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     options.add(parser)
 
@@ -113,6 +203,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("help", False):
         return
     handed = getattr(config, "workerinput", {}).get("conformance")
+    if _wants_benchmark(config) and config.getoption("numprocesses", None):
+        raise pytest.UsageError(
+            "the time lane runs by itself, as its figures would be those of a busy machine: leave "
+            "out -n"
+        )
     try:
         chosen = Options.load(handed) if handed else options.read(config, _say)
         session = Session(chosen, catalogue.load(), load_claims(), deviations.load_all())
@@ -127,33 +222,61 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    mark = metafunc.definition.get_closest_marker("section")
-    if mark is None or "cell" not in metafunc.fixturenames:
-        return
     session = metafunc.config.stash[_SESSION]
-    chosen = session.options
-    found = cells.select(
-        session.catalogue,
-        mark.args[0],
-        chosen.implementations,
-        [one.spec for one in chosen.targets],
-        chosen.topologies,
-    )
-    metafunc.parametrize("cell_id", found, ids=str)
+    mark = metafunc.definition.get_closest_marker("section")
+    if mark is not None and "cell" in metafunc.fixturenames:
+        metafunc.parametrize("cell_id", session.cells(mark.args[0]), ids=str)
+    if "timed" in metafunc.fixturenames:
+        metafunc.parametrize("contender", _contenders(session), ids=_contender_name)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Cells of one cluster after one another, whichever section they are of."""
+def _contenders(session: Session) -> list[tuple[CellId, str]]:
+    """Every contender of every cell of the time lane, those of a heat after one another."""
+    found = sorted(session.cells(lane.SECTION), key=lambda c: (c.clause, c.topology))
+    timings = {id: one.timing for id, one in session.catalogue.clauses.items()}
+    return [
+        (id, contender)
+        for id in found
+        if (timing := timings[id.clause]) is not None
+        for contender in timing.contenders
+    ]
+
+
+def _contender_name(contender: tuple[CellId, str]) -> str:
+    id, name = contender
+    return str(dataclasses.replace(id, clause=f"{id.clause}:{name.replace(' ', '_')}"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cells of one cluster after one another, whichever section; the time lane if asked for."""
+    if not _wants_benchmark(config):
+        lane_items = [item for item in items if "timed" in getattr(item, "fixturenames", ())]
+        if lane_items:
+            config.hook.pytest_deselected(items=lane_items)
+            items[:] = [item for item in items if item not in lane_items]
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        groups.setdefault(cells.group(item.nodeid), []).append(item)
+        timed = "timed" in getattr(item, "fixturenames", ())
+        groups.setdefault("" if timed else cells.group(item.nodeid), []).append(item)
     items[:] = [item for group in groups.values() for item in group]
+
+
+def _wants_benchmark(config: pytest.Config) -> bool:
+    chosen = config.getoption("markexpr", "") or ""
+    return "benchmark" in chosen and "not benchmark" not in chosen
 
 
 @pytest.fixture
 def cell(cell_id: CellId, request: pytest.FixtureRequest) -> Cell:
     """The cell that this item runs."""
     return Cell(cell_id, request.config.stash[_SESSION], request.node)
+
+
+@pytest.fixture
+def timed(contender: tuple[CellId, str], request: pytest.FixtureRequest) -> Timed:
+    """The contender of the time lane that this item measures."""
+    return Timed(*contender, request.config.stash[_SESSION], request.node)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -172,9 +295,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ours = session.config.stash.get(_SESSION, None)
     if ours is None:
         return
-    if ours.runner_made is not None:
-        ours.runner_made.pool.close()
-        ours.spent.append(ours.runner_made.pool.spent)
+    ours.spent += ours.close()
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["conformance"] = json.dumps([dataclasses.asdict(s) for s in ours.spent])
@@ -184,20 +305,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     ours = config.stash.get(_SESSION, None)
     if ours is None:
         return
-    if ours.runner_made is not None:
-        ours.runner_made.pool.close()
+    ours.close()
     if ours.recorder is not None:
         ours.recorder.close()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     session = config.stash.get(_SESSION, None)
-    if session is None or not session.verdicts:
+    if session is None or not (session.verdicts or session.timings):
         return
     total = functools.reduce(_add, session.spent, Spent())
     counts = ", ".join(f"{session.verdicts[v]} {v}" for v in names.VERDICTS if session.verdicts[v])
     terminalreporter.write_sep("-", "conformance")
-    terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
+    if session.verdicts:
+        terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
+    if session.timings:
+        terminalreporter.write_line(f"{session.timings} contenders of the time lane")
     busy = total.probes + total.harness + total.starting
     if busy:
         terminalreporter.write_line(
@@ -221,7 +344,10 @@ class _SessionHooks:
         if text is None:
             return
         told = json.loads(text)
-        self._session.verdicts[told["record"]["verdict"]] += 1
+        if told["record"]["kind"] == "timing":
+            self._session.timings += 1
+        else:
+            self._session.verdicts[told["record"]["verdict"]] += 1
         if self._session.recorder is not None:
             self._session.recorder.cell(told["record"], told["facts"])
 

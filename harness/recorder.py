@@ -24,11 +24,12 @@ class Recorder:
         self._targets: set[tuple[str, bool]] = set()
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
-        for id in catalogue.clauses:
-            self._write(clause_record(catalogue, id))
+        for id, clause in catalogue.clauses.items():
+            if clause.timing is None:
+                self._write(clause_record(catalogue, id))
 
     def cell(self, record: Mapping[str, Any], facts: Mapping[str, Any] | None) -> None:
-        """Write a cell, and before it its target's header if it is the target's first."""
+        """Write a cell or a timing, and before a target's first one the target's header."""
         self.target(record["target"], facts, record["reason"] if facts is None else None)
         self._write(record)
 

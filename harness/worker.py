@@ -102,6 +102,7 @@ class Worker:
             self._topology,
             self._process,
             lambda kind: self._channel.send({"case": order["case"], "mapped": kind}),
+            lambda: self._meet(f"{name}:met", order["deadline_s"]),
         )
         self._channel.send({"case": order["case"], "observation": seen})
         self._cases += 1

@@ -1,0 +1,63 @@
+"""Contenders in a worker: timed in turn, all processes in lock-step. Runs in the worker."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+UNCOUNTED = 3  # rounds of each contender that fill its caches
+SHOWN = 4  # elements of each leaf that are compared with the model
+
+SECONDS = "seconds"
+
+
+def race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
+    """A step per contender, with the seconds of `rounds` calls, which take turns.
+
+    The step's value is the start of what a call returned; the seconds are from when all processes
+    have met until this one's result is there. Where one raises, none is timed.
+    """
+    steps = []
+    for name, function in contenders.items():
+        for _ in range(UNCOUNTED - 1):
+            _quietly(function)
+        cluster.step(name, lambda f=function: jax.tree.map(start_of, jax.block_until_ready(f())))
+        steps.append(cluster.steps[-1])
+    if any(step["outcome"] != "returned" for step in steps):
+        return
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    order = list(contenders.items())
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, function in order:
+                cluster.meet()
+                began = time.perf_counter()
+                jax.block_until_ready(function())
+                taken[name].append(time.perf_counter() - began)
+            order.append(order.pop(0))  # each goes first in turn
+    finally:
+        gc.enable()
+    for step, name in zip(steps, contenders, strict=True):
+        step["extra"][SECONDS] = taken[name]
+
+
+def start_of(leaf: Any) -> Any:
+    """The first elements of the first shard that this process has, as NumPy."""
+    if isinstance(leaf, jax.Array):
+        leaf = leaf.addressable_shards[0].data
+    return np.asarray(leaf).reshape(-1)[:SHOWN]
+
+
+def _quietly(function: Callable[[], Any]) -> None:
+    """A call whose error is left to the step that follows."""
+    try:
+        jax.block_until_ready(function())
+    except Exception:
+        return

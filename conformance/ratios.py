@@ -1,0 +1,84 @@
+"""From durations to what may be said of them: medians, ratios and their spread. Pure.
+
+Contenders are measured in alternating blocks, so that a machine that drifts drifts for all of them:
+a ratio is taken within each block, and the blocks' ratios are its spread.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Blocks = Sequence[Sequence[float]]  # seconds of each round, block by block
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A median and the range around it, over all rounds or over the blocks."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Median and quartiles; ValueError where there are no values."""
+        if not values:
+            raise ValueError("nothing was measured")
+        if len(values) == 1:
+            return cls(values[0], values[0], values[0])
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+        return cls(statistics.median(values), low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long one takes as another: the blocks' median, least and most."""
+
+    to: str
+    median: float
+    low: float
+    high: float
+    blocks: int
+    rounds: int
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the spread leaves open which of the two is faster."""
+        return self.low <= 1 <= self.high
+
+    def __str__(self) -> str:
+        measured = (
+            f"{self.low:.2g} to {self.high:.2g} times, {self.blocks} blocks of {self.rounds} rounds"
+        )
+        if self.hidden:
+            return f"no difference from {self.to} beyond the spread ({measured})"
+        if self.median < 1:
+            return f"{1 / self.median:.2g} times faster than {self.to} ({measured})"
+        return f"{self.median:.2g} times {self.to} ({measured})"
+
+    def record(self) -> dict[str, Any]:
+        """As results files carry it, with what it says."""
+        return asdict(self) | {"says": str(self)}
+
+
+def ratio(of: Blocks, to: Blocks, name: str) -> Ratio:
+    """The ratio of `of` to the contender called `name`, block by block; ValueError if uneven."""
+    if len(of) != len(to) or not of:
+        raise ValueError(f"{len(of)} blocks cannot be compared with {len(to)}")
+    pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(of, to, strict=True)]
+    return Ratio(
+        name, statistics.median(pairs), min(pairs), max(pairs), len(pairs), min(map(len, of))
+    )
+
+
+def slowest(by_process: Sequence[Sequence[float]]) -> list[float]:
+    """Each round's seconds in the slowest process, which is what a user waits for."""
+    return [max(one) for one in zip(*by_process, strict=True)]
+
+
+def seconds(blocks: Blocks) -> Mapping[str, float]:
+    """Median and quartiles over all rounds of all blocks."""
+    return asdict(Spread.of([one for block in blocks for one in block]))
