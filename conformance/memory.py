@@ -1,27 +1,52 @@
-"""How many bytes a call takes at its peak: measured on this process's own resident memory.
+"""How many bytes a call takes at its peak: measured while it runs, not derived from a program.
 
-CPU devices keep their arrays in the process, so its peak is what a call needed at once, whoever
-allocated it: NumPy, XLA or the runtime. Linux alone can put the peak back to where it stands.
+CPU devices keep their arrays in the process, so its resident peak is what a call needed at once,
+whoever allocated it: NumPy, XLA or the runtime. Linux alone can put that peak back to where it
+stands. An accelerator counts its own memory, and its peak can never be put back.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+import jax
 import numpy as np
 
 REPEATS = 3  # the least of them is taken: noise only ever adds
 RESET_PEAK = "5"  # as the kernel's proc documentation numbers it
+PEAK, CURRENT = "VmHWM", "VmRSS"  # of this process, in the kernel's words
+
+# Memory has settled when it did not fall between several looks.
+LOOK_S = 0.005
+STEADY_LOOKS = 3
+MOST_LOOKS = 100
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
+T = TypeVar("T")
+
 
 class NoPeakError(RuntimeError):
-    """This system cannot measure the peak of a process."""
+    """This system cannot measure the peak of a process or of a device."""
+
+
+class Meter(Protocol):
+    """Counts the bytes of one memory."""
+
+    def level(self) -> int:
+        """The bytes that are there now."""
+
+    def start(self) -> None:
+        """Forget earlier peaks."""
+
+    def highest(self) -> int:
+        """The most bytes that were there at one time since."""
 
 
 def peak_bytes(function: Callable[[], object], *, repeats: int = REPEATS) -> int:
@@ -31,8 +56,35 @@ def peak_bytes(function: Callable[[], object], *, repeats: int = REPEATS) -> int
     least peak counts. The function must wait for its result itself, as JAX returns before it has
     computed. Bytes that nobody writes to are not resident and do not count.
     """
-    _hold(function)
-    return min(_peak(function) for _ in range(repeats))
+    return peak_with(lambda: None, lambda _: function(), repeats=repeats)
+
+
+def peak_with(
+    make: Callable[[], T],
+    function: Callable[[T], object],
+    *,
+    repeats: int = REPEATS,
+    meter: Meter | None = None,
+) -> int:
+    """The most bytes there are while `function` runs, its argument and its result included.
+
+    As `peak_bytes`, for a function that uses up its argument: each call gets a fresh one, made
+    before the peak counts. Least of all levels without an argument, and least of all peaks: what
+    the runtime's threads free late can only add to either.
+    """
+    meter = meter or ResidentMemory()
+    _hold(function, make())
+    levels, peaks = [], []
+    for _ in range(repeats):
+        gc.collect()
+        levels.append(meter.level())
+        argument = make()
+        gc.collect()
+        meter.start()
+        _hold(function, argument)
+        peaks.append(meter.highest())
+        del argument
+    return min(peaks) - min(levels)
 
 
 def known_peak(size: int) -> int:
@@ -40,32 +92,107 @@ def known_peak(size: int) -> int:
     return peak_bytes(lambda: np.ones(size, np.uint8))
 
 
-def _peak(function: Callable[[], object]) -> int:
-    gc.collect()
-    _return_free_memory()
-    try:
-        _CLEAR.write_text(RESET_PEAK)
-        before = _peak_so_far()
-        _hold(function)
-        return _peak_so_far() - before
-    except OSError as error:
-        raise NoPeakError(f"the peak of this process cannot be measured here: {error}") from error
+def meter_of(devices: Sequence[Any]) -> Meter:
+    """The meter of the memory in which these devices keep their arrays."""
+    return ResidentMemory() if devices[0].platform == "cpu" else DeviceMemory(devices)
 
 
-def _hold(function: Callable[[], object]) -> None:
-    result = function()
+class ResidentMemory:
+    """This process's resident memory; NoPeakError where the system has no such peak."""
+
+    def level(self) -> int:
+        _settle()
+        return _resident(CURRENT)
+
+    def start(self) -> None:
+        _settle()
+        try:
+            _CLEAR.write_text(RESET_PEAK)
+        except OSError as error:
+            raise NoPeakError(
+                f"the peak of this process cannot be put back here: {error}"
+            ) from error
+
+    def highest(self) -> int:
+        return _resident(PEAK)
+
+
+class DeviceMemory:
+    """The memory of accelerators, by their own count; NoPeakError where they keep none.
+
+    A device's peak stays where something earlier left it. So the level is first raised to it, by
+    zeros that are held: from there on whatever is taken shows.
+    """
+
+    def __init__(
+        self, devices: Sequence[Any], fill: Callable[[Any, int], object] | None = None
+    ) -> None:
+        self._devices = list(devices)
+        self._fill = fill or _zeros
+        self._held: dict[Any, tuple[int, object]] = {}
+
+    def level(self) -> int:
+        self._held.clear()
+        return sum(_count(device, "bytes_in_use") for device in self._devices)
+
+    def start(self) -> None:
+        self._held.clear()
+        for device in self._devices:
+            before = _count(device, "bytes_in_use")
+            short = _count(device, "peak_bytes_in_use") - before
+            zeros = self._fill(device, short) if short else None
+            # As the device rounds sizes up, by its own count.
+            self._held[device] = (_count(device, "bytes_in_use") - before, zeros)
+
+    def highest(self) -> int:
+        return sum(
+            _count(device, "peak_bytes_in_use") - self._held[device][0] for device in self._devices
+        )
+
+
+def _hold(function: Callable[[T], object], argument: T) -> None:
+    result = function(argument)
     del result
 
 
-def _return_free_memory() -> None:
-    """Freed memory that the allocator keeps would be used again without a trace in the peak."""
+def _settle() -> None:
+    """Give back what is free, and wait until nothing more is freed.
+
+    What the allocator keeps would be used again without a trace in the peak, and so would what the
+    runtime's threads free only after the counting has begun.
+    """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    now, steady = -1, 0
+    for _ in range(MOST_LOOKS):
+        if trim is not None:
+            trim(0)
+        before, now = now, _resident(CURRENT)
+        steady = steady + 1 if now >= before else 0
+        if steady == STEADY_LOOKS:
+            return
+        time.sleep(LOOK_S)
 
 
-def _peak_so_far() -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith("VmHWM:"):
+def _resident(which: str) -> int:
+    try:
+        lines = _STATUS.read_text().splitlines()
+    except OSError as error:
+        raise NoPeakError(f"the peak of this process cannot be measured here: {error}") from error
+    for line in lines:
+        if line.startswith(f"{which}:"):
             return int(line.split()[1]) * 1024
-    raise NoPeakError(f"{_STATUS} has no VmHWM")
+    raise NoPeakError(f"{_STATUS} has no {which}")
+
+
+def _count(device: Any, what: str) -> int:
+    stats = device.memory_stats() or {}
+    if what not in stats:
+        raise NoPeakError(f"{device} does not count its {what}")
+    return int(stats[what])
+
+
+def _zeros(device: Any, size: int) -> object:
+    there = jax.sharding.SingleDeviceSharding(device)
+    return jax.block_until_ready(
+        jax.jit(lambda: jax.numpy.zeros(size, "u1"), out_shardings=there)()
+    )
