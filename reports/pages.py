@@ -15,7 +15,7 @@ from operator import attrgetter
 
 from reports.observed import ObservedView, observed
 from reports.order import short_implementation
-from reports.records import Cell, Claim, Clause, Finding, Target
+from reports.records import Cell, Claim, Clause, Finding, Target, Timing
 from reports.results import CellKey, Outcome, Results, Run
 from reports.summary import printable, total
 from reports.verdicts import Verdict
@@ -119,6 +119,7 @@ class CellView:
     topology: str
     outcome: Outcome
     runs: tuple[RunView, ...]
+    timings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,27 @@ def _cell(results: Results, key: CellKey) -> CellView:
         topology=key.topology,
         outcome=outcome,
         runs=tuple(_run(run) for run in outcome.runs),
+        timings=tuple(_timing(one) for one in results.timings.get(key, ())),
     )
+
+
+def _timing(timing: Timing) -> str:
+    what = f"{timing.timing}, {timing.contender}"
+    if timing.seconds is None:
+        return f"{what}: not measured: {timing.failed}"
+    took = timing.seconds
+    ratios = "".join(f"; {one.says}" for one in timing.ratios)
+    return (
+        f"{what}: {_duration(took.median)} ({_duration(took.low)} to {_duration(took.high)}, "
+        f"{timing.rounds} rounds){ratios}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _run(run: Run) -> RunView:

@@ -148,11 +148,50 @@ class Cell:
     reproduce: str
 
 
-KINDS: Mapping[str, type[Target | Claim | Clause | Cell]] = {
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and quartiles, in seconds."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long it takes as `to`: median, least and most of the blocks."""
+
+    to: str
+    median: float
+    low: float
+    high: float
+    blocks: int
+    rounds: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A contender of the time lane: figures beside the clauses that it illustrates."""
+
+    timing: str
+    contender: str
+    implementation: str
+    target: str
+    topology: str
+    illustrates: tuple[str, ...]
+    seconds: Spread | None
+    rounds: int
+    ratios: tuple[Ratio, ...]
+    failed: str | None
+
+
+KINDS: Mapping[str, type[Target | Claim | Clause | Cell | Timing]] = {
     "target": Target,
     "claim": Claim,
     "clause": Clause,
     "cell": Cell,
+    "timing": Timing,
 }
 
 

@@ -31,6 +31,7 @@ from reports.records import (
     RecordError,
     Target,
     TargetKey,
+    Timing,
     decode,
 )
 from reports.verdicts import Verdict
@@ -43,6 +44,16 @@ ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no to
 
 class ResultsError(Exception):
     """A results file cannot be used; the message names the file, the line and what is wrong."""
+
+
+class TimingKey(NamedTuple):
+    """The place of a contender's figures in the merged results."""
+
+    timing: str
+    contender: str
+    target: TargetKey
+    implementation: str
+    topology: str
 
 
 class CellKey(NamedTuple):
@@ -78,7 +89,7 @@ class Results:
     """Everything that the files say, targets in version order, the rest in the files' order.
 
     `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
-    topologies where it should have run.
+    topologies where it should have run; `timings` are the figures that illustrate a cell.
     """
 
     targets: tuple[Target, ...]
@@ -91,6 +102,7 @@ class Results:
     implementations: tuple[str, ...]
     topologies: tuple[str, ...]
     grid: Mapping[str, tuple[str, ...]]
+    timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -164,6 +176,7 @@ class _Merge:
     claims: dict[str, Claim] = field(default_factory=dict)
     clauses: dict[str, Clause] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
+    timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cells: int = 0
 
@@ -198,6 +211,8 @@ class _Merge:
                 self._add_clause(clause)
             case Cell() as cell:
                 self._add_cell(cell)
+            case Timing() as timing:
+                self._add_timing(timing)
 
     def _add_target(self, target: Target) -> None:
         if target.schema < 1:
@@ -225,10 +240,25 @@ class _Merge:
             self.note(f"{clause.clause} differs from earlier results; its text here is shown")
         self.clauses[clause.clause] = clause
 
-    def _add_cell(self, cell: Cell) -> None:
-        target = self.here.get(cell.target)
+    def _target_of(self, record: Cell | Timing, kind: str) -> Target:
+        target = self.here.get(record.target)
         if target is None:
-            raise RecordError(f"the cell's target {cell.target!r} has no target record before it")
+            raise RecordError(
+                f"the {kind}'s target {record.target!r} has no target record before it"
+            )
+        return target
+
+    def _add_timing(self, timing: Timing) -> None:
+        target = self._target_of(timing, "timing")
+        if (timing.seconds is None) == (timing.failed is None):
+            raise RecordError("a timing has either seconds or the reason why it failed")
+        key = TimingKey(
+            timing.timing, timing.contender, target.key, timing.implementation, timing.topology
+        )
+        self.timings[key] = timing
+
+    def _add_cell(self, cell: Cell) -> None:
+        target = self._target_of(cell, "cell")
         if cell.clause not in self.known:
             raise RecordError(f"the cell's clause {cell.clause!r} has no clause record before it")
         if target.unavailable and cell.verdict not in _WITHOUT_TARGET:
@@ -254,10 +284,15 @@ class _Merge:
         for key, some in self.runs.items():
             runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
         outcomes = {key: _agree(some) for key, some in runs.items()}
+        timings: dict[CellKey, list[Timing]] = {}
+        for place, timing in self.timings.items():
+            for clause in timing.illustrates:
+                here = (same[place.target], place.implementation, place.topology)
+                timings.setdefault(CellKey(clause, *here), []).append(timing)
         implementations = {k.implementation for k in outcomes}
         topologies: dict[str, set[str]] = {id: set(c.topologies) for id, c in self.clauses.items()}
-        for clause in self.clauses.values():
-            implementations.update(clause.expected)
+        for one in self.clauses.values():
+            implementations.update(one.expected)
         for key in outcomes:
             topologies[key.clause].add(key.topology)
         everywhere = sorted(set().union(*topologies.values()), key=topology_order)
@@ -279,6 +314,7 @@ class _Merge:
                 or (ANY_TOPOLOGY,)
                 for id, c in self.clauses.items()
             },
+            timings={key: tuple(some) for key, some in timings.items()},
         )
 
     def _identified(self, key: TargetKey) -> TargetKey:
