@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from reports.memory import memory_page
 from reports.pages import clause_file, clause_page, index_page
 from reports.results import Results
 from reports.summary import printable
@@ -44,7 +45,12 @@ def render(results: Results) -> dict[str, str]:
     }
     # The matrix comes last: whoever finds it finds the pages that it leads to.
     pages["style.css"] = _style()
-    pages["index.html"] = env.get_template("index.html.j2").render(page=index_page(results))
+    memory = memory_page(results)
+    if memory.tables:
+        pages["memory.html"] = env.get_template("memory.html.j2").render(page=memory)
+    pages["index.html"] = env.get_template("index.html.j2").render(
+        page=index_page(results), memory=bool(memory.tables)
+    )
     return {name: printable(text) for name, text in pages.items()}
 
 
