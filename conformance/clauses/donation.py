@@ -88,6 +88,10 @@ def donated(impl: Any, cluster: Any, kind: str) -> None:
         results: list[Any] = []
         step(name, lambda c=call, r=results: r.append(c.made(function)) or r[0])
         note_donation(cluster, call, before, results)
+        if "value" in cluster.steps[-1] and before:
+            # Under the key that the report reads, beside the multiples of `donation_peak`.
+            reused = cluster.steps[-1]["extra"][REUSED]
+            cluster.note("memory", {"what": KINDS[kind].said, "reused": reused})
         programs = cluster.steps[-1]["extra"].get("programs", [])
         if programs:
             aliased = max(one["memory"]["alias"] for one in programs)
@@ -162,13 +166,14 @@ def _everywhere(kind: str, *parts: Expectation) -> dict[str, Expectation]:
 
 
 def _declare(id: str, claim: str, kind: str, title: str, expect: Mapping[str, Expectation]) -> None:
+    said = title.format(KINDS[kind].said)
     clause(
         f"donation.{id}.{kind}",
         claim=claim,
         needs=devices(2),
         topologies=KINDS[kind].topologies,
         parameters={"kind": kind},
-        title=title.format(KINDS[kind].said),
+        title=said[0].upper() + said[1:],
         expect=expect,
     )(donated)
 
@@ -250,7 +255,7 @@ for _name in ("numpy", "not-donated", "under-jit", "by-keyword"):
         "left",
         SUPPORTED,
         _name,
-        "Donated, {} is left as it is.",
+        "{} is left as it is.",
         _everywhere(_name, INTACT, NOT_IN_THE_PROGRAM, SILENT)
         if _name != "numpy"
         else _everywhere(_name, INTACT, SILENT),

@@ -361,14 +361,14 @@ KINDS = {
         Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
         Kind(
             "not-donated",
-            "nothing",
+            "an argument of a map that donates none",
             lambda impl: impl.map(lambda x: x * 2),
             giving(kept=(own_output,)),
             doubled,
         ),
         Kind(
             "under-jit",
-            "to a map under a jit that donates nothing",
+            "an argument of a donating map under a jit that donates none",
             _under_jit,
             giving(kept=(own_output,)),
             doubled,
