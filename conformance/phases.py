@@ -89,7 +89,6 @@ MARKS: dict[str, tuple[str, ...]] = {
 _FAST_PATH = (
     "implementations.py:__call__",
     "pmap.py:wrapped",
-    "shard_map.py:wrapped",
     "traceback_util.py:reraise_with_filtered_traceback",
 )
 
