@@ -313,7 +313,7 @@ def first_row_of_all(impl: Any, cluster: Any) -> None:
     topologies=SEVERAL,
     expect={
         LEGACY_PMAP: returns(first_row),
-        NEW_PMAP: raises("ValueError", "INVALID_ARGUMENT.*CopyArrays", otherwise=first_row),
+        NEW_PMAP: raises("JaxRuntimeError", "INVALID_ARGUMENT.*CopyArrays", otherwise=first_row),
         SHARD_MAP: returns(first_of_all),
     },
 )

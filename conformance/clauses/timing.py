@@ -21,7 +21,10 @@ from conformance.topology import Place
 
 KIB, MIB = 2**10, 2**20
 SIZES = {"4kib": 4 * KIB, "64kib": 64 * KIB, "1mib": MIB, "16mib": 16 * MIB}
-ROUNDS = {"4kib": 20, "64kib": 20, "1mib": 8, "16mib": 3}  # of one block, per contender
+# Rounds of one block, per contender: as many as take well under a second.
+ROUNDS = {"4kib": 20, "64kib": 20, "1mib": 8, "16mib": 3}
+CALL_ROUNDS = {"one": 20, "leaves": 5, "psum": 20}
+LARGE_ROUNDS = 10
 MANY = ("1x1", "1x2", "1x4", "1x8", "1x16", "2x2", "4x2")
 SEVERAL = ("2x2", "4x2")
 DEADLINE_S = 60.0
@@ -120,7 +123,7 @@ def call(impl: Any, cluster: Any, program: str) -> None:
     x = given(impl, argument(cluster, program))
     mapped = impl.map(PROGRAMS[program][1])
     mapped(x)  # what is timed is JAX's own function, without our witness around it
-    race(cluster, {"call": lambda: mapped.function(x)}, 20)
+    race(cluster, {"call": lambda: mapped.function(x)}, CALL_ROUNDS[program])
 
 
 def levels(impl: Any, cluster: Any, program: str) -> None:
@@ -131,7 +134,7 @@ def levels(impl: Any, cluster: Any, program: str) -> None:
     mapped(x)
     jitted = jax.jit(inner.function)
     contenders = (lambda: mapped.function(x), lambda: jitted(x))
-    race(cluster, dict(zip(LEVELS, contenders, strict=True)), 20)
+    race(cluster, dict(zip(LEVELS, contenders, strict=True)), CALL_ROUNDS[program])
 
 
 for _program, (_text, _) in PROGRAMS.items():
@@ -169,7 +172,7 @@ def large_call(impl: Any, cluster: Any) -> None:
     x = stack(impl, cluster, MIB)
     mapped = impl.map(lambda y: y + 1)
     mapped(x)
-    race(cluster, {"call": lambda: mapped.function(x)}, 10)
+    race(cluster, {"call": lambda: mapped.function(x)}, LARGE_ROUNDS)
 
 
 clause(
