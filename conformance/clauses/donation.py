@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from conformance.clause import clause, devices
-from conformance.clauses.donation_kinds import KINDS, WIDTH, Call, Given
+from conformance.clauses.donation_arrays import Given
+from conformance.clauses.donation_kinds import KINDS, WIDTH, Call
 from conformance.expectation import (
     Expectation,
     OfEachStep,

@@ -1,9 +1,7 @@
 """What users donate to a map: a table of arguments, each with the map that takes it.
 
 One table serves the clauses about deletion, about peaks of memory and about reuse, so that what is
-said of a kind in one place is said of the same argument in the others. A donated array is always
-the output of a compiled program unless its kind says otherwise: only then are its buffers its own
-and their addresses comparable, as NumPy's memory may be borrowed.
+said of a kind in one place is said of the same argument in the others.
 """
 
 from __future__ import annotations
@@ -16,21 +14,24 @@ import jax
 import numpy as np
 
 from conformance.clause import ONE_PROCESS
+from conformance.clauses.donation_arrays import (
+    Given,
+    Make,
+    added,
+    in_numpy,
+    on_one,
+    on_others,
+    own_output,
+    put,
+    uncommitted,
+    unmapped_array,
+)
 from conformance.topology import Place
 
 WIDTH = 16  # elements of a row by default; a multiple of every topology's devices
 ONE_AND_TWO = ("1x8", "2x2")
 
 Model = Callable[[Place, int], Any]
-Make = Callable[[Any, Any, int], "Given"]
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """An array of a call, and what makes the NumPy array to compare it with."""
-
-    array: Any
-    source: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,92 +66,7 @@ class Kind:
     pmap_only: str = ""
 
 
-# --- Arrays that a compiled program made
-
-
-def made(numbers: Callable[[], Any], sharding: Any = None) -> Any:
-    """What a compiled program without inputs computes; without a sharding it is uncommitted.
-
-    Nothing else is allocated on the way, so that nothing else is freed while a peak is measured.
-    """
-    return jax.block_until_ready(jax.jit(numbers, out_shardings=sharding)())
-
-
-def numbers(impl: Any, cluster: Any, width: int) -> Callable[[], Any]:
-    """The rows of `impl.rows`, to be computed by a program."""
-    first = cluster.first_row if impl.is_pmap else 0
-    count = len(impl.devices)
-
-    def compute() -> Any:
-        row = jax.lax.broadcasted_iota(np.int32, (count, width), 0)
-        column = jax.lax.broadcasted_iota(np.int32, (count, width), 1)
-        return ((row + first) * width + column + 1).astype(np.float32)
-
-    return compute
-
-
-def spread(impl: Any, *spec: str | None, devices: Sequence[Any] | None = None) -> Any:
-    """A sharding over the map's devices, or some of them."""
-    mesh = impl.mesh("i", devices or impl.devices)
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
-
-
-def own_output(impl: Any, cluster: Any, width: int) -> Given:
-    """The rows as a map of this implementation returns them, of the number of each row."""
-    count = len(cluster.local_devices)
-    which = np.arange(cluster.first_row, cluster.first_row + count, dtype=np.int32)
-    spread_out = impl.map(
-        lambda row: (row * width + 1 + jax.lax.iota(np.int32, width)).astype(np.float32)
-    )
-    array = jax.block_until_ready(spread_out(impl.given(which)))
-    return Given(array, lambda: impl.rows(cluster, width))
-
-
-def put(*spec: str | None) -> Make:
-    """The rows over the map's devices, by `spec`."""
-
-    def make(impl: Any, cluster: Any, width: int) -> Given:
-        array = made(numbers(impl, cluster, width), spread(impl, *spec))
-        return Given(array, lambda: impl.rows(cluster, width))
-
-    return make
-
-
-def on_one(impl: Any, cluster: Any, width: int) -> Given:
-    """The rows, committed to one of this process's devices."""
-    where = jax.sharding.SingleDeviceSharding(cluster.local_devices[0])
-    array = made(numbers(impl, cluster, width), where)
-    return Given(array, lambda: impl.rows(cluster, width))
-
-
-def uncommitted(impl: Any, cluster: Any, width: int) -> Given:
-    """The rows on the default device, committed to none."""
-    array = made(numbers(impl, cluster, width))
-    return Given(array, lambda: impl.rows(cluster, width))
-
-
-def on_others(impl: Any, cluster: Any, width: int) -> Given:
-    """Half of the rows, on those devices that are not the map's."""
-    half = len(impl.devices) // 2
-    rows = numbers(impl, cluster, width)
-    array = made(lambda: rows()[:half], spread(impl, "i", devices=impl.devices[half:]))
-    return Given(array, lambda: impl.rows(cluster, width)[:half])
-
-
-def in_numpy(impl: Any, cluster: Any, width: int) -> Given:
-    """The rows as NumPy."""
-    return Given(impl.rows(cluster, width), lambda: impl.rows(cluster, width))
-
-
-def unmapped_array(impl: Any, cluster: Any, width: int) -> Given:
-    """An array for an unmapped argument, on all of the map's devices."""
-    tens = made(lambda: (jax.lax.iota(np.float32, width) + 1) * 10, spread(impl))
-    return Given(tens, lambda: added(width))
-
-
-def added(width: int) -> Any:
-    """What an unmapped argument holds."""
-    return np.arange(10, 10 * width + 10, 10, dtype=np.float32)
+# --- The calls
 
 
 def giving(

@@ -179,7 +179,8 @@ _peak(
 )
 _peak("numpy", SPIKE, _BESIDE, _expected(TWICE, TWICE, TWICE))
 # How legacy and jit copy is said nowhere: that they do is all that can be expected.
-_peak("other-spec", SPIKE, _BESIDE, _expected(COPIED, TWICE, COPIED))
+# A program that reshards needs up to 3 times: its devices' temporaries may or may not coincide.
+_peak("other-spec", SPIKE, _BESIDE, _expected(COPIED, COPIED, COPIED))
 # Under shard_map each process holds the whole of it, and needs but its own rows.
 _peak("uncommitted", SPIKE, _BESIDE, _expected(COPIED, TWICE, PARTLY_COPIED), ONE_AND_TWO)
 _peak("one-device", SPIKE, _BESIDE, _expected(COPIED, TWICE, None), ONE_AND_TWO)

@@ -13,17 +13,8 @@ import jax
 import numpy as np
 
 from conformance.clause import clause, devices
-from conformance.clauses.donation_kinds import (
-    KINDS,
-    ONE_AND_TWO,
-    WIDTH,
-    Make,
-    doubled,
-    doubling,
-    own_output,
-    put,
-    uncommitted,
-)
+from conformance.clauses.donation_arrays import Make, own_output, put, uncommitted
+from conformance.clauses.donation_kinds import KINDS, ONE_AND_TWO, WIDTH, doubled, doubling
 from conformance.expectation import Expectation, OfEachStep, every, raises, returns, steps
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.recording import local_rows
