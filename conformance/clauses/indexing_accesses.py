@@ -145,10 +145,10 @@ def expected(form: Form, implementation: str) -> Expectation:
 
     right = returns(model, text=f"what NumPy gives for {form.text}")
     if implementation == LEGACY_PMAP:
-        return every(right, BOUNCES if form.bounces else STAYS)
+        return every(BOUNCES if form.bounces else STAYS, right)
     if form.loops:
-        return every(right, stays_unless_legacy_bounces(form.bounces))
-    return every(right, moves_at_most_its_result(form.bounces))
+        return every(stays_unless_legacy_bounces(form.bounces), right)
+    return every(moves_at_most_its_result(form.bounces), right)
 
 
 for _name, _form in _ALL.items():

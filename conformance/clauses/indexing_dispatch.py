@@ -92,7 +92,7 @@ for _name, (_text, _) in PROGRAMS.items():
         topologies=ONE_AND_FOUR,
         parameters={"program": _name},
         title=f"A call with {_text} is dispatched in C++, as legacy's.",
-        expect=dict.fromkeys(IMPLEMENTATIONS, every(returns(model_of(_name)), NONE)),
+        expect=dict.fromkeys(IMPLEMENTATIONS, every(NONE, returns(model_of(_name)))),
     )(dispatch)
 
 
@@ -195,8 +195,8 @@ def _round_trip(option: str, claim: str) -> None:
         title="A call converts its host-local arrays to global ones and back"
         + (f", with {option} too." if option != "none" else "."),
         expect={
-            LEGACY_PMAP: every(right, NO_ROUND_TRIP),
-            NEW_PMAP: every(right, ROUND_TRIP),
+            LEGACY_PMAP: every(NO_ROUND_TRIP, right),
+            NEW_PMAP: every(ROUND_TRIP, right),
             SHARD_MAP: not_applicable("the statement is about jax.pmap"),
         },
     )(round_trip)
@@ -226,6 +226,6 @@ clause(
     expect={
         LEGACY_PMAP: not_applicable("the fix is jax.shard_map"),
         NEW_PMAP: not_applicable("the fix is jax.shard_map"),
-        SHARD_MAP: every(returns(model_of("one")), NO_ROUND_TRIP),
+        SHARD_MAP: every(NO_ROUND_TRIP, returns(model_of("one"))),
     },
 )(round_trip)

@@ -79,9 +79,9 @@ def _row(name: str) -> None:
         parameters={"form": name},
         title=f"{text} communicates.",
         expect={
-            LEGACY_PMAP: every(right[LEGACY_PMAP], NO_COLLECTIVE),
-            NEW_PMAP: every(right[NEW_PMAP], COMMUNICATES),
-            SHARD_MAP: every(right[SHARD_MAP], COMMUNICATES),
+            LEGACY_PMAP: every(NO_COLLECTIVE, right[LEGACY_PMAP]),
+            NEW_PMAP: every(COMMUNICATES, right[NEW_PMAP]),
+            SHARD_MAP: every(COMMUNICATES, right[SHARD_MAP]),
         },
     )(index)
     for part, claim, where, holds, forms in (
@@ -98,8 +98,8 @@ def _row(name: str) -> None:
                 title=f"{text}: {holds.text}.",
                 expect={
                     LEGACY_PMAP: OF_NAMED_SHARDING,
-                    NEW_PMAP: every(right[NEW_PMAP], holds),
-                    SHARD_MAP: every(right[SHARD_MAP], holds),
+                    NEW_PMAP: every(holds, right[NEW_PMAP]),
+                    SHARD_MAP: every(holds, right[SHARD_MAP]),
                 },
             )(index)
     if name in EAGER:
@@ -110,7 +110,7 @@ def _row(name: str) -> None:
             parameters={"form": name},
             title=f"{text} takes legacy's fast path to a single device.",
             expect={
-                LEGACY_PMAP: every(right[LEGACY_PMAP], STAYS, ONE_DEVICE),
+                LEGACY_PMAP: every(STAYS, ONE_DEVICE, right[LEGACY_PMAP]),
                 NEW_PMAP: OF_PMAP_SHARDING,
                 SHARD_MAP: OF_PMAP_SHARDING,
             },

@@ -99,8 +99,8 @@ def _types(out_axes: int | None) -> None:
         parameters={"out_axes": out_axes},
         title=f"An output with out_axes={out_axes} has a NamedSharding; legacy's a PmapSharding.",
         expect={
-            LEGACY_PMAP: every(right, of_type("PmapSharding")),
-            NEW_PMAP: every(right, of_type("NamedSharding")),
+            LEGACY_PMAP: every(of_type("PmapSharding"), right),
+            NEW_PMAP: every(of_type("NamedSharding"), right),
             SHARD_MAP: OF_PMAP,
         },
     )(mapped)
@@ -120,8 +120,8 @@ for _axes in (0, 1, None):
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(returns(summed), REPLICATED),
-        SHARD_MAP: every(returns(summed), REPLICATED),
+        NEW_PMAP: every(REPLICATED, returns(summed)),
+        SHARD_MAP: every(REPLICATED, returns(summed)),
     },
 )
 def out_axes_none(impl: Any, cluster: Any) -> None:
@@ -134,7 +134,7 @@ def out_axes_none(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.out-axes-none-cheap",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(returns(summed), NO_COLLECTIVE)),
+    expect=dict.fromkeys(IMPLEMENTATIONS, every(NO_COLLECTIVE, returns(summed))),
 )
 def out_axes_none_cost(impl: Any, cluster: Any) -> None:
     """Fetching an output of out_axes=None moves nothing between devices."""
@@ -197,7 +197,7 @@ def shard_shapes(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.addressable-shard-no-communication",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(returns(first_row), STAYS)),
+    expect=dict.fromkeys(IMPLEMENTATIONS, every(STAYS, returns(first_row))),
 )
 def shard_cost(impl: Any, cluster: Any) -> None:
     """Reading the first shard moves nothing."""
@@ -245,8 +245,8 @@ ALL_GATHER = moves("an all-gather is compiled", lambda m: "all-gather" in m["col
     requires=("flax",),
     expect={
         LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(returns(first_row), ALL_GATHER),
-        SHARD_MAP: every(returns(first_of_all), ALL_GATHER),
+        NEW_PMAP: every(ALL_GATHER, returns(first_row)),
+        SHARD_MAP: every(ALL_GATHER, returns(first_of_all)),
     },
 )
 def unreplicate(impl: Any, cluster: Any) -> None:
@@ -276,8 +276,8 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
     claim="migrate-pmap.index-stack-trace",
     expect={
         LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(returns(first_row), runs_through(STACK)),
-        SHARD_MAP: every(returns(first_of_all), runs_through(STACK)),
+        NEW_PMAP: every(runs_through(STACK), returns(first_row)),
+        SHARD_MAP: every(runs_through(STACK), returns(first_of_all)),
     },
 )
 def stack_trace(impl: Any, cluster: Any) -> None:
@@ -298,7 +298,7 @@ def stack_trace(impl: Any, cluster: Any) -> None:
         # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
         LEGACY_PMAP: returns(first_row),
         NEW_PMAP: returns(first_row),
-        SHARD_MAP: every(returns(first_of_all), REPLICATED),
+        SHARD_MAP: every(REPLICATED, returns(first_of_all)),
     },
 )
 def first_row_of_all(impl: Any, cluster: Any) -> None:
@@ -341,9 +341,9 @@ def _committed(text: str, wanted: bool) -> Expectation:
     claim="pmap-silence.committed-outputs",
     topologies=ONE_AND_FOUR,
     expect={
-        LEGACY_PMAP: every(returns(first_row), _committed("an uncommitted row", False)),
-        NEW_PMAP: every(returns(first_row), _committed("an uncommitted row, as legacy", False)),
-        SHARD_MAP: every(returns(first_of_all), _committed("an uncommitted row, as legacy", False)),
+        LEGACY_PMAP: every(_committed("an uncommitted row", False), returns(first_row)),
+        NEW_PMAP: every(_committed("an uncommitted row, as legacy", False), returns(first_row)),
+        SHARD_MAP: every(_committed("an uncommitted row, as legacy", False), returns(first_of_all)),
     },
 )
 def committed(impl: Any, cluster: Any) -> None:

@@ -165,8 +165,8 @@ def _declare(layout: Layout, form: str, explicit: bool) -> None:
             title=f"{INTEGERS[form].text} of {layout.text}{mesh}: {holds.text}.",
             expect={
                 LEGACY_PMAP: NO_EXPLICIT if explicit else NO_SPEC,
-                NEW_PMAP: NO_EXPLICIT if explicit else every(right[NEW_PMAP], holds),
-                SHARD_MAP: every(right[SHARD_MAP], holds),
+                NEW_PMAP: NO_EXPLICIT if explicit else every(holds, right[NEW_PMAP]),
+                SHARD_MAP: every(holds, right[SHARD_MAP]),
             },
         )(index)
 
