@@ -20,7 +20,6 @@ from harness.cells import CellId
 from harness.runner import Runner
 
 SECTION = "timing"
-BLOCKS = 6
 FEWEST_TOGETHER = 2  # targets of one heat: a ratio needs two
 
 
@@ -61,7 +60,7 @@ class Lane:
     def __init__(
         self,
         make_runner: Callable[[], Runner],
-        blocks: int = BLOCKS,
+        blocks: int,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._make_runner = make_runner

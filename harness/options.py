@@ -17,6 +17,9 @@ from harness.target import Spec, Target, TargetError, parse_spec, provision
 if TYPE_CHECKING:
     import pytest
 
+BLOCKS = 6
+FEWEST_BLOCKS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -29,6 +32,7 @@ class Options:
     deadline_s: float | None
     repeat: int
     isolated: bool
+    blocks: int
     run: str
 
     def dump(self) -> str:
@@ -103,6 +107,13 @@ def add(parser: pytest.Parser) -> None:
         metavar="N",
         help="run each cell N times; a cell whose verdicts differ is flaky",
     )
+    group.addoption(
+        "--blocks",
+        type=int,
+        default=BLOCKS,
+        metavar="N",
+        help=f"blocks in which the entrants of the time lane take turns (default: {BLOCKS})",
+    )
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
@@ -114,6 +125,12 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         raise ValueError(f"--deadline {deadline_s:g}: give a number of seconds above 0")
     if repeat < 1:
         raise ValueError(f"--repeat {repeat}: give a whole number from 1 on")
+    blocks = config.getoption("blocks")
+    if blocks < FEWEST_BLOCKS:
+        raise ValueError(
+            f"--blocks {blocks}: give a whole number from {FEWEST_BLOCKS} on, as a single block "
+            "shows no spread"
+        )
     return Options(
         targets=_provision(
             config.getoption("target") or ["current"],
@@ -129,6 +146,7 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         deadline_s=deadline_s,
         repeat=repeat,
         isolated=config.getoption("isolated"),
+        blocks=blocks,
         run=secrets.token_hex(4),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.plugin import Cell
+from harness.session import Cell
 
 
 @pytest.mark.section("rank")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.lane import CLOCK
-from harness.plugin import Timed
+from harness.session import Timed
 
 
 @pytest.mark.benchmark(timer=CLOCK)

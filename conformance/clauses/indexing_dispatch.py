@@ -33,7 +33,7 @@ PROGRAMS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def argument(cluster: Place, program: str) -> Any:
-    """The program's argument: a row of 4 per device, or that in each of the leaves."""
+    """The program's argument: a row of 4 per device, or the same in each of the leaves."""
     rows = cluster.rows(4)
     return {f"{i:03}": rows for i in range(LEAVES)} if program == "leaves" else rows
 
@@ -51,8 +51,10 @@ def model_of(program: str) -> Callable[[Place], Any]:
 
 
 def given(impl: Any, tree: Any) -> Any:
-    """The argument on its devices, as a map's own output would lie there."""
-    return impl.map(lambda x: x)(jax.tree.map(impl.given, tree))
+    """The argument as a map's own output lies on its devices; one array in all leaves."""
+    leaves, structure = jax.tree.flatten(tree)
+    array = impl.map(lambda x: x)(impl.given(leaves[0]))
+    return jax.tree.unflatten(structure, [array] * len(leaves))
 
 
 def counted(cluster: Any, name: str, function: Callable[..., Any], *args: Any) -> int | None:

@@ -201,12 +201,25 @@ def test_the_lane_refuses_to_run_beside_other_tests() -> None:
     assert "leave out -n" in ran.stderr
 
 
+def test_a_ratio_needs_more_than_one_block() -> None:
+    ran = pytest_on("-m", "benchmark", "--blocks", "1")
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--blocks 1: give a whole number from 2 on" in ran.stderr
+
+
 def test_a_measured_heat_reaches_pytest_benchmark_and_the_results_file(tmp_path: Path) -> None:
     """The whole way: workers, blocks, the clock, --benchmark-json and the results."""
     figures, results = tmp_path / "figures.json", tmp_path / "results.jsonl"
     ran = pytest_on(
         *("-m", "benchmark", "-k", "timing.top-level.one"),
-        *("--implementation", "new_pmap", f"--benchmark-json={figures}", f"--results={results}"),
+        *(
+            "--implementation",
+            "new_pmap",
+            "--blocks",
+            "2",
+            f"--benchmark-json={figures}",
+            f"--results={results}",
+        ),
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     told = {
@@ -219,6 +232,6 @@ def test_a_measured_heat_reaches_pytest_benchmark_and_the_results_file(tmp_path:
     assert not [r for r in records if r["kind"] == "cell"]
     for contender, record in timings.items():
         name = next(n for n in told if contender.replace(" ", "_") in n)
-        assert told[name]["stats"]["rounds"] == record["rounds"] == 120
+        assert told[name]["stats"]["rounds"] == record["rounds"] == 40
         assert told[name]["stats"]["median"] == pytest.approx(record["seconds"]["median"])
         assert told[name]["extra_info"]["ratios"] == [one["says"] for one in record["ratios"]]

@@ -41,10 +41,11 @@ from harness.cells import CellId
 from harness.cluster import ClusterDown
 from harness.launchers import TargetDown
 from harness.options import Options
-from harness.plugin import Session, _SessionHooks
+from harness.plugin import _SessionHooks
 from harness.postmortem import ClusterFault, ProcessState
 from harness.recorder import Recorder
 from harness.runner import Asked, Runner
+from harness.session import Session
 from harness.target import Target
 from reports.results import load
 
@@ -378,6 +379,7 @@ def options(**other: Any) -> Options:
         "deadline_s": None,
         "repeat": 1,
         "isolated": False,
+        "blocks": 6,
         "run": "0a1b2c3d",
     }
     return Options(**chosen | other)
@@ -389,7 +391,7 @@ def options(**other: Any) -> Options:
         options(),
         options(targets=()),
         options(topologies=("1x8", "4x2"), implementations=(NEW_PMAP,), platform="cuda"),
-        options(deadline_s=2.5, repeat=3, isolated=True),
+        options(deadline_s=2.5, repeat=3, isolated=True, blocks=2),
         options(
             targets=(
                 Asked(
