@@ -36,11 +36,15 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: Mapping[str, A
     return "\n".join(lines)
 
 
-def reproduce(nodeid: str, cell: CellId, clause: Clause) -> str:
+def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") -> str:
     """The one line that runs this cell alone."""
-    words = ["pytest", nodeid]
+    words = ["pytest", nodeid, *(("-m", "benchmark") if clause.timing else ())]
     if cell.target != "current":
         words += ["--target", cell.target]
+        # In this environment they are there or not; a target is given them.
+        words += [word for package in clause.requires for word in ("--extra", package)]
+    if platform != "cpu":
+        words += ["--platform", platform]
     if cell.topology not in clause.topologies:
         words += ["--topology", cell.topology]
     return shlex.join(words)

@@ -232,7 +232,10 @@ class _SessionHooks:
             "probe_seconds": 0.0,
             "fresh": False,
             "reproduce": message.reproduce(
-                crashitem, id, self._session.catalogue.clauses[id.clause]
+                crashitem,
+                id,
+                self._session.catalogue.clauses[id.clause],
+                self._session.options.platform,
             ),
         }
         report.conformance = json.dumps({"record": record, "facts": None})

@@ -126,7 +126,9 @@ class Cell:
             record = runner.run(self.id)
         except NoRoom as error:
             pytest.fail(str(error), pytrace=False)
-        record["reproduce"] = message.reproduce(self._item.nodeid, self.id, clause)
+        record["reproduce"] = message.reproduce(
+            self._item.nodeid, self.id, clause, self._session.options.platform
+        )
         facts = runner.facts.get(self.id.target)
         self._item.stash[RECORD] = {"record": record, "facts": facts}
         verdict, reason = record["verdict"], record["reason"]
@@ -169,7 +171,9 @@ class Timed:
             "facts": self._session.lane.facts(self.id.target),
         }
         if not mine.measured:
-            mine.record["reproduce"] = message.reproduce(self._item.nodeid, self.id, clause)
+            mine.record["reproduce"] = message.reproduce(
+                self._item.nodeid, self.id, clause, self._session.options.platform
+            )
             text = message.failure(self.id, clause, self._session.claims, mine.record)
             pytest.fail(text, pytrace=False)
         rounds = iter([one for block in mine.blocks[self.contender] for one in block])

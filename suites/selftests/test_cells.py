@@ -22,6 +22,7 @@ from parameterized import parameterized
 
 from conformance.catalogue import Catalogue
 from conformance.claims import load_claims
+from conformance.clause import Timing
 from conformance.expectation import raises, returns
 from conformance.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from harness.cells import CellId, chunks_for, group, parse_nodeid, select
@@ -271,6 +272,17 @@ def test_the_line_that_reproduces_a_cell_leaves_out_what_is_the_default() -> Non
     cell = CellId(clause.id, NEW_PMAP, "4x2", "current")
     line = reproduce(nodeid_of(cell), cell, clause)
     assert shlex.split(line) == ["pytest", nodeid_of(cell)]
+
+
+def test_the_line_that_reproduces_a_cell_has_what_the_clause_and_the_run_need() -> None:
+    clause = clause_of(returns(doubled), topologies=("2x2",), requires=("flax",))
+    cell = cell_of(clause)
+    line = reproduce(nodeid_of(cell), cell, clause, "cuda")
+    wanted = ["--target", SPEC, "--extra", "flax", "--platform", "cuda"]
+    assert shlex.split(line) == ["pytest", nodeid_of(cell), *wanted]
+    timed = clause_of(returns(doubled), topologies=("2x2",), timing=Timing(("call",), ()))
+    line = reproduce(nodeid_of(cell), cell, timed)
+    assert shlex.split(line)[2:] == ["-m", "benchmark", "--target", SPEC]
 
 
 def test_a_failure_ends_with_the_line_that_reproduces_it() -> None:
