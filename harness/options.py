@@ -175,14 +175,22 @@ def _provision(
 def _with_extras(spec: Spec, extras: Sequence[str], progress: Callable[[str], None]) -> Target:
     """The target with those of `extras` that this JAX can have; clauses say what they lack."""
     target = provision(spec, progress=progress)
-    exact, kept = parse_spec(target.spec), list(extras)
-    while kept:
+    exact = parse_spec(target.spec)
+
+    def having(some: Sequence[str]) -> Target | None:
         try:
-            return provision(exact, extras=kept, progress=progress)
+            return provision(exact, extras=some, progress=progress)
         except TargetError as error:
-            progress(f"{exact}: no {', '.join(kept)} ({str(error).splitlines()[0]})")
-            kept = kept[:-1] if len(kept) > 1 else []
-    return target
+            progress(f"{exact}: no {', '.join(some)} ({str(error).splitlines()[0]})")
+            return None
+
+    if not extras:
+        return target
+    whole = having(extras)
+    if whole is not None or len(extras) == 1:
+        return whole or target
+    kept = [one for one in extras if having([one]) is not None]
+    return (having(kept) if kept else None) or target
 
 
 def _target(data: dict[str, Any] | None) -> Target | None:
