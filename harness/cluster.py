@@ -246,7 +246,7 @@ class Cluster:
         suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}
         while time.monotonic() < until and not all(m.ready or m.trouble for m in self._members):
             self._receive(until, name)
-        codes = self._codes(until)
+        codes = self._codes(time.monotonic() + deadlines.DEATH_S)
         odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
         first = [*odd, *(p for p in codes if p in suspects), *suspects][0]
         how = suspects[first]

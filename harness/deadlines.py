@@ -9,6 +9,7 @@ from __future__ import annotations
 POLL_S = 0.1  # how often a waiting controller looks at logs and exits
 HANDSHAKE_S = 10.0  # authentication of a connection that was opened
 CRASH_GRACE_S = 0.5  # for peers of a dead process to report what they saw
+DEATH_S = 5.0  # from a closed connection to the exit status: a loaded machine, a core dump
 KILL_S = 10.0  # from SIGKILL to the exit status
 STACK_S = 1.0  # from the signal to the Python stacks in the file
 BARRIER_S = 20.0  # all processes of a case at its start
@@ -19,6 +20,6 @@ ADMISSION_S = 900.0  # for other clusters on this machine to end
 HEARTBEAT_S = 100  # JAX's own failure detection; a case's deadline is ours and comes first
 CI_S = 5400.0
 
-ORDER = (POLL_S, CRASH_GRACE_S, STACK_S, KILL_S, BARRIER_S, CASE_S, CLUSTER_START_S, CI_S)
+ORDER = (POLL_S, CRASH_GRACE_S, STACK_S, DEATH_S, KILL_S, BARRIER_S, CASE_S, CLUSTER_START_S, CI_S)
 assert list(ORDER) == sorted(ORDER), "an inner wait must end before the outer one"
 assert CASE_S < HEARTBEAT_S, "a hang must be ours to report, before JAX aborts the processes"
