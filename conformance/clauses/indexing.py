@@ -107,11 +107,11 @@ def rows_of(place: Place, implementation: str) -> Any:
 def access(
     cluster: Any, name: str, form: Form, x: Any, *, watched: str | None = None
 ) -> Compiled | None:
-    """A step that reads `x` and notes what it moved, as `MOVED` (`moved`)."""
+    """A step that reads `x` and notes, as `MOVED`, what that moved, and whether the form loops."""
     use = jax.jit(form.use) if form.jitted else form.use
     seen: Compiled | None = cluster.compiled(name, use, x, *form.arguments, watched=watched)
     if seen is not None:
-        cluster.note(MOVED, moved(seen, x))
+        cluster.note(MOVED, moved(seen, x) | {"loops": form.loops})
     return seen
 
 
@@ -139,6 +139,8 @@ def told(seen: dict[str, Any]) -> str:
     where = "through the host" if seen["host"] else "on the devices"
     if not operations:
         return f"no collective; {where}"
+    if seen["loops"]:
+        return f"{operations}, {seen['bytes']} B each time that it runs; {where}"
     result, array = (seen["bytes"] / max(1, seen[key]) for key in ("result", "array"))
     return (
         f"{operations}, {seen['bytes']} B: {result:.3g} x the result, {array:.3g} x the array; "
