@@ -84,6 +84,7 @@ def running_pytest(
             stderr=log,
             text=True,
             start_new_session=True,
+            preexec_fn=_interruptible,
         )
     try:
         yield process
@@ -92,6 +93,11 @@ def running_pytest(
             process.send_signal(signal.SIGKILL)
         process.wait()
         end(mark)
+
+
+def _interruptible() -> None:
+    """A job in the background is started with SIGINT ignored, and so would its children be."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _has(process: psutil.Process, mark: str) -> bool:

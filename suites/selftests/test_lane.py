@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -179,9 +180,12 @@ def test_a_clause_of_the_lane_illustrates_clauses_that_exist() -> None:
 
 
 def pytest_on(*arguments: str) -> subprocess.CompletedProcess[str]:
+    # Without the variables of the xdist worker that runs this: they turn pytest-benchmark off.
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "suites/test_timing.py", "-q", *arguments],
         cwd=ROOT,
+        env=kept,
         capture_output=True,
         text=True,
         timeout=120,
