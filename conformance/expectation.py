@@ -238,6 +238,25 @@ def sharded(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Exp
     return OfEachStep(text, of)
 
 
+def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
+    """For `sharded`: whether it is a NamedSharding with this spec, trailing None left out."""
+    wanted = _without_trailing_none(axes)
+
+    def holds(place: Place, sharding: Mapping[str, Any]) -> bool:
+        if sharding["type"] != "NamedSharding":
+            return False
+        return _without_trailing_none(sharding["spec"]) == wanted
+
+    return holds
+
+
+def _without_trailing_none(spec: Sequence[Any]) -> list[Any]:
+    parts = list(spec)
+    while parts and parts[-1] is None:
+        parts.pop()
+    return parts
+
+
 def noted(
     key: str,
     text: str,

@@ -70,6 +70,7 @@ class Lane:
 
     def heat(self, cells: Sequence[CellId]) -> dict[CellId, Entrant]:
         """Measure the cells, which are of one clause and topology, in turns."""
+        self.keep(cell.target for cell in cells)
         heat = {cell: Entrant(cell) for cell in cells}
         entrants = list(heat.values())
         for number in range(self._blocks):

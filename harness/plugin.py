@@ -90,16 +90,18 @@ def _contender_name(contender: tuple[CellId, str]) -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Cells of one cluster after one another, whichever section; the time lane if asked for."""
-    if not _wants_benchmark(config):
-        lane_items = [item for item in items if "timed" in getattr(item, "fixturenames", ())]
-        if lane_items:
-            config.hook.pytest_deselected(items=lane_items)
-            items[:] = [item for item in items if item not in lane_items]
+    timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        timed = "timed" in getattr(item, "fixturenames", ())
-        groups.setdefault("" if timed else cells.group(item.nodeid), []).append(item)
+        if "timed" in getattr(item, "fixturenames", ()):
+            timed.append(item)
+        else:
+            groups.setdefault(cells.group(item.nodeid), []).append(item)
     items[:] = [item for group in groups.values() for item in group]
+    if _wants_benchmark(config):
+        items += timed
+    elif timed:
+        config.hook.pytest_deselected(items=timed)
 
 
 def _wants_benchmark(config: pytest.Config) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.calls import calls_of
+from conformance.calls import Calls, calls_of
 from conformance.clause import ONE_AND_FOUR, clause, processes
 from conformance.expectation import Expectation, every, not_applicable, noted, returns, steps
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -57,23 +57,29 @@ def given(impl: Any, tree: Any) -> Any:
     return jax.tree.unflatten(structure, [array] * len(leaves))
 
 
-def counted(cluster: Any, name: str, function: Callable[..., Any], *args: Any) -> int | None:
-    """A warmed call as a step, with the number of Python functions that ran for it."""
-    seen: list[Any] = []
+def warmed(cluster: Any, name: str, call: Callable[[], Any]) -> Calls | None:
+    """A step that calls until every cache is filled, and once more; what ran for that last call."""
+    seen: list[Calls] = []
 
     def calling() -> Any:
         for _ in range(WARM_UP):
-            jax.block_until_ready(function(*args))
-        result, calls = calls_of(lambda: function(*args))
+            jax.block_until_ready(call())
+        result, calls = calls_of(call)
         seen.append(calls)
         return result
 
     cluster.step(name, calling)
-    if not seen:
+    return seen[0] if seen else None
+
+
+def counted(cluster: Any, name: str, function: Callable[..., Any], *args: Any) -> int | None:
+    """A warmed call as a step, with the number of Python functions that ran for it."""
+    calls = warmed(cluster, name, lambda: function(*args))
+    if calls is None:
         return None
-    cluster.note(CALLS, seen[0].total)
-    cluster.note("most called", [f"{name} {n}" for name, n in seen[0].counts.most_common(MOST)])
-    return int(seen[0].total)
+    cluster.note(CALLS, calls.total)
+    cluster.note("most called", [f"{name} {n}" for name, n in calls.counts.most_common(MOST)])
+    return calls.total
 
 
 NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0)
@@ -141,41 +147,25 @@ TO_GLOBAL = "host_local_array_to_global_array"
 TO_LOCAL = "global_array_to_host_local_array"
 
 # No option avoids the round trip, says the document: these are those that jax.pmap has.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "none": {},
-    "axis-size": {"axis_size": "all"},
-    "backend": {"backend": "cpu"},
-    "devices": {"devices": "all"},
-    "donate": {"donate_argnums": 0},
-    "out-axes-none": {"out_axes": None},
+OPTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "none": lambda cluster: {},
+    "axis-size": lambda cluster: {"axis_size": len(cluster.devices)},
+    "backend": lambda cluster: {"backend": jax.default_backend()},
+    "devices": lambda cluster: {"devices": cluster.devices},
+    "donate": lambda cluster: {"donate_argnums": 0},
+    "out-axes-none": lambda cluster: {"out_axes": None},
 }
 
 
 def round_trip(impl: Any, cluster: Any, option: str) -> None:
     """A warmed call of the map with an option, and the conversions that ran for it."""
-    options = dict(OPTIONS[option])
-    if "devices" in options:
-        options["devices"] = cluster.devices
-    if "axis_size" in options:
-        options["axis_size"] = len(cluster.devices)
-    if "backend" in options:
-        options["backend"] = jax.default_backend()
-    body = PROGRAMS["psum" if "out_axes" in options else "one"][1]
-    mapped = impl.map(body, **options)
+    options = OPTIONS[option](cluster)
+    mapped = impl.map(PROGRAMS["psum" if "out_axes" in options else "one"][1], **options)
     fresh = [given(impl, cluster.rows(4)) for _ in range(WARM_UP + 2)]  # a donated one is gone
     mapped(fresh.pop())
-    for _ in range(WARM_UP):
-        jax.block_until_ready(mapped.function(fresh.pop()))
-    seen: list[Any] = []
-
-    def calling() -> Any:
-        result, calls = calls_of(lambda: mapped.function(fresh.pop()))
-        seen.append(calls)
-        return result
-
-    cluster.step("call", calling)
-    if seen:
-        names = {name.rsplit(":", 1)[-1] for name in seen[0].counts}
+    calls = warmed(cluster, "call", lambda: mapped.function(fresh.pop()))
+    if calls is not None:
+        names = {name.rsplit(":", 1)[-1] for name in calls.counts}
         both = [one for one in (TO_GLOBAL, TO_LOCAL) if any(n.startswith(one) for n in names)]
         cluster.note(CONVERSIONS, both)
 

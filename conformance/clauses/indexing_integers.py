@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from conformance.clause import ONE_AND_FOUR, clause
 from conformance.clauses.indexing import (
     COMMUNICATES,
@@ -24,6 +22,7 @@ from conformance.clauses.indexing import (
 )
 from conformance.expectation import Expectation, every, not_applicable, returns, steps
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.racing import SHOWN, start_of
 from conformance.topology import Place
 
 COMMUNICATION = "migrate-pmap.int-index-communicates"
@@ -38,7 +37,6 @@ SEVERAL = ("2x2", "4x2")
 AMONG_PROCESSES = ("zero", "last", "jit-zero", "jit-traced")
 EAGER = [name for name, form in INTEGERS.items() if not form.jitted]
 LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
-SHOWN = 4
 
 
 def index(impl: Any, cluster: Any, form: str) -> None:
@@ -50,8 +48,7 @@ def index_large(impl: Any, cluster: Any) -> None:
     """`x[0]` of 1 MiB per device, of which the first elements are shown."""
     seen = access(cluster, "access", INTEGERS["zero"], stack(impl, cluster, row=(LARGE,)))
     if seen is not None:
-        shard = seen.result.addressable_shards[0].data
-        cluster.step("first elements", lambda: np.asarray(shard)[:SHOWN])
+        cluster.step("first elements", start_of, seen.result)
 
 
 def values(form: str, implementation: str) -> Expectation:

@@ -35,6 +35,7 @@ from conformance.expectation import (
     steps,
 )
 from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.observation import Step
 from conformance.topology import Place
 
 SEVERAL = ("2x2", "4x2")
@@ -326,14 +327,14 @@ def hard_error(impl: Any, cluster: Any) -> None:
 # --- K5: where the row is bound to ---------------------------------------------------------------
 
 
-def _committed(text: str, wanted: bool) -> Expectation:
-    def of(_: Place, step: Any) -> tuple[bool, str]:
-        if step.raised is not None:
-            return False, str(step)
-        seen = [leaf.committed for leaf in step.leaves]
-        return seen == [wanted], f"committed: {seen}"
+def _uncommitted(_: Place, step: Step) -> tuple[bool, str]:
+    if step.raised is not None:
+        return False, str(step)
+    seen = [leaf.committed for leaf in step.leaves]
+    return seen == [False], f"committed: {seen}"
 
-    return OfEachStep(text, of)
+
+UNCOMMITTED = OfEachStep("an uncommitted row, as legacy's", _uncommitted)
 
 
 @clause(
@@ -341,9 +342,9 @@ def _committed(text: str, wanted: bool) -> Expectation:
     claim="pmap-silence.committed-outputs",
     topologies=ONE_AND_FOUR,
     expect={
-        LEGACY_PMAP: every(_committed("an uncommitted row", False), returns(first_row)),
-        NEW_PMAP: every(_committed("an uncommitted row, as legacy", False), returns(first_row)),
-        SHARD_MAP: every(_committed("an uncommitted row, as legacy", False), returns(first_of_all)),
+        LEGACY_PMAP: every(UNCOMMITTED, returns(first_row)),
+        NEW_PMAP: every(UNCOMMITTED, returns(first_row)),
+        SHARD_MAP: every(UNCOMMITTED, returns(first_of_all)),
     },
 )
 def committed(impl: Any, cluster: Any) -> None:

@@ -22,7 +22,15 @@ from conformance.clauses.indexing import (
     access,
     rows_of,
 )
-from conformance.expectation import Expectation, every, not_applicable, returns, sharded, steps
+from conformance.expectation import (
+    Expectation,
+    along,
+    every,
+    not_applicable,
+    returns,
+    sharded,
+    steps,
+)
 from conformance.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.topology import Place
 
@@ -136,18 +144,7 @@ def values(layout: Layout, form: str, implementation: str) -> Expectation:
 
 def has_spec(spec: Sequence[str | None]) -> Expectation:
     """A NamedSharding with this spec, trailing Nones apart, over every device of the map."""
-    wanted = _stripped(spec)
-    return sharded(
-        f"a NamedSharding with the spec {list(spec)}",
-        lambda _, s: s["type"] == "NamedSharding" and _stripped(s["spec"]) == wanted,
-    )
-
-
-def _stripped(spec: Sequence[Any]) -> list[Any]:
-    parts = list(spec)
-    while parts and parts[-1] is None:
-        parts.pop()
-    return parts
+    return sharded(f"a NamedSharding with the spec {list(spec)}", along(*spec))
 
 
 def _declare(layout: Layout, form: str, explicit: bool) -> None:

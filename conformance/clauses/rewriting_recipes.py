@@ -7,7 +7,7 @@ itself: first the mesh, then the specs, then the body's rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from conformance.clause import ONE_AND_FOUR, clause, devices
 from conformance.expectation import (
     Expectation,
+    along,
     every,
     not_applicable,
     noted,
@@ -58,18 +59,6 @@ def program(impl: Any, build: Callable[[], Any]) -> Any:
         return made[0](*args)
 
     return impl.adopt(run, "jit(shard_map)")
-
-
-def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
-    """Whether a NamedSharding has this spec, trailing None left out."""
-
-    def holds(place: Place, sharding: Mapping[str, Any]) -> bool:
-        found = list(sharding["spec"])
-        while found and found[-1] is None:
-            found.pop()
-        return sharding["type"] == "NamedSharding" and found == list(axes)
-
-    return holds
 
 
 REPLICATED = sharded("replicated", along())

@@ -110,6 +110,20 @@ def test_each_target_has_a_runner_of_its_own() -> None:
     assert [runner.pool.released for runner in made] == [0, 1]
 
 
+def test_a_heat_ends_the_clusters_of_targets_that_are_not_in_it() -> None:
+    made: list[FakeRunner] = []
+
+    def make() -> Runner:
+        made.append(FakeRunner([], {}))
+        return cast(Runner, made[-1])
+
+    runs = Lane(make, 2)
+    runs.heat([A, C])
+    assert [runner.pool.released for runner in made] == [0, 0]
+    runs.heat([A, B])
+    assert [runner.pool.released for runner in made] == [0, 1]
+
+
 def test_a_contender_is_compared_with_its_baseline_and_with_legacy_of_the_same_target() -> None:
     heat, _ = heat_of([A, B, C])
     found = lane.against("index", heat[B], heat.values(), TIMING)
