@@ -49,6 +49,11 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
     known = {id(one) for one in before}
     result, calls = calls_of(function, watched=watched)
     fresh = [one for one in client.live_executables() if id(one) not in known]
+    if fresh and not calls.counts[COMPILES]:
+        raise LostProgramError(
+            f"{len(fresh)} programs were compiled, and {COMPILES} was not called: this JAX "
+            "compiles elsewhere, so that none would be missed: name the function that it calls"
+        )
     if calls.counts[COMPILES] > len(fresh):
         raise LostProgramError(
             f"{calls.counts[COMPILES]} programs were compiled, {len(fresh)} of them can still be "

@@ -71,6 +71,20 @@ def test_an_array_that_goes_through_the_host_shows() -> None:
     assert told == [1, 0]
 
 
+def test_a_jax_that_compiles_elsewhere_is_an_error_as_a_lost_program_would_not_be_missed() -> None:
+    told = run(
+        """
+        from conformance import programs
+        programs.COMPILES = "compiler.py:no_such_function"
+        x = jax.device_put(cluster.rows(3, 4), impl.sharding())
+        cluster.compiled("index", lambda x: x[0], x)
+        told = cluster.steps[0]["exception"]
+        """
+    )
+    assert told["type"] == "LostProgramError"
+    assert "name the function that it calls" in told["message"]
+
+
 def test_a_program_whose_function_is_gone_is_an_error_and_not_an_empty_answer() -> None:
     told = run(
         """
