@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.claims import drift, load_claims
+from conformance.catalogue.claims import drift, load_claims
 
 EXIT_OK = 0
 EXIT_DRIFT = 1
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _claims() -> int:
     # The clauses are imported for this command alone: their probes need JAX, `drift` does not.
-    from conformance.catalogue import load
+    from conformance.catalogue.loading import load
 
     claims = load_claims().claims
     clauses = Counter(clause.claim for clause in load().clauses.values())

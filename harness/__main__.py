@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from harness import bench
-from harness.interpreters import find
-from harness.target import TargetError, cached, default_cache, describe, provision
+from harness.running import bench
+from harness.targets.interpreters import find
+from harness.targets.target import TargetError, cached, default_cache, describe, provision
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

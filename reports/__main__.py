@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.results import ResultsError, load
-from reports.site import SiteError, build
+from reports.reading.results import ResultsError, load
+from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
 
 USAGE_OR_INPUT_ERROR = 2

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from reports.records import TargetKey
-from reports.results import Results
-from reports.verdicts import Verdict
+from reports.reading.records import TargetKey
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
 
 Counts = Counter[Verdict]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.session import Cell
+from harness.plugin.session import Cell
 
 
 @pytest.mark.section("sharded_computation")

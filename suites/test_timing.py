@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.lane import CLOCK
-from harness.session import Timed
+from harness.plugin.session import Timed
+from harness.running.lane import CLOCK
 
 
 @pytest.mark.benchmark(timer=CLOCK)

@@ -8,18 +8,18 @@ from typing import Any, cast
 
 from observations import JAX, Json
 
-from conformance.catalogue import Catalogue
-from conformance.clause import Clause
-from conformance.deviations import Deviation
-from conformance.names import IMPLEMENTATIONS
-from conformance.topology import Topology
-from harness.cells import CellId
-from harness.cluster import Case, CaseResult
-from harness.message import reproduce
-from harness.pool import Pool, Run
-from harness.postmortem import ClusterFault
-from harness.runner import Asked, Runner
-from harness.target import Target
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import Deviation
+from harness.clusters.cluster import Case, CaseResult
+from harness.clusters.postmortem import ClusterFault
+from harness.plugin.message import reproduce
+from harness.running.cells import CellId
+from harness.running.pool import Pool, Run
+from harness.running.runner import Asked, Runner
+from harness.targets.target import Target
 
 SPEC = "jax==0.9.0"
 TARGET = Target(SPEC, Path("/targets/jax-0.9.0/bin/python"))

@@ -1,6 +1,6 @@
 """Builds clauses and what workers send of them, for tests that need no JAX process.
 
-Observations are made as the worker's JSON and read by `conformance.observation.parse`, so what is
+Observations are made as the worker's JSON and read by `judging.observation.parse`, so what is
 tested is what arrives, and a test states only in what its observation differs from a good one.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.clause import Clause
-from conformance.expectation import Expectation
-from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.observation import Observation, parse, to_json
-from conformance.topology import Place, Topology
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.expectation import Expectation
+from conformance.judging.observation import Observation, parse, to_json
 
 Json = dict[str, Any]
 

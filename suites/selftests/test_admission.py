@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from harness import admission
-from harness.admission import Admission, NoRoom, process_capacity, start_capacity
+from harness.running import admission
+from harness.running.admission import Admission, NoRoom, process_capacity, start_capacity
 
 CAPACITY = 3
 SOON_S = 5.0  # for what takes milliseconds on an idle machine
@@ -20,7 +20,7 @@ SOON_S = 5.0  # for what takes milliseconds on an idle machine
 HOLD = """
 import sys
 from pathlib import Path
-from harness.admission import Admission
+from harness.running.admission import Admission
 
 permits = Admission(Path(sys.argv[1]), "process", int(sys.argv[3])).acquire(int(sys.argv[2]), 60)
 print("held", flush=True)

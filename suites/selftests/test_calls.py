@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_recording import run
 
-from conformance.calls import calls_of
+from conformance.probing.calls import calls_of
 
 
 def inner(x: int) -> int:
@@ -46,7 +46,7 @@ def test_what_raises_is_raised_and_nothing_is_watched_afterwards() -> None:
 def test_a_dispatch_in_cpp_runs_no_python_function_and_the_new_pmap_some() -> None:
     told = run(
         """
-        from conformance.calls import calls_of
+        from conformance.probing.calls import calls_of
         rows = cluster.rows(4)
         told = []
         for name in ("shard_map", "new_pmap"):
@@ -62,7 +62,7 @@ def test_a_dispatch_in_cpp_runs_no_python_function_and_the_new_pmap_some() -> No
 def test_an_array_that_goes_through_the_host_shows() -> None:
     told = run(
         """
-        from conformance.calls import THROUGH_THE_HOST, calls_of
+        from conformance.probing.calls import THROUGH_THE_HOST, calls_of
         x = impl.map(lambda x: x * 2)(cluster.rows(4))
         told = [calls_of(f)[1].counts[THROUGH_THE_HOST] for f in (
             lambda: np.asarray(x), lambda: x.addressable_shards[0].data)]
@@ -74,7 +74,7 @@ def test_an_array_that_goes_through_the_host_shows() -> None:
 def test_a_jax_that_compiles_elsewhere_is_an_error_as_a_lost_program_would_not_be_missed() -> None:
     told = run(
         """
-        from conformance import programs
+        from conformance.probing import programs
         programs.COMPILES = "compiler.py:no_such_function"
         x = jax.device_put(cluster.rows(3, 4), impl.sharding())
         cluster.compiled("index", lambda x: x[0], x)

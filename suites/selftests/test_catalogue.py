@@ -16,16 +16,16 @@ import pytest
 from observations import clause_of, doubled
 
 import conformance
-from conformance import catalogue
-from conformance.catalogue import Catalogue, CatalogueError
-from conformance.claims import load_claims
-from conformance.clause import Clause, Need, clause, devices, processes
-from conformance.expectation import Expectation, NotApplicable, not_applicable, returns
-from conformance.names import IMPLEMENTATIONS
-from conformance.topology import Topology
+from conformance.catalogue import loading
+from conformance.catalogue.claims import load_claims
+from conformance.catalogue.clause import Clause, Need, clause, devices, processes
+from conformance.catalogue.loading import Catalogue, CatalogueError
+from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.topology import Topology
+from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
-REAL = catalogue.load()
+REAL = loading.load()
 CLAIM = "migrate-pmap.incompatible-devices"
 EXPECT: dict[str, Expectation] = dict.fromkeys(IMPLEMENTATIONS, returns(doubled))
 
@@ -50,7 +50,7 @@ def test_every_clause_is_found_under_its_own_id() -> None:
 
 def test_what_breaks_clusters_on_purpose_is_not_published() -> None:
     assert "faults" not in REAL.sections()
-    assert catalogue.load(["harness.faults"]).sections() == ["faults"]
+    assert loading.load(["harness.clusters.faults"]).sections() == ["faults"]
 
 
 def test_a_clause_fixes_another_that_is_there() -> None:
@@ -74,7 +74,7 @@ def test_a_clause_says_where_it_is() -> None:
         file, line = one.where
         parts = PurePosixPath(file).parts
         assert not PurePosixPath(file).is_absolute(), file
-        assert parts[:2] == ("conformance", "clauses"), file
+        assert parts[:2] == ("conformance", "sections"), file
         if file not in texts:
             texts[file] = (ROOT / file).read_text(encoding="utf-8").splitlines()
         return texts[file][line - 1].startswith(("@", f"def {one.probe.__name__}("))
@@ -241,7 +241,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_modules_clauses_are_loaded_in_order_of_their_ids(module: Any) -> None:
     module("sample_clauses", second=probe_of(id="errors.b"), first=probe_of(id="errors.a"))
-    loaded = catalogue.load(["sample_clauses"])
+    loaded = loading.load(["sample_clauses"])
     assert list(loaded.clauses) == ["errors.a", "errors.b"]
     assert loaded.sections() == ["errors"]
 
@@ -249,34 +249,34 @@ def test_a_modules_clauses_are_loaded_in_order_of_their_ids(module: Any) -> None
 def test_several_modules_are_loaded_together(module: Any) -> None:
     module("sample_clauses", one=probe_of(id="errors.a"))
     module("other_clauses", one=probe_of(id="inputs.a"))
-    loaded = catalogue.load(["sample_clauses", "other_clauses"])
+    loaded = loading.load(["sample_clauses", "other_clauses"])
     assert loaded.sections() == ["errors", "inputs"]
 
 
 def test_two_clauses_of_one_id_are_refused(module: Any) -> None:
     module("sample_clauses", one=probe_of(id="errors.a"), other=probe_of(id="errors.a"))
     with pytest.raises(CatalogueError, match=r"two clauses are called errors\.a: rename one"):
-        catalogue.load(["sample_clauses"])
+        loading.load(["sample_clauses"])
 
 
 def test_two_clauses_of_one_id_in_two_modules_are_refused(module: Any) -> None:
     module("sample_clauses", one=probe_of(id="errors.a"))
     module("other_clauses", one=probe_of(id="errors.a"))
     with pytest.raises(CatalogueError, match=r"two clauses are called errors\.a"):
-        catalogue.load(["sample_clauses", "other_clauses"])
+        loading.load(["sample_clauses", "other_clauses"])
 
 
 def test_a_probe_that_is_imported_belongs_to_its_own_module(module: Any) -> None:
     home = module("sample_clauses", one=probe_of(id="errors.a"))
     guest = module("other_clauses")
     guest.one = home.one
-    assert list(catalogue.load(["sample_clauses", "other_clauses"]).clauses) == ["errors.a"]
-    assert catalogue.load(["other_clauses"]).clauses == {}
+    assert list(loading.load(["sample_clauses", "other_clauses"]).clauses) == ["errors.a"]
+    assert loading.load(["other_clauses"]).clauses == {}
 
 
 def test_a_module_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_clauses"):
-        catalogue.load(["no_such_clauses"])
+        loading.load(["no_such_clauses"])
 
 
 # Against the claims

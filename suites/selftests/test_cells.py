@@ -20,14 +20,14 @@ from observations import (
 )
 from parameterized import parameterized
 
-from conformance.catalogue import Catalogue
-from conformance.claims import load_claims
-from conformance.clause import Timing
-from conformance.expectation import raises, returns
-from conformance.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from harness.cells import CellId, chunks_for, group, parse_nodeid, select
-from harness.message import MOST_LOG_LINES, MOST_STACK_LINES, failure, odd_first, reproduce
-from harness.postmortem import ClusterFault, ProcessState
+from conformance.catalogue.claims import load_claims
+from conformance.catalogue.clause import Timing
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.judging.expectation import raises, returns
+from harness.clusters.postmortem import ClusterFault, ProcessState
+from harness.plugin.message import MOST_LOG_LINES, MOST_STACK_LINES, failure, odd_first, reproduce
+from harness.running.cells import CellId, chunks_for, group, parse_nodeid, select
 
 CLAIMS = load_claims()
 WRONG = np.array([0, 0], np.float32)

@@ -13,10 +13,10 @@ from multiprocessing.connection import Client, Connection
 
 import pytest
 
-from harness import channel as channel_module
-from harness import hub as hub_module
-from harness.channel import Channel, Rubbish, open_to_controller
-from harness.hub import Hub
+from harness.clusters import channel as channel_module
+from harness.clusters import hub as hub_module
+from harness.clusters.channel import Channel, Rubbish, open_to_controller
+from harness.clusters.hub import Hub
 
 SOON_S = 5.0  # for what takes milliseconds on an idle machine
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import child
+from conformance.probing import child
 
 PROGRAM = """
 import os, sys, time
-from conformance import child
+from conformance.probing import child
 
 def slow():
     time.sleep(600)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.__main__ import EXIT_DRIFT, EXIT_OK, EXIT_USAGE, main
-from conformance.claims import (
+from conformance.catalogue.claims import (
     CLAIMS_FILE,
     MAX_HEADING_CHARACTERS,
     SILENCE,

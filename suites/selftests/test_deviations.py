@@ -14,11 +14,18 @@ from typing import Any
 
 import pytest
 
-from conformance import catalogue
-from conformance.deviations import Deviation, DeviationError, load, load_all, matching, unmatched
-from conformance.expectation import NotApplicable
-from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.topology import Topology
+from conformance.catalogue import loading
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import (
+    Deviation,
+    DeviationError,
+    load,
+    load_all,
+    matching,
+    unmatched,
+)
+from conformance.judging.expectation import NotApplicable
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
@@ -231,7 +238,7 @@ def published_cells() -> list[Cell]:
     """The cells of the published matrix that are run: neither removed nor without meaning."""
     return [
         (one.id, implementation, jax, PLATFORM, topology)
-        for one in catalogue.load().clauses.values()
+        for one in loading.load().clauses.values()
         for topology in one.topologies
         if one.needs.unmet(Topology.parse(topology)) is None
         for implementation in IMPLEMENTATIONS

@@ -1,6 +1,6 @@
 """Faults: whatever a worker does wrong becomes a verdict, in time, and leaves nothing behind.
 
-Real clusters run the clauses of `harness.faults`, which break them on purpose. After each fault
+Real clusters run the clauses of `clusters.faults`, which break them on purpose. After each fault
 the pool must hold no process but its zygote, and its next case must be clean on a fresh cluster.
 """
 
@@ -21,19 +21,19 @@ import psutil
 import pytest
 from processes import MARK, end, gone, marked, new_mark, pids, until
 
-from conformance import catalogue, names
-from conformance.topology import Topology
-from harness import deadlines
-from harness.cells import CellId
-from harness.cluster import Cluster, ClusterDown
-from harness.hub import Hub
-from harness.launchers import TargetDown
-from harness.launchers.local import LocalLauncher, LocalProcesses
-from harness.pool import Pool
-from harness.runner import Asked, Runner
-from harness.target import Target, provision, worker_environment
+from conformance.catalogue import loading, names
+from conformance.catalogue.topology import Topology
+from harness.clusters import deadlines
+from harness.clusters.cluster import Cluster, ClusterDown
+from harness.clusters.hub import Hub
+from harness.clusters.launchers import TargetDown
+from harness.clusters.launchers.local import LocalLauncher, LocalProcesses
+from harness.running.cells import CellId
+from harness.running.pool import Pool
+from harness.running.runner import Asked, Runner
+from harness.targets.target import Target, provision, worker_environment
 
-FAULTS = "harness.faults"
+FAULTS = "harness.clusters.faults"
 CRASHED_WITHIN_S = 15.0  # 1 s on an idle machine; the case's deadline is 60 s
 HUNG_LATE_S = 6.0  # stacks included, after the deadline; 0.2 s on an idle machine
 GONE_WITHIN_S = 5.0
@@ -72,11 +72,11 @@ class Bench:
         """The cell's record, as a run of the suites would write it."""
         clauses = {
             name: dataclasses.replace(one, parameters=dict(parameters or {}))
-            for name, one in catalogue.load([FAULTS]).clauses.items()
+            for name, one in loading.load([FAULTS]).clauses.items()
         }
         asked = {"current": Asked("current", target or self.target)}
         facts = self.facts if target is None else {}
-        runner = Runner(catalogue.Catalogue(clauses), [], asked, self.pool, deadline_s, 1, facts)
+        runner = Runner(loading.Catalogue(clauses), [], asked, self.pool, deadline_s, 1, facts)
         return runner.run(CellId(f"faults.{clause}", names.NEW_PMAP, topology, "current"))
 
     def zygotes(self) -> set[int]:

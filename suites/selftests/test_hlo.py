@@ -7,7 +7,7 @@ from unittest import TestCase
 import pytest
 from parameterized import parameterized
 
-from conformance.hlo import Collective, collectives
+from conformance.judging.hlo import Collective, collectives
 
 REDUCE = (
     "  ROOT %all-reduce = f32[3,4]{1,0} all-reduce(%select_bitcast_fusion), channel_id=2, "

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from processes import gone, marked, new_mark, running_pytest, until
 
-from harness.admission import Admission, process_capacity, start_capacity
+from harness.running.admission import Admission, process_capacity, start_capacity
 
 STARTED_WITHIN_S = 120.0  # interpreters import jax, on a loaded machine
 ENDED_WITHIN_S = 15.0  # 0.2 s on an idle machine
@@ -24,10 +24,10 @@ AT_ONCE_S = 1.0
 # The fault clauses in place of the catalogue, in the controller and in its xdist workers.
 CONFTEST = """
 import functools
-from conformance import catalogue
+from conformance.catalogue import loading
 
-catalogue.load = functools.partial(catalogue.load, ["harness.faults"])
-catalogue.PACKAGE = "harness.faults"
+loading.load = functools.partial(loading.load, ["harness.clusters.faults"])
+loading.PACKAGE = "harness.clusters.faults"
 """
 SUITE = """
 import pytest
@@ -148,7 +148,7 @@ def _zygotes(mark: str) -> int:
     count = 0
     for process in marked(mark):
         try:
-            count += "harness.zygote" in process.cmdline()
+            count += "harness.clusters.zygote" in process.cmdline()
         except psutil.Error:
             continue
     return count

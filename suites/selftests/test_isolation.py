@@ -12,13 +12,13 @@ import pytest
 from processes import gone, new_mark, running_pytest, until
 
 import reports
-from conformance import names
-from harness import plugin
-from harness.cells import CellId
-from reports.results import load
+from conformance.catalogue import names
+from harness.plugin import hooks
+from harness.running.cells import CellId
+from reports.reading.results import load
 
-SUITE = Path(plugin.__file__).resolve().parents[1] / "suites" / "test_errors.py"
-SCHEMA = json.loads((Path(reports.__file__).parent / "schema.json").read_text())
+SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
+SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 RUN_TIMEOUT_S = 240.0
 INTERRUPTED_WITHIN_S = 15.0

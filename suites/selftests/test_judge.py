@@ -28,10 +28,12 @@ from observations import (
 )
 from parameterized import parameterized
 
-from conformance import names
-from conformance.clause import Clause
-from conformance.deviations import Deviation
-from conformance.expectation import (
+from conformance.catalogue import names
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import Deviation
+from conformance.judging.expectation import (
     Expectation,
     Finding,
     every,
@@ -43,10 +45,8 @@ from conformance.expectation import (
     sharded,
     steps,
 )
-from conformance.judge import PROOF, Fault, Judgement, judge
-from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.observation import Observation
-from conformance.topology import Topology
+from conformance.judging.judge import PROOF, Fault, Judgement, judge
+from conformance.judging.observation import Observation
 
 ONE = Topology(1, 2)
 REFUSED = raises(ValueError, "incompatible devices")

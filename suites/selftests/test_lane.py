@@ -14,15 +14,15 @@ import jsonschema
 import pytest
 from observations import clause_of
 
-from conformance import catalogue, names
-from conformance.clause import Timing
-from harness import lane
-from harness.cells import CellId
-from harness.lane import Clock, Entrant, Lane
-from harness.runner import Runner
+from conformance.catalogue import loading, names
+from conformance.catalogue.clause import Timing
+from harness.running import lane
+from harness.running.cells import CellId
+from harness.running.lane import Clock, Entrant, Lane
+from harness.running.runner import Runner
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "reports" / "schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "reports" / "reading" / "schema.json").read_text(encoding="utf-8"))
 OLD, NEW, THIRD = "jax==0.9.0", "jax==0.12.0.1", "jax==0.10.2"
 TIMING = Timing(("index", "shard"), ("indexing.integer.zero",), baseline="shard")
 
@@ -187,10 +187,10 @@ def test_a_clause_of_the_lane_illustrates_clauses_that_exist() -> None:
     wrong = dataclasses.replace(
         clause_of({}), timing=Timing(("index",), ("indexing.no-such-clause",))
     )
-    from conformance.claims import load_claims
+    from conformance.catalogue.claims import load_claims
 
-    with pytest.raises(catalogue.CatalogueError, match=r"illustrates 'indexing\.no-such-clause'"):
-        catalogue.Catalogue({wrong.id: wrong}).check(load_claims())
+    with pytest.raises(loading.CatalogueError, match=r"illustrates 'indexing\.no-such-clause'"):
+        loading.Catalogue({wrong.id: wrong}).check(load_claims())
 
 
 def pytest_on(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import memory
-from conformance.memory import DeviceMemory, NoPeakError, known_peak, peak_bytes, peak_with
+from conformance.probing import memory
+from conformance.probing.memory import DeviceMemory, NoPeakError, known_peak, peak_bytes, peak_with
 
 MIB = 2**20
 SIZE = 64 * MIB

@@ -12,8 +12,8 @@ import pytest
 from observations import JAX, leaf, observation, raised, received, returned
 from parameterized import parameterized
 
-from conformance.expectation import HALF_TOLERANCE, difference
-from conformance.observation import (
+from conformance.judging.expectation import HALF_TOLERANCE, difference
+from conformance.judging.observation import (
     MESSAGE_SHOWN,
     Leaf,
     Raised,

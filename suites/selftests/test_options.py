@@ -9,8 +9,8 @@ from unittest import TestCase, mock
 
 from parameterized import parameterized
 
-from harness import options
-from harness.target import Target, TargetError, parse_spec
+from harness.plugin import options
+from harness.targets.target import Target, TargetError, parse_spec
 
 
 def provisioning(*impossible: str) -> Any:

@@ -10,8 +10,8 @@ from unittest import TestCase
 import pytest
 from parameterized import parameterized
 
-from conformance.names import PHASES
-from conformance.phases import MARKS, frames_of, phase_of
+from conformance.catalogue.names import PHASES
+from conformance.probing.phases import MARKS, frames_of, phase_of
 
 THIS_FILE = "test_phases.py"
 

@@ -8,7 +8,7 @@ from test_recording import run
 def test_contenders_take_turns_and_meet_before_every_round() -> None:
     told = run(
         """
-        from conformance.racing import race
+        from conformance.probing.racing import race
         events = []
         meeting = Cluster(Topology(1, 8), 0, meet=lambda: events.append("meet"))
         def calling(name):
@@ -32,7 +32,7 @@ def test_contenders_take_turns_and_meet_before_every_round() -> None:
 def test_where_one_raises_none_is_timed() -> None:
     told = run(
         """
-        from conformance.racing import race
+        from conformance.probing.racing import race
         def failing():
             raise ValueError("no")
         race(cluster, {"a": lambda: np.arange(3), "b": failing}, 3)
@@ -47,7 +47,7 @@ def test_a_wait_is_in_the_seconds() -> None:
     told = run(
         """
         import time
-        from conformance.racing import race
+        from conformance.probing.racing import race
         def slow():
             time.sleep(0.02)
             return np.arange(3)

@@ -7,7 +7,7 @@ from unittest import TestCase
 import pytest
 from parameterized import parameterized
 
-from conformance.ratios import Ratio, Spread, ratio, seconds, slowest
+from conformance.judging.ratios import Ratio, Spread, ratio, seconds, slowest
 
 
 class Says(TestCase):

@@ -30,26 +30,28 @@ from fake_pool import (
 from observations import Json, clause_of, doubled, observations, raised, received, returned
 
 import reports
-from conformance import catalogue, names
-from conformance.catalogue import Catalogue
-from conformance.claims import Claims, load_claims
-from conformance.clause import Clause, processes
-from conformance.deviations import Deviation
-from conformance.expectation import not_applicable, raises, returns
-from conformance.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
-from harness.cells import CellId
-from harness.cluster import ClusterDown
-from harness.launchers import TargetDown
-from harness.options import Options
-from harness.plugin import _SessionHooks
-from harness.postmortem import ClusterFault, ProcessState
-from harness.recorder import Recorder
-from harness.runner import Asked, Runner
-from harness.session import Session
-from harness.target import Target
-from reports.results import load
+from conformance.catalogue import loading, names
+from conformance.catalogue.claims import Claims, load_claims
+from conformance.catalogue.clause import Clause, processes
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from conformance.judging.deviations import Deviation
+from conformance.judging.expectation import not_applicable, raises, returns
+from harness.clusters.cluster import ClusterDown
+from harness.clusters.launchers import TargetDown
+from harness.clusters.postmortem import ClusterFault, ProcessState
+from harness.plugin.hooks import _SessionHooks
+from harness.plugin.options import Options
+from harness.plugin.recorder import Recorder
+from harness.plugin.session import Session
+from harness.running.cells import CellId
+from harness.running.runner import Asked, Runner
+from harness.targets.target import Target
+from reports.reading.results import load
 
-SCHEMA = json.loads((Path(reports.__file__).parent / "schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (Path(reports.__file__).parent / "reading" / "schema.json").read_text(encoding="utf-8")
+)
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 CLAIMS = load_claims()
 GOOD = clause_of(returns(doubled))
@@ -115,7 +117,7 @@ def only(clause: Clause, runner: Runner, implementation: str = NEW_PMAP) -> Json
 
 
 def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
-    real = catalogue.load()
+    real = loading.load()
     file = File(tmp_path / "results.jsonl", real, CLAIMS)
     records = file.records()
     file.recorder.close()

@@ -12,9 +12,9 @@ PREAMBLE = """
 import json, jax, numpy as np, jax.numpy as jnp, warnings, logging
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
-from conformance.implementations import Implementation, available
-from conformance.recording import Cluster, observe
-from conformance.topology import Topology
+from conformance.probing.implementations import Implementation, available
+from conformance.probing.recording import Cluster, observe
+from conformance.catalogue.topology import Topology
 P, NamedSharding = jax.sharding.PartitionSpec, jax.sharding.NamedSharding
 impl, cluster = Implementation("new_pmap"), Cluster(Topology(1, 8), 0)
 """
@@ -129,7 +129,7 @@ def test_values_are_described_by_what_they_are() -> None:
 def test_wrappers_are_told_apart_by_what_they_are() -> None:
     told = run(
         """
-        from conformance.implementations import wrapper_kind
+        from conformance.probing.implementations import wrapper_kind
         shard = jax.shard_map(lambda x: x, mesh=impl.mesh(), in_specs=P("i"), out_specs=P("i"))
         told = {"shard": wrapper_kind(shard), "jit": wrapper_kind(jax.jit(lambda x: x))}
         for name in available():

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sample_results import Record, cell, claim, clause, observation, returned, target, write
 
-from reports.memory import Figure, memory_page
-from reports.results import load
-from reports.site import render
+from reports.reading.results import load
+from reports.site.build import render
+from reports.site.memory import Figure, memory_page
 
 CLAUSES = [clause("donation.peak.a"), clause("donation.reused.a")]
 HEAD = [target(), target("0.10.2"), claim("migrate-pmap.errors"), *CLAUSES]

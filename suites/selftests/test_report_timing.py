@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sample_results import HOSTILE, cell, claim, clause, target, timing, write
 
-from reports.results import ResultsError, load
-from reports.site import render
+from reports.reading.results import ResultsError, load
+from reports.site.build import render
 
 HEAD = [
     target(),

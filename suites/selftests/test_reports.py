@@ -31,17 +31,17 @@ from sample_results import (
 
 import reports
 from reports.__main__ import main
-from reports.observed import observed
-from reports.order import topology_order, version_order
-from reports.pages import clause_file, clause_page, index_page, safe_name
-from reports.records import KINDS
-from reports.results import Results, ResultsError, load
-from reports.site import SiteError, build, render
+from reports.reading.order import topology_order, version_order
+from reports.reading.records import KINDS
+from reports.reading.results import Results, ResultsError, load
+from reports.reading.verdicts import Verdict
+from reports.site.build import SiteError, build, render
+from reports.site.observed import observed
+from reports.site.pages import clause_file, clause_page, index_page, safe_name
 from reports.summary import as_json, as_text
-from reports.verdicts import Verdict
 
 FOLDER = Path(reports.__file__).parent
-SCHEMA = json.loads((FOLDER / "schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((FOLDER / "reading" / "schema.json").read_text(encoding="utf-8"))
 HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
 
 
@@ -121,7 +121,7 @@ def test_schema_and_verdicts_have_the_same_words() -> None:
 
 def test_reports_stand_alone() -> None:
     code = (
-        "import sys, reports.__main__, reports.site; "
+        "import sys, reports.__main__, reports.site.build; "
         "print([m for m in sys.modules if m.split('.')[0] in "
         "('harness', 'conformance', 'jax', 'numpy', 'jsonschema')])"
     )
@@ -514,7 +514,7 @@ def test_every_verdict_is_a_word_a_badge_and_a_meaning(site: dict[str, str]) -> 
 
 def test_badges_have_readable_contrast() -> None:
     """WCAG AA for small text: 4.5 to 1."""
-    css = (FOLDER / "templates" / "style.css").read_text(encoding="utf-8")
+    css = (FOLDER / "site" / "templates" / "style.css").read_text(encoding="utf-8")
     pairs = re.findall(r"\.(v-[a-z-]+) \{ color: (#\w{6}); background: (#\w{6})", css)
     assert {name for name, _, _ in pairs} == {v.css for v in Verdict}
     for name, text, ground in pairs:

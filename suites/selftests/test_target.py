@@ -19,12 +19,12 @@ from unittest import TestCase, mock
 import pytest
 from parameterized import parameterized
 
-from harness import environments, interpreters, target
-from harness.interpreters import Interpreter
-from harness.target import Spec, Target, TargetError
+from harness.targets import environments, interpreters, target
+from harness.targets.interpreters import Interpreter
+from harness.targets.target import Spec, Target, TargetError
 
 SUBPROCESS_TIMEOUT_S = 60.0
-REPOSITORY = Path(target.__file__).resolve().parents[1]
+REPOSITORY = Path(target.__file__).resolve().parents[2]
 
 OLDER = Interpreter(Path("/pythons/3.11"), (3, 11, 7))
 NEWER = Interpreter(Path("/pythons/3.13"), (3, 13, 0))
@@ -486,7 +486,7 @@ class WorkerTest(Folder):
     def test_the_path_holds_the_two_packages_alone(self) -> None:
         folder = target.worker_path(self.cache)
         assert sorted(os.listdir(folder)) == ["conformance", "harness"]
-        assert (folder / "harness" / "target.py").samefile(target.__file__)
+        assert (folder / "harness" / "targets" / "target.py").samefile(target.__file__)
         assert target.worker_path(self.cache) == folder
 
     def test_processes_that_make_it_at_once_agree(self) -> None:

@@ -1,0 +1,182 @@
+"""A clause: one executable check of a claim, with its probe beside it.
+
+A clause module reads like the document it checks: the decorator says what must happen under each
+implementation, the function below it is the user's program.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue.expected import Expectation
+from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.topology import Topology
+
+Probe = Callable[..., object]
+
+ONE_PROCESS = ("1x8",)
+ONE_AND_FOUR = ("1x8", "4x2")
+FOUR_PROCESSES = ("4x2",)
+
+_ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The least cluster on which a clause means anything."""
+
+    devices: int = 1
+    processes: int = 1
+    devices_per_process: int = 1
+
+    def unmet(self, topology: Topology) -> str | None:
+        """Why `topology` is too small, or None where it is large enough."""
+        for what, least, has in (
+            ("devices", self.devices, topology.devices),
+            ("processes", self.processes, topology.processes),
+            ("devices per process", self.devices_per_process, topology.devices_per_process),
+        ):
+            if has < least:
+                return f"needs at least {least} {what}, {topology} has {has}"
+        return None
+
+
+def devices(count: int) -> Need:
+    """At least `count` devices in the cluster."""
+    return Need(devices=count)
+
+
+def processes(count: int, *, devices_per_process: int = 1) -> Need:
+    """At least `count` processes, each with `devices_per_process` devices."""
+    return Need(processes=count, devices_per_process=devices_per_process)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a clause that measures time races: its steps, in which each contender is one.
+
+    Ratios within a cell are to `baseline`. The figures prove nothing: they are shown beside the
+    clauses that they illustrate, which are judged by what JAX compiled.
+    """
+
+    contenders: tuple[str, ...]
+    illustrates: tuple[str, ...]
+    baseline: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One executable check. `id` is stable and dotted; its first word is the section."""
+
+    id: str
+    claim: str
+    probe: Probe
+    expect: Mapping[str, Expectation]
+    needs: Need = Need()
+    topologies: tuple[str, ...] = ONE_PROCESS
+    fixes: str | None = None
+    fresh: bool = False
+    deadline_s: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    named: str = ""
+    requires: tuple[str, ...] = ()
+    selects: bool = False
+    timing: Timing | None = None
+
+    @property
+    def section(self) -> str:
+        """The part of the documents that this clause belongs to."""
+        return self.id.split(".", 1)[0]
+
+    @property
+    def title(self) -> str:
+        """What the clause checks, in a line: as named, else the probe's docstring's first line."""
+        return self.named or (inspect.getdoc(self.probe) or "").split("\n", 1)[0]
+
+    @property
+    def source(self) -> str:
+        """The probe as written, without the decorator that declares it."""
+        text = inspect.getsource(self.probe)
+        return text[text.index("def ") :]
+
+    @property
+    def where(self) -> tuple[str, int]:
+        """Module file, from the package's folder on, and line of the probe."""
+        path = Path(inspect.getsourcefile(self.probe) or "")
+        package = self.probe.__module__.split(".", 1)[0]
+        parts = path.parts
+        start = len(parts) - 1 - parts[::-1].index(package) if package in parts else -1
+        return "/".join(parts[start:]), inspect.getsourcelines(self.probe)[1]
+
+
+def clause(
+    id: str,
+    *,
+    claim: str,
+    expect: Mapping[str, Expectation],
+    needs: Need = Need(),
+    topologies: Iterable[str] = ONE_PROCESS,
+    fixes: str | None = None,
+    fresh: bool = False,
+    deadline_s: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    title: str = "",
+    requires: Iterable[str] = (),
+    selects: bool = False,
+    timing: Timing | None = None,
+) -> Callable[[Probe], Probe]:
+    """Declare the decorated function as the probe of the clause `id`.
+
+    `claim` is a slug of claims.toml; `expect` names every implementation; `fixes` is the id of the
+    clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
+    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. One probe may
+    be declared many times, with other `parameters` (JSON values, passed by keyword) and a `title`
+    of their own. `requires` are packages beyond jax that the probe imports. Where `selects`, which
+    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
+    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
+    time lane, which is in no matrix. ValueError where the declaration is incomplete.
+    """
+    if not _ID.fullmatch(id):
+        raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
+    missing = [name for name in IMPLEMENTATIONS if name not in expect]
+    if missing:
+        raise ValueError(
+            f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
+            "not_applicable(reason)"
+        )
+
+    unknown = expect.keys() - set(IMPLEMENTATIONS)
+    if unknown:
+        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
+    if isinstance(topologies, str):
+        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")
+
+    def declare(probe: Probe) -> Probe:
+        declared = Clause(
+            id=id,
+            claim=claim,
+            probe=probe,
+            expect=dict(expect),
+            needs=needs,
+            topologies=tuple(topologies),
+            fixes=fixes,
+            fresh=fresh,
+            deadline_s=deadline_s,
+            parameters=dict(parameters or {}),
+            named=title,
+            requires=tuple(requires),
+            selects=selects,
+            timing=timing,
+        )
+        if not declared.title:
+            raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")
+        clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
+        clauses.append(declared)
+        return probe
+
+    return declare

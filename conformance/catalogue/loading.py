@@ -1,0 +1,76 @@
+"""Every clause there is, found in the modules of `conformance.sections`.
+
+Workers and the controller load the same modules, and a worker runs nothing else: a case names a
+clause by id, so no code travels between processes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+from conformance.catalogue.claims import Claims
+from conformance.catalogue.clause import Clause
+
+PACKAGE = "conformance.sections"
+
+
+class CatalogueError(ValueError):
+    """Clauses that contradict one another or the claims."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All clauses by id."""
+
+    clauses: Mapping[str, Clause]
+
+    def sections(self) -> list[str]:
+        """The sections of the matrix that have clauses, sorted; the time lane's is none."""
+        return sorted({c.section for c in self.clauses.values() if c.timing is None})
+
+    def check(self, claims: Claims) -> None:
+        """CatalogueError where a clause names a claim or a fixed clause that does not exist."""
+        for one in self.clauses.values():
+            if one.claim not in claims.claims:
+                raise CatalogueError(f"clause {one.id}: claims.toml has no claim {one.claim!r}")
+            if one.fixes is not None and one.fixes not in self.clauses:
+                raise CatalogueError(f"clause {one.id} fixes {one.fixes!r}, which is no clause")
+            for shown in one.timing.illustrates if one.timing else ():
+                if shown not in self.clauses:
+                    raise CatalogueError(f"{one.id} illustrates {shown!r}, which is no clause")
+
+
+def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
+    """The clauses of the named packages (all their modules) and modules.
+
+    CatalogueError where two clauses share an id.
+    """
+    clauses: dict[str, Clause] = {}
+    for name in names:
+        for module in _modules(name):
+            for declared in _declared(module):
+                if declared.id in clauses:
+                    raise CatalogueError(f"two clauses are called {declared.id}: rename one")
+                clauses[declared.id] = declared
+    return Catalogue(dict(sorted(clauses.items())))
+
+
+def _modules(name: str) -> list[ModuleType]:
+    module = importlib.import_module(name)
+    if not hasattr(module, "__path__"):
+        return [module]
+    found = pkgutil.walk_packages(module.__path__, f"{name}.")
+    return [module, *(importlib.import_module(info.name) for info in found)]
+
+
+def _declared(module: ModuleType) -> list[Clause]:
+    return [
+        one
+        for value in vars(module).values()
+        if getattr(value, "__module__", None) == module.__name__
+        for one in getattr(value, "clauses", ())
+    ]

@@ -1,0 +1,323 @@
+"""What a clause says must happen, and how it compares with what did.
+
+An expectation is pure: it reads observations and returns findings, each of which can say in one
+line what was expected and what was seen instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.expected import Expectation as Expectation
+from conformance.catalogue.names import PHASES
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.observation import Leaf, Observation, Step
+
+RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
+HALF_TOLERANCE = 1e-2  # of the types named next
+HALVES = ("bfloat16", "float16")
+
+RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
+
+Model = Callable[[Place], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One comparison: in which step and process, whether it holds, expected and seen."""
+
+    step: str
+    process: int
+    holds: bool
+    expected: str
+    saw: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """The clause means nothing for this implementation, and why."""
+
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return f"not applicable: {self.reason}"
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        raise TypeError("a cell that is not applicable is not run, so there is nothing to check")
+
+
+@dataclass(frozen=True, slots=True)
+class OfEachStep:
+    """An expectation that looks at one step of one process at a time."""
+
+    text: str
+    of: Callable[[Place, Step], tuple[bool, str]]
+    only: tuple[str, ...] = ()
+    optional: bool = False  # the steps in `only` need not occur
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        findings = []
+        for seen in observations:
+            steps = [s for s in seen.steps if not self.only or s.name in self.only]
+            missing = set(self.only) - {s.name for s in steps}
+            if not self.optional and (not steps or missing):
+                absent = ", ".join(sorted(missing)) or "any step"
+                findings.append(
+                    Finding(absent, seen.process, False, self.text, "the probe did not get there")
+                )
+            for step in steps:
+                holds, saw = self.of(Place(topology, seen.process), step)
+                findings.append(Finding(step.name, seen.process, holds, self.text, saw))
+        return findings
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Several expectations that must all hold."""
+
+    parts: tuple[Expectation, ...]
+
+    @property
+    def text(self) -> str:
+        return "; ".join(part.text for part in self.parts)
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        return [f for part in self.parts for f in part.check(topology, observations)]
+
+
+@dataclass(frozen=True, slots=True)
+class Hangs:
+    """The case must not come back before its deadline; the judge sees that from the fault."""
+
+    text: str = "hangs until the deadline"
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        return [
+            Finding("the case", seen.process, False, self.text, "it came back")
+            for seen in observations
+        ]
+
+
+def not_applicable(reason: str) -> Expectation:
+    """The clause has no meaning under this implementation; `reason` is shown in the cell."""
+    return NotApplicable(reason)
+
+
+def hangs() -> Expectation:
+    """No process may come back: the clause gives a `deadline_s`, and the fault is expected."""
+    return Hangs()
+
+
+def every(*parts: Expectation) -> Expectation:
+    """All of `parts` must hold."""
+    return All(parts)
+
+
+def steps(**named: Expectation) -> Expectation:
+    """Another expectation for each step: `steps(first_call=returns(m), second_call=raises(...))`.
+
+    Underscores in a keyword stand for the spaces in the step's name. Every step named must occur.
+    """
+    return _of_steps(named, optional=False)
+
+
+def steps_if_taken(**named: Expectation) -> Expectation:
+    """As `steps`, of steps that a probe takes only where this JAX has what they call.
+
+    Never alone: where none of them occurs, nothing is compared.
+    """
+    return _of_steps(named, optional=True)
+
+
+def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectation:
+    parts = []
+    for keyword, expectation in named.items():
+        name = keyword.replace("_", " ")
+        if not isinstance(expectation, OfEachStep):
+            raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
+        text = f"{name}: {expectation.text}"
+        parts.append(OfEachStep(text, expectation.of, (name,), optional))
+    return All(tuple(parts))
+
+
+def returns(
+    model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
+) -> Expectation:
+    """Every step returns what the NumPy model says this process must hold.
+
+    `model(place)` gives one array-like per leaf (a list for several): the values, and thereby the
+    shape and dtype, of the part of the result that lives on this process's devices. Where the
+    result is that of one of the named `mistakes` instead, the name is said: what went wrong is
+    then as visible as that something did.
+    """
+    said = text or (model.__doc__ or "").split("\n", 1)[0].strip() or "the model's values"
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            return False, str(step)
+        problem = _against(model, place, step)
+        if problem is None:
+            return True, str(step)
+        for name, mistake in (mistakes or {}).items():
+            if _against(mistake, place, step) is None:
+                return False, f"it is {name}: {problem}"
+        return False, problem
+
+    return OfEachStep(f"returns {said}", of)
+
+
+def raises(
+    error: type[BaseException] | str,
+    pattern: str,
+    *,
+    phase: str | None = None,
+    otherwise: Model | None = None,
+) -> Expectation:
+    """Every step raises `error` (or a subclass), `pattern` found in its message.
+
+    `error` may be a type or its bare name (for types of jaxlib, which moved between versions);
+    `phase`, where given, is one of `names.PHASES`. A step that returns after all fails, and where
+    `otherwise` is given it says whether the values were right, so that an error that is merely
+    absent can be told from a wrong result.
+    """
+    name = error if isinstance(error, str) else error.__name__
+    if phase is not None and phase not in PHASES:
+        raise ValueError(f"phase {phase!r} is none of {', '.join(PHASES)}")
+    text = f"raises {name} whose message matches /{pattern}/" + (f" in {phase}" if phase else "")
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        raised = step.raised
+        if raised is None:
+            if otherwise is None:
+                return False, str(step)
+            problem = _against(otherwise, place, step)
+            return False, f"{RIGHT_VALUES}: {step}" if problem is None else f"WRONG: {problem}"
+        holds = (
+            name in (raised.type, *raised.bases)
+            and re.search(pattern, raised.message, re.DOTALL) is not None
+            and phase in (None, raised.phase)
+        )
+        return holds, str(step)
+
+    return OfEachStep(text, of)
+
+
+def sharded(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Expectation:
+    """Every leaf of every step has a sharding for which `holds(place, sharding)`.
+
+    A sharding is a record of `type`, `spec`, `mesh` (axis name -> size), `devices` (ids in order)
+    and `memory_kind`.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            return False, str(step)
+        shardings = [leaf.sharding for leaf in step.leaves]
+        if not shardings or None in shardings:
+            return False, "no sharding: the result is no jax.Array"
+        saw = ", ".join(_sharding_text(s) for s in shardings if s)
+        return all(holds(place, s) for s in shardings if s), saw
+
+    return OfEachStep(text, of)
+
+
+def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
+    """For `sharded`: whether it is a NamedSharding with this spec, trailing None left out."""
+    wanted = _without_trailing_none(axes)
+
+    def holds(place: Place, sharding: Mapping[str, Any]) -> bool:
+        if sharding["type"] != "NamedSharding":
+            return False
+        return _without_trailing_none(sharding["spec"]) == wanted
+
+    return holds
+
+
+def _without_trailing_none(spec: Sequence[Any]) -> list[Any]:
+    parts = list(spec)
+    while parts and parts[-1] is None:
+        parts.pop()
+    return parts
+
+
+def noted(
+    key: str,
+    text: str,
+    holds: Callable[[Place, Any], bool],
+    *,
+    show: Callable[[Any], str] | None = None,
+) -> Expectation:
+    """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
+
+    `show` says the value in words, where printing it would not.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if key not in step.extra:
+            return False, f"nothing noted as {key!r}; {step}"
+        value = step.extra[key]
+        return holds(place, value), f"{key} = {value}" if show is None else show(value)
+
+    return OfEachStep(text, of)
+
+
+def _against(model: Model, place: Place, step: Step) -> str | None:
+    """How what a step returned differs from the model; None where it does not."""
+    expected = model(place)
+    wanted = expected if isinstance(expected, list) else [expected]
+    if len(wanted) != len(step.leaves):
+        return f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
+    for leaf, want in zip(step.leaves, wanted, strict=True):
+        problem = difference(leaf, np.asarray(want))
+        if problem is not None:
+            return problem
+    return None
+
+
+def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
+    """How a leaf differs from what was wanted, in one line; None where it does not."""
+    if leaf.local is None:
+        return f"no local values to compare: {leaf}"
+    if leaf.local.shape != want.shape:
+        return f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
+    if leaf.dtype != str(want.dtype):
+        return f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}"
+    if leaf.local.dtype.kind not in "iub":
+        tolerance = HALF_TOLERANCE if leaf.dtype in HALVES else RELATIVE_TOLERANCE
+        # NumPy cannot compare bfloat16 within a tolerance.
+        saw = leaf.local if leaf.local.dtype.kind == "c" else leaf.local.astype(np.float64)
+        same = np.allclose(saw, want.astype(saw.dtype), rtol=tolerance, atol=0, equal_nan=True)
+    else:
+        same = bool(np.array_equal(leaf.local, want))
+    if same:
+        return None
+    wanted = f"{leaf} in place of {' '.join(str(want).split())}"
+    return f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
+
+
+def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:
+    """`, 8 times the right ones` where one factor explains every element, else nothing."""
+    if saw.dtype.kind not in "iuf" or not np.any(want):
+        return ""
+    if not (np.isfinite(saw).all() and np.isfinite(want).all()):
+        return ""
+    at = np.argmax(np.abs(want))
+    factor = float(saw.flat[at]) / float(want.flat[at])
+    if factor in (0.0, 1.0) or not np.allclose(saw, factor * want, rtol=RELATIVE_TOLERANCE, atol=0):
+        return ""
+    if abs(factor) < 1 and np.isclose(1 / factor, round(1 / factor)):
+        return f", 1/{round(1 / factor)} of the right ones"
+    return f", {factor:g} times the right ones"
+
+
+def _sharding_text(sharding: Mapping[str, Any]) -> str:
+    mesh = ", ".join(f"{k}: {v}" for k, v in (sharding.get("mesh") or {}).items())
+    spec, devices = sharding.get("spec", ""), sharding["devices"]
+    return f"{sharding['type']}({spec}) mesh ({mesh}) devices {devices}"

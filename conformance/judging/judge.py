@@ -1,0 +1,155 @@
+"""From a clause and what was observed to a verdict: no JAX, no processes, no files.
+
+A cell conforms only if it proves three things: that the implementation it is named for ran, in the
+JAX it is named for, on as many processes; that every step was compared; and that each comparison
+held. Anything less deviates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.catalogue import names
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import Deviation
+from conformance.judging.expectation import Finding, Hangs
+from conformance.judging.observation import Observation, Witness
+
+PMAP_SHARDING = "PmapSharding"
+TRACED = "traced"
+
+# The kind of wrapper (`implementations.wrapper_kind`) that proves each implementation.
+WRAPPERS: Mapping[str, tuple[str, ...]] = {
+    names.LEGACY_PMAP: ("legacy pmap",),
+    names.NEW_PMAP: ("new pmap",),
+    names.SHARD_MAP: ("jit(shard_map)", "shard_map", "smap"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
+
+    `mapped` are the kinds of the maps that the processes had made by then.
+    """
+
+    kind: str
+    detail: str
+    mapped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, why in one line, what was compared, and the deviation entry that explains it."""
+
+    verdict: str
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    deviation: Deviation | None = None
+
+
+def judge(
+    clause: Clause,
+    implementation: str,
+    topology: Topology,
+    jax: str,
+    observations: Sequence[Observation],
+    fault: Fault | None,
+    deviations: Sequence[Deviation] = (),
+) -> Judgement:
+    """The verdict of one cell; `deviations` are the entries that match this cell."""
+    seen = _compare(clause, implementation, topology, jax, observations, fault)
+    if not deviations:
+        return seen
+    entry = deviations[0]
+    if seen.verdict == names.CONFORMS:
+        return Judgement(
+            names.DEVIATES,
+            f"a deviation entry says this cell deviates ({entry.saw!r}), but it conforms: "
+            "remove or narrow the entry",
+            seen.findings,
+        )
+    unproven = [f for f in seen.findings if f.step == PROOF and not f.holds]
+    evidence = [f.saw for f in seen.findings if not f.holds] or [seen.reason]
+    if unproven or not all(entry.explains(text) for text in evidence):
+        return Judgement(
+            seen.verdict,
+            f"{seen.reason} — not what its deviation entry says is seen ({entry.saw!r})",
+            seen.findings,
+        )
+    return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
+
+
+PROOF = "proof"
+
+
+def _compare(
+    clause: Clause,
+    implementation: str,
+    topology: Topology,
+    jax: str,
+    observations: Sequence[Observation],
+    fault: Fault | None,
+) -> Judgement:
+    expectation = clause.expect[implementation]
+    if fault is not None:
+        if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
+            if not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation]):
+                made = ", ".join(fault.mapped) or "no map"
+                return Judgement(fault.kind, f"unproven, it made {made}: {fault.detail}")
+            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
+        return Judgement(fault.kind, fault.detail)
+    findings = [f for o in observations for f in _prove(o, topology, jax)]
+    if not clause.selects:
+        findings += [_witnessed(o, implementation) for o in observations]
+    came = sorted(o.process for o in observations)
+    if came != list(range(topology.processes)):
+        saw = f"{len(came)} observations, from {', '.join(map(str, came)) or 'none'}"
+        findings.append(Finding(PROOF, 0, False, f"one from each of {topology.processes}", saw))
+    compared = expectation.check(topology, observations)
+    if not compared:
+        compared = [
+            Finding("the case", 0, False, "something to be compared", "nothing was compared")
+        ]
+    for o in observations:
+        checked = {f.step for f in compared if f.process == o.process}
+        compared += [
+            Finding(s.name, o.process, False, "every step to be compared", f"unchecked: {s}")
+            for s in o.steps
+            if s.name not in checked
+        ]
+    findings += compared
+    failed = [f for f in findings if not f.holds]
+    if not failed:
+        return Judgement(names.CONFORMS, compared[0].saw, tuple(findings))
+    # What happened explains a missing proof, seldom the other way round.
+    first = next((f for f in failed if f.step != PROOF), failed[0])
+    return Judgement(names.DEVIATES, f"{first.step}: {first.saw}", tuple(findings))
+
+
+def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
+    def finding(expected: str, saw: str) -> Finding:
+        return Finding(PROOF, seen.process, expected == saw, expected, saw)
+
+    return [
+        finding(f"jax {jax}", f"jax {seen.jax}"),
+        finding(f"{topology.processes} processes", f"{seen.processes} processes"),
+    ]
+
+
+def _witnessed(seen: Observation, implementation: str) -> Finding:
+    proven = bool(seen.witness) and all(_is_witness(w, implementation) for w in seen.witness)
+    saw = "; ".join(f"{w.wrapper} -> {', '.join(w.outputs) or 'no result'}" for w in seen.witness)
+    expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
+    return Finding(PROOF, seen.process, proven, expected, saw or "none")
+
+
+def _is_witness(witness: Witness, implementation: str) -> bool:
+    if witness.wrapper not in WRAPPERS[implementation]:
+        return False
+    legacy = implementation == names.LEGACY_PMAP
+    # A map called inside another transformation returns tracers: its wrapper alone proves it.
+    seen = [kind for kind in witness.outputs if kind != TRACED]
+    return all((kind == PMAP_SHARDING) == legacy for kind in seen)

@@ -1,0 +1,76 @@
+"""Which programs JAX compiled during a call, eager operations included. Runs in the worker.
+
+The runtime lists its live executables; those that were not there before are the call's. So an
+`x[0]` that never passes through a `jit` of the user's is seen as exactly as one that does. A
+program whose function is gone by then is live no more: that is an error, never an empty answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from conformance.judging import hlo
+from conformance.probing.calls import Calls, calls_of
+
+COMPILES = "compiler.py:compile_or_get_cached"  # runs once for each program
+
+_MEMORY = ("argument", "output", "alias", "temp")
+
+
+class LostProgramError(RuntimeError):
+    """A program was compiled whose function did not outlive the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A call's result, one record per program that it compiled, and the functions that ran."""
+
+    result: Any
+    programs: list[dict[str, Any]]
+    calls: Calls
+
+
+def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> Compiled:
+    """Call `function` with empty caches and tell what JAX compiled for it.
+
+    A record has the program's `name`, its `collectives` (operation, shape, bytes on one device) and
+    `memory`: the bytes of arguments, outputs, outputs aliased to arguments, and temporaries on one
+    device. `watched` as for `calls_of`. What `function` raises is raised; LostProgramError where a
+    program cannot be told any more.
+    """
+    client = jax.local_devices()[0].client
+    jax.clear_caches()
+    before = client.live_executables()  # kept, so that no identity is given to another object
+    known = {id(one) for one in before}
+    result, calls = calls_of(function, watched=watched)
+    fresh = [one for one in client.live_executables() if id(one) not in known]
+    if fresh and not calls.counts[COMPILES]:
+        raise LostProgramError(
+            f"{len(fresh)} programs were compiled, and {COMPILES} was not called: this JAX "
+            "compiles elsewhere, so that none would be missed: name the function that it calls"
+        )
+    if calls.counts[COMPILES] > len(fresh):
+        raise LostProgramError(
+            f"{calls.counts[COMPILES]} programs were compiled, {len(fresh)} of them can still be "
+            "seen: make every jitted function before the call and keep it until afterwards"
+        )
+    return Compiled(result, [_record(one) for one in reversed(fresh)], calls)
+
+
+def _record(executable: Any) -> dict[str, Any]:
+    modules = executable.hlo_modules()
+    stats = executable.get_compiled_memory_stats()
+    return {
+        "name": modules[0].name if modules else "",
+        "collectives": [
+            dataclasses.asdict(one)
+            for module in modules
+            for one in hlo.collectives(module.to_string())
+        ],
+        "memory": {kind: int(getattr(stats, f"{kind}_size_in_bytes")) for kind in _MEMORY},
+    }

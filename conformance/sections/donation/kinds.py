@@ -1,0 +1,316 @@
+"""What users donate to a map: a table of arguments, each with the map that takes it.
+
+One table serves the clauses about deletion, about peaks of memory and about reuse, so that what is
+said of a kind in one place is said of the same argument in the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import ONE_PROCESS
+from conformance.catalogue.topology import Place
+from conformance.sections.donation.arrays import (
+    Given,
+    Make,
+    added,
+    in_numpy,
+    on_one,
+    on_others,
+    own_output,
+    put,
+    uncommitted,
+    unmapped_array,
+)
+
+WIDTH = 16  # elements of a row by default; a multiple of every topology's devices
+ONE_AND_TWO = ("1x8", "2x2")
+
+Model = Callable[[Place, int], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is about to be made: what it donates, what it must leave, and in what form.
+
+    `arguments` makes the positional arguments of the donated and the kept arrays, in this order.
+    """
+
+    donated: tuple[Given, ...]
+    kept: tuple[Given, ...] = ()
+    form: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays
+    keyword: str = ""  # by which the last of the kept arrays is passed
+
+    def made(self, function: Callable[..., Any]) -> Any:
+        """The call's result."""
+        arrays = [one.array for one in (*self.donated, *self.kept)]
+        named = {self.keyword: arrays.pop()} if self.keyword else {}
+        return function(*self.form(*arrays), **named)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way of donating: the map, the call (with fresh arguments), and what it must return."""
+
+    name: str
+    said: str
+    map: Callable[[Any], Any]
+    call: Callable[[Any, Any, int], Call]
+    model: Model
+    topologies: tuple[str, ...] = ONE_AND_TWO
+    pmap_only: str = ""
+
+
+# --- The calls
+
+
+def giving(
+    *donated: Make,
+    kept: Sequence[Make] = (),
+    form: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays,
+    keyword: str = "",
+) -> Callable[[Any, Any, int], Call]:
+    """Calls with new arrays, made as told."""
+
+    def call(impl: Any, cluster: Any, width: int) -> Call:
+        return Call(
+            tuple(make(impl, cluster, width) for make in donated),
+            tuple(make(impl, cluster, width) for make in kept),
+            form,
+            keyword,
+        )
+
+    return call
+
+
+# --- The maps
+
+
+def doubling(impl: Any) -> Any:
+    """A map whose output can take over its donated input's buffers."""
+    return impl.map(lambda x: x * 2, donate_argnums=(0,))
+
+
+def doubling_tree(impl: Any) -> Any:
+    """The same, of each leaf of a pytree."""
+    return impl.map(lambda tree: jax.tree.map(lambda x: x * 2, tree), donate_argnums=(0,))
+
+
+def _static_map(first: bool) -> Callable[[Any], Any]:
+    def make(impl: Any) -> Any:
+        static, donated = (0, 1) if first else (1, 0)
+        if impl.is_pmap:
+            body: Callable[..., Any] = (lambda n, x: x * n) if first else (lambda x, n: x * n)
+            return impl.map(body, static_broadcasted_argnums=static, donate_argnums=donated)
+        rows = jax.sharding.PartitionSpec("i")
+
+        def times(n: int, x: Any) -> Any:
+            return jax.shard_map(lambda x: x * n, mesh=impl.mesh(), in_specs=rows, out_specs=rows)(
+                x
+            )
+
+        function = times if first else lambda x, n: times(n, x)
+        jitted = jax.jit(function, static_argnums=static, donate_argnums=donated)
+        return impl.adopt(jitted, "jit(shard_map)")
+
+    return make
+
+
+def _unmapped_map(impl: Any) -> Any:
+    """The output that is not mapped can take over the buffers of the input that is not mapped."""
+
+    def body(x: Any, y: Any) -> Any:
+        return x * 2, y * 2
+
+    if impl.is_pmap:
+        return impl.map(body, in_axes=(0, None), out_axes=(0, None), donate_argnums=(1,))
+    specs = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
+    function = jax.shard_map(body, mesh=impl.mesh(), in_specs=specs, out_specs=specs)
+    return impl.adopt(jax.jit(function, donate_argnums=(1,)), "jit(shard_map)")
+
+
+def doubled(place: Place, width: int) -> Any:
+    """this process's rows, doubled"""
+    return place.rows(width) * 2
+
+
+def _half_map(impl: Any) -> Any:
+    devices = impl.devices
+    return impl.map(lambda x: x * 2, donate_argnums=(0,), devices=devices[: len(devices) // 2])
+
+
+def _under_jit(impl: Any) -> Any:
+    inner = impl.map(lambda x: x * 2, donate_argnums=(0,))
+    return jax.jit(lambda x: inner(x))
+
+
+def _jit_donating(impl: Any) -> Any:
+    inner = impl.map(lambda x: x * 2)
+    return jax.jit(lambda x: inner(x), donate_argnums=(0,))
+
+
+NO_KEYWORDS = "shard_map takes no keyword arguments"
+
+
+def twice_doubled(place: Place, width: int) -> Any:
+    """this process's rows, doubled, two times"""
+    return [doubled(place, width)] * 2
+
+
+def tripled(place: Place, width: int) -> Any:
+    """this process's rows, times three"""
+    return place.rows(width) * 3
+
+
+def _as_tree(a: Any, b: Any) -> tuple[Any, ...]:
+    return ({"a": a, "b": [b]},)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        # As the map expects it.
+        Kind("own-output", "a map's own output", doubling, giving(own_output), doubled),
+        Kind(
+            "placed",
+            "an array that lies as the map expects it",
+            doubling,
+            giving(put("i")),
+            doubled,
+        ),
+        Kind(
+            "two-arguments",
+            "both of two arguments",
+            lambda impl: impl.map(lambda x, y: (x * 2, y * 3), donate_argnums=(0, 1)),
+            giving(own_output, own_output),
+            lambda place, width: [doubled(place, width), tripled(place, width)],
+        ),
+        Kind(
+            "second-argument",
+            "the second of two arguments",
+            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(1,)),
+            giving(own_output, kept=(own_output,), form=lambda given, kept: (kept, given)),
+            doubled,
+        ),
+        Kind(
+            "tree",
+            "a pytree",
+            doubling_tree,
+            giving(own_output, own_output, form=_as_tree),
+            twice_doubled,
+        ),
+        Kind(
+            "static-first",
+            "an argument after a static one",
+            _static_map(True),
+            giving(own_output, form=lambda x: (3, x)),
+            tripled,
+        ),
+        Kind(
+            "static-last",
+            "an argument before a static one",
+            _static_map(False),
+            giving(own_output, form=lambda x: (x, 3)),
+            tripled,
+        ),
+        Kind(
+            "unmapped",
+            "an unmapped argument, replicated",
+            _unmapped_map,
+            giving(unmapped_array, kept=(own_output,), form=lambda given, kept: (kept, given)),
+            lambda place, width: [doubled(place, width), added(width) * 2],
+        ),
+        Kind(
+            "beside-keyword",
+            "an argument beside one passed by keyword",
+            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(0,)),
+            giving(own_output, kept=(own_output,), keyword="y"),
+            doubled,
+            pmap_only=NO_KEYWORDS,
+        ),
+        Kind(
+            "jit-donating",
+            "the argument of a jit around a map",
+            _jit_donating,
+            giving(own_output),
+            doubled,
+            ONE_PROCESS,
+        ),
+        # Otherwise.
+        Kind(
+            "other-spec",
+            "an array sharded otherwise over the map's devices",
+            doubling,
+            giving(put(None, "i")),
+            doubled,
+        ),
+        Kind(
+            "replicated",
+            "an array replicated over the map's devices",
+            doubling,
+            giving(put()),
+            doubled,
+        ),
+        Kind("one-device", "an array committed to one device", doubling, giving(on_one), doubled),
+        Kind(
+            "other-devices",
+            "an array on other devices than the map's",
+            _half_map,
+            giving(on_others),
+            lambda place, width: doubled(place, width)[: place.topology.devices // 2],
+            ONE_PROCESS,
+        ),
+        Kind("uncommitted", "an uncommitted array", doubling, giving(uncommitted), doubled),
+        Kind(
+            "tree-partly",
+            "a pytree of which one leaf is replicated",
+            doubling_tree,
+            giving(own_output, put(), form=_as_tree),
+            twice_doubled,
+        ),
+        # Nothing that could be reused.
+        Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
+        Kind(
+            "not-donated",
+            "an argument of a map that donates none",
+            lambda impl: impl.map(lambda x: x * 2),
+            giving(kept=(own_output,)),
+            doubled,
+        ),
+        Kind(
+            "under-jit",
+            "an argument of a donating map under a jit that donates none",
+            _under_jit,
+            giving(kept=(own_output,)),
+            doubled,
+            ONE_PROCESS,
+        ),
+        Kind(
+            "by-keyword",
+            "an argument passed by keyword",
+            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(1,)),
+            giving(kept=(own_output, own_output), keyword="y"),
+            doubled,
+            pmap_only=NO_KEYWORDS,
+        ),
+        Kind(
+            "smaller-output",
+            "an argument of a map that returns less",
+            lambda impl: impl.map(lambda x: x.sum(), donate_argnums=(0,)),
+            giving(own_output),
+            lambda place, width: place.rows(width).sum(-1),
+        ),
+        Kind(
+            "other-dtype",
+            "an argument of a map that returns another dtype",
+            lambda impl: impl.map(lambda x: x.astype(np.int16), donate_argnums=(0,)),
+            giving(own_output),
+            lambda place, width: place.rows(width).astype(np.int16),
+        ),
+    )
+}

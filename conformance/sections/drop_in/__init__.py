@@ -1,0 +1,288 @@
+"""What the drop-in clauses share: the replacements under test, and what they are held against.
+
+The replacements are built as the document prescribes. Each result is held against a NumPy model,
+against the original function where this JAX still has it, and is then given to a map, as that is
+what such arrays are made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Expectation, OfEachStep, every, steps, steps_if_taken
+from conformance.judging.observation import Step
+
+SHARDED, REPLICATED = "device_put_sharded", "device_put_replicated"
+AXIS = "x"  # of the replacements' mesh, as in the document
+UNLIKE = "unlike the replacement"
+DEVICES = "devices"
+STRUCTURE = "structure"
+
+# JAX's dtype of each NumPy dtype that it does not keep, as 64 bits are not enabled.
+NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
+
+LEADING = "migrate-pmap-later.replacements-leading-axis"
+SILENT = "pmap-silence.replacements-prng-keys-and-errors"
+
+LOCAL = ("1x8", "2x2")  # the second: every process with its own data on its own devices
+
+JNP = ("jnp",)  # np.stack is meant for NumPy data alone
+BOTH = ("jnp", "np")
+
+Tree = Any
+
+
+class Pair(NamedTuple):
+    """A container of the user's own."""
+
+    left: Any
+    right: Any
+
+
+def stack_of(name: str) -> Callable[[Sequence[Any]], Any]:
+    """`jnp.stack`, as in the document's text, or `np.stack`, as in its advice."""
+    return jax.numpy.stack if name == "jnp" else np.stack
+
+
+def placement(devices: Any) -> Any:
+    """The sharding of both replacements: a leading axis with one entry per device."""
+    mesh = jax.sharding.Mesh(np.array(devices), (AXIS,))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(AXIS))
+
+
+def put_sharded(shards: Any, devices: Any, stack: Callable[[Sequence[Any]], Any]) -> Tree:
+    """The replacement of `device_put_sharded`: stack the shards of each leaf, place the stack."""
+    where = placement(devices)
+
+    def put(*leaves: Any) -> Any:
+        return jax.device_put(stack(leaves), where)
+
+    return jax.tree.map(put, *shards)
+
+
+def put_replicated(value: Any, devices: Any, stack: Callable[[Sequence[Any]], Any]) -> Tree:
+    """The replacement of `device_put_replicated`: stack copies of each leaf, place the stack."""
+    where = placement(devices)
+
+    def put(leaf: Any) -> Any:
+        copies = [leaf for _ in range(len(devices))]
+        return jax.device_put(stack(copies), where)
+
+    return jax.tree.map(put, value)
+
+
+REPLACEMENTS: Mapping[str, Callable[..., Tree]] = {
+    SHARDED: put_sharded,
+    REPLICATED: put_replicated,
+}
+
+
+# --- What the tables of cases are made of
+
+
+def all_of(devices: list[Any]) -> list[Any]:
+    """Every device, in order."""
+    return devices
+
+
+def reversed_order(devices: list[Any]) -> list[Any]:
+    """Every device, the last one first."""
+    return devices[::-1]
+
+
+def second_half(devices: list[Any]) -> list[Any]:
+    """Half of the devices, without the first."""
+    return devices[len(devices) // 2 :]
+
+
+def first_alone(devices: list[Any]) -> list[Any]:
+    """A single device."""
+    return devices[:1]
+
+
+def cast(dtype: str) -> Callable[[Any], Tree]:
+    """A row of numbers in this dtype, of NumPy's or of JAX's own."""
+    return lambda row: row.astype(jax.numpy.dtype(dtype))
+
+
+# --- What the map computes, in JAX and in NumPy
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether this is an array of typed PRNG keys."""
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def opened(tree: Tree) -> Tree:
+    """Typed PRNG keys as the numbers they hold, all else as it is."""
+    return jax.tree.map(lambda x: jax.random.key_data(x) if is_key(x) else x, tree)
+
+
+def worked(tree: Tree) -> Tree:
+    """The body of the map: every leaf doubled, truth values inverted, keys as their numbers."""
+    return jax.tree.map(lambda x: ~x if x.dtype == bool else x + x, opened(tree))
+
+
+def doubled(array: Any) -> Any:
+    """What `worked` makes of a NumPy array."""
+    return ~array if array.dtype == bool else array + array
+
+
+def narrow(array: Any) -> Any:
+    """A NumPy value in the dtype that JAX gives it."""
+    found = np.asarray(array)
+    return found.astype(NARROWED.get(str(found.dtype), found.dtype))
+
+
+def leaves_of(tree: Tree) -> list[Any]:
+    """The leaves of a model's tree, as a list of arrays."""
+    return list(jax.tree.leaves(tree))
+
+
+def is_weak(leaf: Any) -> bool:
+    """Whether JAX takes this as weakly typed: a Python number, and no truth value."""
+    return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool | np.generic)
+
+
+# --- What is expected of a replacement's result
+
+
+def placed(text: str, weak: Callable[[Place], list[bool]]) -> Expectation:
+    """A leading axis over the devices that were named, in their order, committed, weak as given.
+
+    The probe notes the devices' ids.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        wanted = step.extra.get(DEVICES)
+        if step.raised is not None or wanted is None:
+            return False, str(step)
+        seen = [
+            (
+                (leaf.sharding or {}).get("type"),
+                [part for part in (leaf.sharding or {}).get("spec", []) if part is not None],
+                (leaf.sharding or {}).get(DEVICES),
+                leaf.committed,
+                bool(leaf.weak_type),
+            )
+            for leaf in step.leaves
+        ]
+        right = [("NamedSharding", [AXIS], wanted, True, one) for one in weak(place)]
+        return seen == right, f"sharding, spec, devices, committed, weak: {seen}"
+
+    return OfEachStep(text, of)
+
+
+def structured(model: Callable[[Place], Tree]) -> Expectation:
+    """The result is a pytree like the model's."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            return False, str(step)
+        found = step.extra.get(STRUCTURE)
+        return found == str(jax.tree.structure(model(place))), f"{STRUCTURE} = {found}"
+
+    return OfEachStep("a pytree as the argument's", of)
+
+
+def like_the_replacement() -> Expectation:
+    """The original's result differs in nothing but the sharding's type and axis name.
+
+    Holds where there is no replacement's result to compare with: that step fails by itself.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        found = step.extra.get(UNLIKE, [])
+        return not found, f"{UNLIKE}: {found}" if found else "like the replacement"
+
+    return OfEachStep("the same shapes, dtypes, weak types and rows per device", of)
+
+
+def reproduced(
+    value: Expectation,
+    mapped: Expectation,
+    model: Callable[[Place], Tree],
+    weak: Callable[[Place], list[bool]],
+) -> Expectation:
+    """All that is expected of a call that is to work, and of the map that takes its result."""
+    there = placed("one row on each device, in their order, committed", weak)
+    tree = structured(model)
+    return every(
+        steps(replacement=value, replacement_again=value),
+        steps(replacement=there, replacement_again=there),
+        steps(replacement=tree, replacement_again=tree),
+        steps_if_taken(original=value),
+        steps_if_taken(original=like_the_replacement()),
+        steps(first_call=mapped, second_call=mapped),
+    )
+
+
+# --- What a probe does
+
+
+def replace(impl: Any, cluster: Any, name: str, argument: Any, devices: Any, stack: str) -> Tree:
+    """Call the replacement twice, and the original where there is one; what the former returned."""
+    impl.select()
+    ids = [device.id for device in devices]
+    kept: dict[str, Any] = {}
+
+    def call(step: str, function: Callable[..., Tree], *more: Any) -> None:
+        def run() -> Tree:
+            kept[step] = function(argument, devices, *more)
+            return opened(kept[step])
+
+        cluster.step(step, run)
+        if step in kept:
+            cluster.note(STRUCTURE, str(jax.tree.structure(kept[step])))
+            cluster.note(DEVICES, ids)
+
+    for step in ("replacement", "replacement again"):
+        call(step, REPLACEMENTS[name], stack_of(stack))
+    original = getattr(jax, name, None)
+    if original is not None:
+        call("original", original)
+        if "replacement" in kept and "original" in kept:
+            cluster.note(UNLIKE, differences(kept["replacement"], kept["original"]))
+    return kept.get("replacement")
+
+
+def differences(ours: Tree, theirs: Tree) -> list[str]:
+    """In what two results differ, but for their values and the kind of sharding."""
+    if jax.tree.structure(ours) != jax.tree.structure(theirs):
+        return [f"structure {jax.tree.structure(ours)} and {jax.tree.structure(theirs)}"]
+    found = []
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        mine, its = _facts(one), _facts(other)
+        found += [f"{k}: {mine[k]} and {its[k]}" for k in mine if mine[k] != its[k]]
+    return found
+
+
+def _facts(array: Any) -> dict[str, str]:
+    rows = sorted(
+        (s.device.id, s.index[0].indices(array.shape[0])[:2], s.data.shape)
+        for s in array.addressable_shards
+    )
+    return {
+        "shape": str(array.shape),
+        "dtype": str(array.dtype),
+        "weak type": str(bool(getattr(array, "weak_type", False))),
+        "committed": str(getattr(array, "_committed", True)),
+        "rows": str(rows),
+    }
+
+
+def mapped_over(impl: Any, devices: Any, *, everywhere: bool) -> Any:
+    """The map that takes such an array: pmap's own, or shard_map over these devices."""
+    chosen = None if impl.is_pmap and everywhere else list(devices)
+    return impl.map(lambda tree: worked(tree), devices=chosen)  # a function of its own
+
+
+def or_rows(result: Tree, rows: Tree) -> Tree:
+    """What the map is given: the replacement's result or, where it raised, the rows themselves."""
+    return rows if result is None else result

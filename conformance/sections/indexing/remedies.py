@@ -1,0 +1,353 @@
+"""The document's two remedies for `x[0]`, what they give and what they move; and what they replace.
+
+Option 1 never makes the leading dimension (`out_axes=None`, `jax.device_put` with an empty spec);
+option 2 reads the shard that a process has anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import ONE_AND_FOUR, clause, processes
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import (
+    Expectation,
+    OfEachStep,
+    every,
+    not_applicable,
+    noted,
+    raises,
+    returns,
+    sharded,
+    steps,
+)
+from conformance.judging.observation import Step
+from conformance.sections.indexing import (
+    INTEGERS,
+    NO_COLLECTIVE,
+    REPLICATED,
+    ROW,
+    STAYS,
+    Form,
+    access,
+    moves,
+    stack,
+)
+
+SEVERAL = ("2x2", "4x2")
+OF_PMAP = not_applicable("the statement is about the outputs of jax.pmap")
+OF_NEW = not_applicable("the statement is about arrays of the new jax.pmap")
+INDEX = "indexing.integer.zero"
+
+LOCAL = Form("local", "`x.addressable_shards[0].data.squeeze(0)`", lambda x: shard_of(x).squeeze(0))
+FETCHED = Form("fetched", "`np.asarray(x)`", np.asarray)
+
+
+def shard_of(x: Any) -> Any:
+    """The first shard that this process holds, in the order of the rows."""
+    return x.addressable_shards[0].data
+
+
+def first_row(place: Place) -> Any:
+    """this process's first row"""
+    return place.rows(*ROW)[0] * 2
+
+
+def first_of_all(place: Place) -> Any:
+    """the first row of all"""
+    return place.all_rows(*ROW)[0] * 2
+
+
+def summed(place: Place) -> Any:
+    """the sum of all rows, doubled"""
+    return place.all_rows(*ROW).sum(0) * 2
+
+
+def total(x: Any) -> Any:
+    """What `summed` is the model of."""
+    return jax.lax.psum(x * 2, "i")
+
+
+def of_type(name: str) -> Expectation:
+    """Every result's sharding is of this type."""
+    return sharded(f"a {name}", lambda _, s: s["type"] == name)
+
+
+# --- C1: the type of sharding --------------------------------------------------------------------
+
+
+def mapped(impl: Any, cluster: Any, out_axes: int | None) -> None:
+    """A map's output with these out_axes."""
+    body = total if out_axes is None else (lambda x: x * 2)
+    cluster.twice(impl.map(body, out_axes=out_axes), impl.given(cluster.rows(*ROW)))
+
+
+def _types(out_axes: int | None) -> None:
+    def model(place: Place) -> Any:
+        if out_axes is None:
+            return summed(place)
+        return np.moveaxis(place.rows(*ROW) * 2, 0, out_axes)
+
+    right = returns(model, text="the doubled rows, or their sum")
+    clause(
+        f"indexing.named-sharding.out-axes-{str(out_axes).lower()}",
+        claim="migrate-pmap.named-sharding",
+        topologies=ONE_AND_FOUR,
+        parameters={"out_axes": out_axes},
+        title=f"An output with out_axes={out_axes} has a NamedSharding; legacy's a PmapSharding.",
+        expect={
+            LEGACY_PMAP: every(of_type("PmapSharding"), right),
+            NEW_PMAP: every(of_type("NamedSharding"), right),
+            SHARD_MAP: OF_PMAP,
+        },
+    )(mapped)
+
+
+for _axes in (0, 1, None):
+    _types(_axes)
+
+
+# --- C3: option 1 --------------------------------------------------------------------------------
+
+
+@clause(
+    "indexing.out-axes-none.sharding",
+    claim="migrate-pmap.out-axes-none",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: OF_NEW,
+        NEW_PMAP: every(REPLICATED, returns(summed)),
+        SHARD_MAP: every(REPLICATED, returns(summed)),
+    },
+)
+def out_axes_none(impl: Any, cluster: Any) -> None:
+    """An output of out_axes=None is replicated over all devices, without a mesh axis."""
+    mapped(impl, cluster, None)
+
+
+@clause(
+    "indexing.out-axes-none.cost",
+    claim="migrate-pmap.out-axes-none-cheap",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect=dict.fromkeys(IMPLEMENTATIONS, every(NO_COLLECTIVE, returns(summed))),
+)
+def out_axes_none_cost(impl: Any, cluster: Any) -> None:
+    """Fetching an output of out_axes=None moves nothing between devices."""
+    access(cluster, "access", FETCHED, stack(impl, cluster, total, out_axes=None))
+
+
+def ones(place: Place) -> Any:
+    """one row of ones"""
+    return np.ones(ROW, np.float32)
+
+
+def added(place: Place) -> Any:
+    """the rows, and one"""
+    return place.rows(*ROW) + 1
+
+
+@clause(
+    "indexing.device-put.empty-spec",
+    claim="migrate-pmap.device-put-empty-spec",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect=dict.fromkeys(
+        IMPLEMENTATIONS,
+        every(
+            steps(put=returns(ones), map=returns(added)),
+            steps(put=sharded("replicated, without a mesh axis", lambda _, s: not any(s["spec"]))),
+        ),
+    ),
+)
+def device_put(impl: Any, cluster: Any) -> None:
+    """jax.device_put with an empty spec adds no dimension, and a map takes it with in_axes=None."""
+    put = cluster.step("put", jax.device_put, np.ones(ROW, np.float32), impl.sharding(axis=None))
+    adding = impl.map(lambda x, y: x + y, in_axes=(0, None))
+    cluster.step("map", adding, impl.given(cluster.rows(*ROW)), put)
+
+
+# --- C4 and C5: option 2, and what neither leaves ------------------------------------------------
+
+
+def one_row(place: Place) -> Any:
+    """this process's first row, with the leading dimension"""
+    return place.rows(*ROW)[:1] * 2
+
+
+@clause(
+    "indexing.addressable-shard.shapes",
+    claim="migrate-pmap.addressable-shard-shapes",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect=dict.fromkeys(IMPLEMENTATIONS, steps(shard=returns(one_row), row=returns(first_row))),
+)
+def shard_shapes(impl: Any, cluster: Any) -> None:
+    """The first shard is (1, 3, 4), and squeezed (3, 4)."""
+    shard = cluster.step("shard", shard_of, stack(impl, cluster))
+    cluster.step("row", lambda: shard.squeeze(0))
+
+
+@clause(
+    "indexing.addressable-shard.cost",
+    claim="migrate-pmap.addressable-shard-no-communication",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect=dict.fromkeys(IMPLEMENTATIONS, every(STAYS, returns(first_row))),
+)
+def shard_cost(impl: Any, cluster: Any) -> None:
+    """Reading the first shard moves nothing."""
+    access(cluster, "access", LOCAL, stack(impl, cluster))
+
+
+GATHERS = moves("JAX's _gather runs", lambda m: m["gather"])
+NO_GATHER = moves(
+    "JAX's _gather does not run, and nothing communicates",
+    lambda m: not m["gather"] and not m["collectives"],
+)
+
+
+@clause(
+    "indexing.remedies.no-gather",
+    claim="migrate-pmap.options-remove-gather",
+    fixes=INDEX,
+    topologies=ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: OF_NEW,
+        **dict.fromkeys(
+            (NEW_PMAP, SHARD_MAP),
+            every(
+                steps(replicated_output=returns(summed), local_shard=returns(first_row)),
+                steps(replicated_output=NO_GATHER, local_shard=NO_GATHER),
+            ),
+        ),
+    },
+)
+def no_gather(impl: Any, cluster: Any) -> None:
+    """Neither the replicated output nor the local shard needs a _gather."""
+    access(cluster, "replicated output", FETCHED, stack(impl, cluster, total, out_axes=None))
+    access(cluster, "local shard", LOCAL, stack(impl, cluster))
+
+
+# --- H3, H6, H8: what x[0] does ------------------------------------------------------------------
+
+ALL_GATHER = moves("an all-gather is compiled", lambda m: "all-gather" in m["collectives"])
+
+
+@clause(
+    "indexing.unreplicate.flax",
+    claim="migrate-pmap.unreplicate-gathers",
+    topologies=ONE_AND_FOUR,
+    requires=("flax",),
+    expect={
+        LEGACY_PMAP: OF_NEW,
+        NEW_PMAP: every(ALL_GATHER, returns(first_row)),
+        SHARD_MAP: every(ALL_GATHER, returns(first_of_all)),
+    },
+)
+def unreplicate(impl: Any, cluster: Any) -> None:
+    """flax's unreplicate of an output that is split by rows gathers it."""
+    from flax import jax_utils
+
+    form = Form("unreplicate", "", jax_utils.unreplicate)
+    access(cluster, "access", form, stack(impl, cluster))
+
+
+STACK = ("__getitem__", "rewriting_take", "_gather", "gather")
+
+
+def runs_through(names: tuple[str, ...]) -> Expectation:
+    """The noted stack has functions of these names, in this order, and ends with the last."""
+
+    def holds(_: Place, stack: Any) -> bool:
+        functions = [name.rsplit(":", 1)[-1] for name in stack]
+        rest = iter(functions)
+        return bool(functions) and functions[-1] == names[-1] and all(n in rest for n in names)
+
+    return noted("stack", f"a stack through {', '.join(names)}", holds, show=" > ".join)
+
+
+@clause(
+    "indexing.stack-trace.zero",
+    claim="migrate-pmap.index-stack-trace",
+    expect={
+        LEGACY_PMAP: OF_NEW,
+        NEW_PMAP: every(runs_through(STACK), returns(first_row)),
+        SHARD_MAP: every(runs_through(STACK), returns(first_of_all)),
+    },
+)
+def stack_trace(impl: Any, cluster: Any) -> None:
+    """`x[0]` shows as a gather, called by way of __getitem__ and rewriting_take."""
+    seen = access(
+        cluster, "access", INTEGERS["zero"], stack(impl, cluster), watched="slicing.py:gather"
+    )
+    if seen is not None:
+        cluster.note("stack", seen.calls.stack)
+
+
+@clause(
+    "indexing.multi-process.first-row",
+    claim="migrate-pmap.multi-host-index-first-row",
+    needs=processes(2),
+    topologies=SEVERAL,
+    expect={
+        # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
+        LEGACY_PMAP: returns(first_row),
+        NEW_PMAP: returns(first_row),
+        SHARD_MAP: every(REPLICATED, returns(first_of_all)),
+    },
+)
+def first_row_of_all(impl: Any, cluster: Any) -> None:
+    """`x[0]` is a global array's first row in every process; a pmap's output is a process's own."""
+    access(cluster, "access", INTEGERS["zero"], stack(impl, cluster))
+
+
+@clause(
+    "indexing.multi-process.hard-error",
+    claim="migrate-pmap.multi-host-index-hard-error",
+    needs=processes(2),
+    topologies=SEVERAL,
+    expect={
+        LEGACY_PMAP: returns(first_row),
+        NEW_PMAP: raises("JaxRuntimeError", "INVALID_ARGUMENT.*CopyArrays", otherwise=first_row),
+        SHARD_MAP: returns(first_of_all),
+    },
+)
+def hard_error(impl: Any, cluster: Any) -> None:
+    """`x[0]` of a new pmap's output fails for its list of devices."""
+    x = stack(impl, cluster)
+    cluster.step("access", lambda: x[0])
+
+
+# --- K5: where the row is bound to ---------------------------------------------------------------
+
+
+def _uncommitted(_: Place, step: Step) -> tuple[bool, str]:
+    if step.raised is not None:
+        return False, str(step)
+    seen = [leaf.committed for leaf in step.leaves]
+    return seen == [False], f"committed: {seen}"
+
+
+UNCOMMITTED = OfEachStep("an uncommitted row, as legacy's", _uncommitted)
+
+
+@clause(
+    "indexing.committed.zero",
+    claim="pmap-silence.committed-outputs",
+    topologies=ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: every(UNCOMMITTED, returns(first_row)),
+        NEW_PMAP: every(UNCOMMITTED, returns(first_row)),
+        SHARD_MAP: every(UNCOMMITTED, returns(first_of_all)),
+    },
+)
+def committed(impl: Any, cluster: Any) -> None:
+    """`x[0]` is committed to no device, so that it mixes with arrays of any."""
+    x = stack(impl, cluster)
+    cluster.step("access", lambda: x[0])

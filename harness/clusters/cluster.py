@@ -1,0 +1,278 @@
+"""N worker processes of one target as one JAX job, and how a case runs on them.
+
+A case ends in one of two ways: every process reported an observation and said it is ready for the
+next, or there is a fault that names what happened to which process. After a fault the cluster is
+finished; nothing is ever run on what is left of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue.names import CRASHED, HUNG
+from conformance.catalogue.topology import Topology
+from harness.clusters import deadlines, postmortem
+from harness.clusters.hub import Hub
+from harness.clusters.launchers import Launcher, Started, TargetDown
+from harness.clusters.member import CLOSED, RAISED, Member
+from harness.clusters.ports import ReservedPort
+from harness.clusters.postmortem import ClusterFault, ending
+
+
+class ClusterDown(Exception):
+    """A cluster did not come up; `fault` says which process and why."""
+
+    def __init__(self, fault: ClusterFault) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What to run: a clause under an implementation, with JSON parameters and a deadline."""
+
+    clause: str
+    implementation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    deadline_s: float = deadlines.CASE_S
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """Observations as the workers sent them, by process; or the fault that ended the case.
+
+    `mapped` are the kinds of all maps that were made, whether or not their process lived to tell.
+    """
+
+    observations: tuple[Mapping[str, Any], ...]
+    fault: ClusterFault | None
+    seconds: float
+    probe_seconds: float
+    mapped: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether the cluster may run another case: no fault, and every step returned a value."""
+        return self.fault is None and all(
+            step["outcome"] == "returned" for o in self.observations for step in o["steps"]
+        )
+
+
+class Cluster:
+    """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran.
+
+    ClusterDown where it does not come up within `start_timeout_s`.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        hub: Hub,
+        folder: Path,
+        topology: Topology,
+        platform: str = "cpu",
+        start_timeout_s: float = deadlines.CLUSTER_START_S,
+    ) -> None:
+        self.topology = topology
+        self.cases = 0
+        self._up = False
+        self._folder = folder / f"cluster-{secrets.token_hex(4)}"
+        self._folder.mkdir(parents=True)
+        self._port = ReservedPort() if topology.processes > 1 else None
+        self._numbers = itertools.count(1)
+        token = secrets.token_hex(8)
+        settings = [self._settings(token, i, hub, platform) for i in range(topology.processes)]
+        self._members = [
+            Member(index, Path(one["log"]), Path(one["stacks"]))
+            for index, one in enumerate(settings)
+        ]
+        self._process: Started | None = None
+        deadline = time.monotonic() + start_timeout_s
+        try:
+            self._process = launcher.start(settings)
+            self._gather([one["place"] for one in settings], hub, deadline)
+        except BaseException:
+            self.close()
+            raise
+        self._up = True
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What really runs, as process 0 says (`worker.facts`)."""
+        return self._members[0].facts
+
+    def run(self, case: Case) -> CaseResult:
+        """Run one case on all processes at once and wait until all are done or one is not."""
+        self.cases += 1
+        name = str(next(self._numbers))
+        order = {
+            "case": name,
+            "clause": case.clause,
+            "implementation": case.implementation,
+            "parameters": dict(case.parameters),
+            "deadline_s": case.deadline_s + deadlines.BARRIER_S,
+        }
+        began = time.monotonic()
+        for member in self._members:
+            member.begin(order)
+        try:
+            fault = self._await(name, began + case.deadline_s, case.deadline_s)
+        except TargetDown as down:
+            text = " ".join(str(down).split())
+            fault = ClusterFault(CRASHED, text, postmortem.unseen(self._members))
+        seen = [m.observation for m in self._members if m.observation is not None]
+        return CaseResult(
+            tuple(seen),
+            fault,
+            time.monotonic() - began,
+            max((float(o["seconds"]) for o in seen), default=0.0),
+            tuple(sorted({kind for m in self._members for kind in m.mapped})),
+        )
+
+    def close(self) -> None:
+        """End every process and remove the cluster's files."""
+        if self._process is not None:
+            with contextlib.suppress(TargetDown):  # then its workers are gone as well
+                self._process.kill(deadlines.KILL_S)
+        for member in self._members:
+            if member.channel is not None:
+                member.channel.close()
+        if self._port is not None:
+            self._port.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _started(self) -> Started:
+        assert self._process is not None
+        return self._process
+
+    def _settings(self, token: str, process: int, hub: Hub, platform: str) -> dict[str, Any]:
+        return {
+            "place": f"{token}-{process}",
+            "process": process,
+            "topology": str(self.topology),
+            "platform": platform,
+            "coordinator": self._port.address if self._port else None,
+            "address": hub.address,
+            "key": hub.key,
+            "log": str(self._folder / f"process-{process}.log"),
+            "stacks": str(self._folder / f"process-{process}.stacks"),
+        }
+
+    def _gather(self, places: Sequence[str], hub: Hub, deadline: float) -> None:
+        """Wait until every process has said hello and then that it is ready."""
+        for member, place in zip(self._members, places, strict=True):
+            while member.channel is None:
+                arrived = hub.wait_for(place, deadlines.POLL_S)
+                if arrived is not None:
+                    member.channel = arrived[0]
+                elif time.monotonic() > deadline:
+                    raise ClusterDown(self._fault_of_lateness(member.index))
+                elif self._started.exits():
+                    raise ClusterDown(self._fault_of_start(member.index))
+        while not all(m.ready for m in self._members):
+            self._receive(deadline)
+            if all(m.ready for m in self._members):
+                return
+            if self._started.exits() or any(m.trouble for m in self._members):
+                waiting = next(m.index for m in self._members if not m.ready)
+                raise ClusterDown(self._fault_of_start(waiting))
+            if time.monotonic() > deadline:
+                raise ClusterDown(self._fault_of_lateness(None))
+
+    def _await(self, name: str, deadline: float, deadline_s: float) -> ClusterFault | None:
+        looked = time.monotonic()
+        while True:
+            self._receive(min(deadline, time.monotonic() + deadlines.POLL_S), name)
+            if all(m.ready for m in self._members):
+                return None
+            if any(m.trouble for m in self._members):
+                return self._fault_of_trouble(name)
+            now = time.monotonic()
+            if now - looked >= deadlines.POLL_S:
+                looked = now
+                for member in self._members:
+                    member.look_for_flood()
+            if now > deadline:
+                return self._fault_of_hang(deadline_s)
+
+    def _receive(self, until: float, name: str | None = None) -> None:
+        """Take what the members have sent; wait for it until `until` at the most."""
+        listening: dict[Connection, Member] = {
+            m.channel.connection: m
+            for m in self._members
+            if m.channel is not None and not m.ready and not m.trouble
+        }
+        if not listening:
+            return
+        for connection in wait(list(listening), max(0.0, until - time.monotonic())):
+            assert isinstance(connection, Connection)
+            listening[connection].take(name)
+
+    def _examine(self, first: int | None = None) -> tuple[postmortem.ProcessState, ...]:
+        return postmortem.examine(self._started, self._members, up=self._up, first=first)
+
+    def _fault_of_lateness(self, index: int | None) -> ClusterFault:
+        states = self._examine(index)
+        detail = f"process {states[0].process} of {self.topology} never came up"
+        return ClusterFault(HUNG, detail, states)
+
+    def _fault_of_start(self, index: int) -> ClusterFault:
+        """A process died, or spoke nonsense, before the cluster was up."""
+        time.sleep(deadlines.CRASH_GRACE_S)
+        self._receive(time.monotonic())  # what those who died have said before
+        ended = self._started.exits()
+        troubles = {m.index: m.trouble for m in self._members if m.trouble}
+        first = ended[0].process if ended else next(iter(troubles), index)
+        how = troubles.get(first, CLOSED)
+        if how == CLOSED and ended:
+            how = ending(ended[0].code)[0]
+        detail = f"process {first} of {self.topology} {how} while the cluster came up"
+        return ClusterFault(CRASHED, detail, self._examine(first))
+
+    def _fault_of_trouble(self, name: str) -> ClusterFault:
+        """A process died or spoke nonsense: give its peers a moment, then say who was first."""
+        until = time.monotonic() + deadlines.CRASH_GRACE_S
+        # Whoever is in trouble already was so before those that it takes along.
+        suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}
+        while time.monotonic() < until and not all(m.ready or m.trouble for m in self._members):
+            self._receive(until, name)
+        codes = self._codes(time.monotonic() + deadlines.DEATH_S)
+        odd = [p for p, trouble in suspects.items() if not trouble.startswith((CLOSED, RAISED))]
+        first = [*odd, *(p for p in codes if p in suspects), *suspects][0]
+        how = suspects[first]
+        if how == CLOSED:
+            how = ending(codes[first])[0] if first in codes else f"{CLOSED} and went on"
+        rest = [f"process {p} {ending(code)[0]}" for p, code in codes.items() if p != first]
+        detail = f"process {first} {how}" + (f"; then {', '.join(rest)}" if rest else "")
+        return ClusterFault(CRASHED, detail, self._examine(first))
+
+    def _codes(self, until: float) -> dict[int, int]:
+        """Exit codes in the order of the exits, once all that closed their connection have one."""
+        gone = {m.index for m in self._members if m.trouble == CLOSED}
+        while True:
+            codes = {one.process: one.code for one in self._started.exits()}
+            if gone <= codes.keys() or time.monotonic() > until:
+                return codes
+            time.sleep(0.005)
+
+    def _fault_of_hang(self, deadline_s: float) -> ClusterFault:
+        states = self._examine()
+        stuck = [m.index for m in self._members if m.observation is None]
+        odd = states[0]
+        at = f"is in {postmortem.frame(odd.stack)}" if odd.stack.strip() else "gave no Python stack"
+        detail = (
+            f"no answer within {deadline_s:g} s from process{'es' if len(stuck) > 1 else ''} "
+            f"{', '.join(map(str, stuck)) or 'none: all wait for each other'}; "
+            f"process {odd.process} {at}"
+        )
+        return ClusterFault(HUNG, detail, states)

@@ -1,0 +1,154 @@
+"""Clauses that break their cluster on purpose: what the harness's own tests inject.
+
+They are loaded only where the controller names this module, so no published result can hold one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Expectation, returns
+
+CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
+FOREVER_S = 3600.0
+
+
+def doubled(place: Place) -> Any:
+    """the rows doubled"""
+    return place.rows() * 2
+
+
+EXPECT: dict[str, Expectation] = dict.fromkeys((LEGACY_PMAP, NEW_PMAP, SHARD_MAP), returns(doubled))
+
+
+@clause("faults.none", claim=CLAIM, expect=EXPECT)
+def none(impl: Any, cluster: Any) -> None:
+    """Nothing goes wrong."""
+    cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
+
+
+@clause("faults.wrong-value", claim=CLAIM, expect=EXPECT)
+def wrong_value(impl: Any, cluster: Any) -> None:
+    """The program computes something else."""
+    cluster.twice(impl.map(lambda x: x * 3), impl.given(cluster.rows()))
+
+
+@clause("faults.nothing-observed", claim=CLAIM, expect=EXPECT)
+def nothing_observed(impl: Any, cluster: Any) -> None:
+    """The probe records no step."""
+
+
+@clause("faults.by-hand", claim=CLAIM, expect=EXPECT)
+def by_hand(impl: Any, cluster: Any) -> None:
+    """The right values, but no implementation computed them."""
+    cluster.step("first call", lambda: np.asarray(cluster.rows() * 2))
+
+
+@clause("faults.impostor", claim=CLAIM, expect=EXPECT)
+def impostor(impl: Any, cluster: Any) -> None:
+    """Another implementation than the cell's computes the right values."""
+    from conformance.probing.implementations import Implementation
+
+    other = Implementation(SHARD_MAP if impl.is_pmap else NEW_PMAP)
+    impl.witness = other.witness
+    cluster.step("first call", other.map(lambda x: x * 2), other.given(cluster.rows()))
+
+
+@clause("faults.raises", claim=CLAIM, expect=EXPECT)
+def raises_(impl: Any, cluster: Any) -> None:
+    """The probe raises outside its steps."""
+    raise RuntimeError("raised on purpose")
+
+
+@clause("faults.exits", claim=CLAIM, expect=EXPECT)
+def exits(impl: Any, cluster: Any) -> None:
+    """The last process exits with status 3."""
+    if cluster.process == cluster.topology.processes - 1:
+        os._exit(3)
+    cluster.twice(impl.map(lambda x: jax.lax.psum(x, "i")), impl.given(cluster.rows()))
+
+
+@clause("faults.killed", claim=CLAIM, expect=EXPECT)
+def killed(impl: Any, cluster: Any, number: int = signal.SIGSEGV, process: int = -1) -> None:
+    """A process, else the last one, is killed (or stopped) by a signal."""
+    if cluster.process == process % cluster.topology.processes:
+        print("about to die", flush=True)
+        os.kill(os.getpid(), number)
+        time.sleep(FOREVER_S)
+    cluster.twice(impl.map(lambda x: jax.lax.psum(x, "i")), impl.given(cluster.rows()))
+
+
+@clause("faults.system-exit", claim=CLAIM, expect=EXPECT)
+def system_exit(impl: Any, cluster: Any) -> None:
+    """The program calls sys.exit, which no step catches."""
+    sys.exit(5)
+
+
+@clause("faults.stalls-in-python", claim=CLAIM, expect=EXPECT)
+def stalls_in_python(impl: Any, cluster: Any) -> None:
+    """The last process sleeps; the others finish and wait for it."""
+    if cluster.process == cluster.topology.processes - 1:
+        time.sleep(FOREVER_S)
+    cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
+
+
+@clause("faults.stalls-in-collective", claim=CLAIM, expect=EXPECT)
+def stalls_in_collective(impl: Any, cluster: Any) -> None:
+    """The last process sleeps while the others are inside a collective."""
+    total = impl.map(lambda x: jax.lax.psum(x, "i"))
+    rows = impl.given(cluster.rows())
+    cluster.step("first call", total, rows)
+    if cluster.process == cluster.topology.processes - 1:
+        time.sleep(FOREVER_S)
+    cluster.step("second call", total, rows)
+
+
+@clause("faults.floods", claim=CLAIM, expect=EXPECT)
+def floods(impl: Any, cluster: Any) -> None:
+    """The last process writes to its output without end."""
+    while cluster.process == cluster.topology.processes - 1:
+        os.write(1, b"flood " * 10_000)
+    cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
+
+
+@clause("faults.rubbish", claim=CLAIM, expect=EXPECT)
+def rubbish(impl: Any, cluster: Any, channel: Any, kind: str = "bytes") -> None:
+    """The last process sends what is no message."""
+    if cluster.process == cluster.topology.processes - 1:
+        if kind == "bytes":
+            channel.connection.send_bytes(b"\x80\x04\x95 rubbish")
+        elif kind == "half":
+            os.write(channel.connection.fileno(), b"\x00\x00\x01\x00{")
+        elif kind == "cut":
+            os.write(channel.connection.fileno(), b"\x00\x00\x01\x00{")
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif kind == "deep":
+            channel.connection.send_bytes(b"[" * 100_000)
+        elif kind == "observation":
+            # A cluster's first case is called 1.
+            channel.send({"case": "1", "observation": {"process": cluster.process, "steps": [1]}})
+        elif kind == "length":
+            os.write(channel.connection.fileno(), b"\x7f\xff\xff\xff" + b"x" * 64)
+        else:
+            channel.send({"case": "0", "ready": "yes"})
+        time.sleep(FOREVER_S)
+    cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
+
+
+@clause("faults.leaves-a-child", claim=CLAIM, expect=EXPECT)
+def leaves_a_child(impl: Any, cluster: Any) -> None:
+    """A process of the program's own outlives the worker that started it, then the worker dies."""
+    import subprocess
+
+    subprocess.Popen(["sleep", str(int(FOREVER_S))])
+    os._exit(4)

@@ -1,0 +1,118 @@
+"""The controller's view of one worker: where it writes, what it has sent, and whether it is sound.
+
+A worker may send anything at all, so a message is believed only if it fits; else the member is in
+trouble, and its cluster with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.judging import observation
+from harness.clusters.channel import Channel, Rubbish
+
+FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
+KEPT_LOG_BYTES = 1024 * 1024  # of a log between cases
+
+CLOSED = "closed its connection"
+RAISED = "raised to the top"
+
+
+@dataclass
+class Member:
+    """One worker; `channel` is None until it said hello, `trouble` why it can't be waited for."""
+
+    index: int
+    log: Path
+    stacks: Path
+    channel: Channel | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    log_start: int = 0
+    observation: Mapping[str, Any] | None = None
+    ready: bool = False
+    trouble: str | None = None
+    mapped: list[str] = field(default_factory=list)
+
+    def begin(self, order: Mapping[str, Any]) -> None:
+        """Send a case, and forget what is known of the one before."""
+        assert self.channel is not None
+        self.observation, self.ready, self.trouble = None, False, None
+        self.mapped.clear()
+        self.log_start = _start_log(self.log)
+        try:
+            self.channel.send(order)
+        except OSError:
+            self.trouble = CLOSED
+
+    def take(self, case: str | None) -> None:
+        """Receive one message: of the case that runs, or (None) of the cluster's start."""
+        assert self.channel is not None
+        try:
+            message = self.channel.receive()
+        except EOFError:
+            self.trouble = CLOSED
+            return
+        except Rubbish as rubbish:
+            self.trouble = f"sent rubbish: {rubbish}"
+            return
+        if "failed" in message:
+            self.trouble = f"{RAISED}: {str(message['failed']).strip().splitlines()[-1]}"
+        elif case is None and isinstance(message.get("ready"), dict):
+            self.facts, self.ready = message["ready"], True
+        elif case is None or message.get("case") != case or not self._fits(message):
+            self.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
+
+    def look_for_flood(self) -> None:
+        """Be in trouble where the worker has written more than any probe should."""
+        written = size(self.log) - self.log_start
+        if written > FLOOD_BYTES:
+            self.trouble = f"flooded its output: {written} bytes"
+
+    def _fits(self, message: Mapping[str, Any]) -> bool:
+        """Take a message of the case that runs; whether it is one that belongs there."""
+        if isinstance(message.get("mapped"), str):
+            self.mapped.append(message["mapped"])
+        elif is_observation(message, self.index):
+            self.observation = message["observation"]
+        elif message.get("ready") is True:
+            self.ready = self.observation is not None
+            if not self.ready:
+                self.trouble = "sent rubbish: it is ready but observed nothing"
+        else:
+            return False
+        return True
+
+
+def is_observation(message: Mapping[str, Any], index: int) -> bool:
+    seen: Any = message.get("observation")
+    try:
+        observation.parse(seen)
+        outcomes = {step["outcome"] for step in seen["steps"]}
+        return (
+            bool(seen["process"] == index)
+            and float(seen["seconds"]) >= 0
+            and outcomes <= {observation.RETURNED, observation.RAISED}
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
+
+
+def size(file: Path) -> int:
+    """In bytes; 0 where there is no such file."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _start_log(log: Path) -> int:
+    """Where this case's output begins; a long log is emptied first (it is opened for appending)."""
+    written = size(log)
+    if written > KEPT_LOG_BYTES:
+        os.truncate(log, 0)
+        return 0
+    return written

@@ -1,0 +1,127 @@
+"""What every process of a cluster was doing when it faulted, and who was the odd one.
+
+Written for a reader who was not there: a state in words, the signal or exit status, the Python
+stack, and the end of the output of each process.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clusters import deadlines
+from harness.clusters.launchers import Started
+from harness.clusters.launchers.local import tail
+from harness.clusters.member import Member, size
+
+STACK_BYTES = 16_000  # of all threads of a process
+
+PROBING = "in the probe"
+MISSING = "did not come up"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What one process was doing when its cluster faulted."""
+
+    process: int
+    state: str
+    signal: str | None = None
+    exit: int | None = None
+    stack: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFault:
+    """`kind` is `crashed` or `hung`; `detail` one line; `processes` the odd one first."""
+
+    kind: str
+    detail: str
+    processes: tuple[ProcessState, ...]
+
+
+def examine(
+    started: Started, members: Sequence[Member], *, up: bool, first: int | None = None
+) -> tuple[ProcessState, ...]:
+    """The state of every process now, `first`, else the odd one, first.
+
+    `up` says whether the cluster had come up before. Processes that still run are asked for their
+    Python stacks.
+    """
+    ended = {one.process: one.code for one in started.exits()}
+    running = [m for m in members if m.index not in ended]
+    started.dump_stacks([m.index for m in running])
+    _await_stacks([m.stacks for m in running])
+    states = [_state(m, ended.get(m.index), up) for m in members]
+    if first is not None:
+        return tuple(sorted(states, key=lambda s: s.process != first))
+    tops = [frame(s.stack) for s in states]
+
+    def oddness(pair: tuple[str, ProcessState]) -> tuple[bool, int, bool]:
+        # Whoever is still in its probe keeps the others waiting; of those, whoever is where the
+        # fewest are; of as many, whoever is not inside JAX.
+        top, one = pair
+        return one.state not in (PROBING, MISSING), tops.count(top), "/jax/" in top
+
+    return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
+
+
+def unseen(members: Sequence[Member]) -> tuple[ProcessState, ...]:
+    """What is known of the processes where nobody is left to ask about them."""
+    return tuple(
+        ProcessState(m.index, "ended with its zygote", log=tail(m.log, start=m.log_start))
+        for m in members
+    )
+
+
+def ending(code: int) -> tuple[str, str | None]:
+    """A sentence's end and the signal's name, of an exit code that is negative for a signal."""
+    if code >= 0:
+        return f"exited with status {code}", None
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}", name
+
+
+def frame(stack: str) -> str:
+    """`File ..., line ... in function` of the innermost frame, of faulthandler's text."""
+    lines = stack.splitlines()
+    for at, line in enumerate(lines):
+        if "(most recent call first)" in line and "Current thread" in line:
+            return lines[at + 1].strip() if at + 1 < len(lines) else ""
+    return next((line.strip() for line in lines if line.strip().startswith("File")), "")
+
+
+def _state(member: Member, code: int | None, up: bool) -> ProcessState:
+    stack, log = tail(member.stacks, STACK_BYTES), tail(member.log, start=member.log_start)
+    if code is not None:
+        text, name = ending(code)
+        return ProcessState(member.index, text, name, None if name else code, stack, log)
+    return ProcessState(member.index, _doing(member, up), None, None, stack, log)
+
+
+def _doing(member: Member, up: bool) -> str:
+    if member.trouble:
+        return member.trouble
+    if not up:
+        return "came up" if member.ready else MISSING
+    if member.ready:
+        return "finished the case"
+    return "finished its probe, waits for its peers" if member.observation else PROBING
+
+
+def _await_stacks(files: Sequence[Path]) -> None:
+    """Wait until the stacks are written and grow no more."""
+    deadline = time.monotonic() + deadlines.STACK_S
+    sizes: list[int] = []
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        before, sizes = sizes, [size(file) for file in files]
+        if sizes == before and all(sizes):
+            break

@@ -1,0 +1,191 @@
+"""One process of a cluster: runs a clause's probe when told to, and reports one observation.
+
+Forked from a zygote, or started by itself (`python -m harness.clusters.worker`) by whatever
+launches processes on another machine; its settings then come from the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import hashlib
+import inspect
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+import jax
+import numpy
+
+from conformance.catalogue import loading
+from conformance.catalogue.topology import Topology
+from conformance.probing import recording
+from conformance.probing.implementations import available
+from harness.clusters import deadlines, ports
+from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
+
+SETTINGS_VARIABLE = "CONFORMANCE_WORKER"
+CASES_BETWEEN_CLEARING = 100  # of JAX's caches; keeps memory flat over a long run
+
+
+def main() -> None:
+    """Start cold: settings and catalogue come from the environment as JSON."""
+    settings = json.loads(os.environ[SETTINGS_VARIABLE])
+    run(settings, load(settings["catalogue"]))
+
+
+def load(names: Iterable[str]) -> loading.Catalogue:
+    """The clauses a worker may run; what the controller names is imported, never sent."""
+    return loading.load(names)
+
+
+def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
+    """Join the cluster and serve cases until the controller is gone; never returns.
+
+    `settings`: place (what to announce), process, topology, platform, coordinator (HOST:PORT or
+    None for one process), address and key of the controller, stacks (a file).
+    """
+    stacks = open(settings["stacks"], "w")  # noqa: SIM115  (open for the process's life)
+    faulthandler.enable(stacks)
+    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+    channel = open_to_controller(
+        settings.get("address") or os.environ[ADDRESS_VARIABLE],
+        settings.get("key") or os.environ[KEY_VARIABLE],
+    )
+    channel.send({"place": settings["place"], "pid": os.getpid()})
+    try:
+        Worker(channel, clauses, settings).serve()
+    except EOFError:
+        os._exit(0)  # the controller is gone
+    except BaseException:
+        _report_failure(channel)
+    os._exit(1)
+
+
+class Worker:
+    """A joined process; `serve` runs one case after the other."""
+
+    def __init__(self, channel: Channel, clauses: loading.Catalogue, settings: dict[str, Any]):
+        self._channel = channel
+        self._clauses = clauses
+        self._topology = Topology.parse(settings["topology"])
+        self._process = settings["process"]
+        self._cases = 0
+        _configure(settings["platform"], self._topology)
+        if self._topology.processes > 1:
+            _join(settings["coordinator"], self._topology.processes, self._process)
+        required = {name for one in clauses.clauses.values() for name in one.requires}
+        channel.send({"ready": facts(required)})
+
+    def serve(self) -> None:
+        """EOFError when the controller is gone."""
+        while True:
+            order = self._channel.receive()
+            self._case(order)
+
+    def _case(self, order: dict[str, Any]) -> None:
+        one = self._clauses.clauses[order["clause"]]
+        name = f"{order['case']}:{fingerprint(order)}"
+        self._meet(f"{name}:begin", deadlines.BARRIER_S)
+        parameters = dict(order["parameters"])
+        if "channel" in inspect.signature(one.probe).parameters:
+            # A fault clause may ask for the wire itself, to send what no worker should.
+            parameters["channel"] = self._channel
+        seen = recording.observe(
+            one.probe,
+            parameters,
+            order["implementation"],
+            self._topology,
+            self._process,
+            lambda kind: self._channel.send({"case": order["case"], "mapped": kind}),
+            lambda: self._meet(f"{name}:met", order["deadline_s"]),
+        )
+        self._channel.send({"case": order["case"], "observation": seen})
+        self._cases += 1
+        if self._cases % CASES_BETWEEN_CLEARING == 0:
+            jax.clear_caches()
+        self._meet(f"{name}:end", order["deadline_s"])
+        self._channel.send({"case": order["case"], "ready": True})
+
+    def _meet(self, name: str, timeout_s: float) -> None:
+        if self._topology.processes > 1:
+            _client().wait_at_barrier(name, int(timeout_s * 1000))
+
+
+def fingerprint(order: dict[str, Any]) -> str:
+    """What all processes of a case must agree on; it names the barrier, so others never meet."""
+    text = json.dumps([order["clause"], order["implementation"], order["parameters"]])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def facts(required: Iterable[str]) -> dict[str, Any]:
+    """What is really installed and running here, and which of the `required` packages are."""
+    import jaxlib
+
+    return {
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "numpy": numpy.__version__,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "platform": jax.default_backend(),
+        "device_kind": jax.local_devices()[0].device_kind,
+        "machine": os.uname().machine,
+        "implementations": list(available()),
+        "packages": {name: version for name in sorted(required) if (version := _version(name))},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _configure(platform: str, topology: Topology) -> None:
+    jax.config.update("jax_traceback_filtering", "off")  # frames are evidence of the phase
+    jax.config.update("jax_platforms", platform)
+    if platform == "cpu":
+        jax.config.update("jax_num_cpu_devices", topology.devices_per_process)
+        if topology.processes > 1:
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    # With it, JAX answers SIGTERM by waiting for a preemption notice.
+    if "jax_enable_preemption_service" in jax.config.values:
+        jax.config.update("jax_enable_preemption_service", False)
+
+
+def _join(coordinator: str, processes: int, process: int) -> None:
+    if process > 0 and not ports.wait_for_listener(coordinator, deadlines.CLUSTER_START_S / 2):
+        raise RuntimeError(f"process 0 did not open the coordinator at {coordinator}")
+    wanted = {
+        "coordinator_address": coordinator,
+        "num_processes": processes,
+        "process_id": process,
+        "initialization_timeout": int(deadlines.CLUSTER_START_S / 2),
+        "heartbeat_timeout_seconds": deadlines.HEARTBEAT_S,
+        "shutdown_timeout_seconds": 5,
+    }
+    known = inspect.signature(jax.distributed.initialize).parameters
+    jax.distributed.initialize(**{k: v for k, v in wanted.items() if k in known})
+
+
+def _client() -> Any:
+    from jax._src.distributed import global_state
+
+    return global_state.client
+
+
+def _report_failure(channel: Channel) -> None:
+    text = traceback.format_exc()
+    print(text, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        channel.send({"failed": text})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""The pytest plugin: `-p harness.plugin` loads its hooks."""
+
+from __future__ import annotations
+
+pytest_plugins = ["harness.plugin.hooks"]

@@ -1,0 +1,250 @@
+"""The pytest plugin: thin hooks around options, cells, runner and recorder.
+
+Loaded by the project's pytest settings (`-p harness.plugin`). A test that is marked
+`@pytest.mark.section("errors")` and takes `cell` is run once per cell of that section; one that
+takes `timed` once per contender of the time lane, which only `-m benchmark` runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from conformance.catalogue import loading, names
+from conformance.catalogue.claims import load_claims
+from conformance.judging import deviations
+from harness.plugin import message, options
+from harness.plugin.options import Options
+from harness.plugin.recorder import Recorder
+from harness.plugin.session import RECORD, Cell, Session, Timed, say
+from harness.running import cells, lane
+from harness.running.admission import cores
+from harness.running.cells import CellId
+from harness.running.pool import Spent
+from harness.targets.target import TargetError
+
+MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
+
+_SESSION = pytest.StashKey[Session]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add(parser)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "section(name): runs the cells of that section")
+    if config.getoption("help", False):
+        return
+    handed = getattr(config, "workerinput", {}).get("conformance")
+    if _wants_benchmark(config) and config.getoption("numprocesses", None):
+        raise pytest.UsageError(
+            "the time lane runs by itself, as its figures would be those of a busy machine: leave "
+            "out -n"
+        )
+    try:
+        chosen = Options.load(handed) if handed else options.read(config, say)
+        session = Session(chosen, loading.load(), load_claims(), deviations.load_all())
+        session.catalogue.check(session.claims)
+        if not handed and config.getoption("results"):
+            file = Path(config.getoption("results"))
+            session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
+    except (TargetError, ValueError, OSError) as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[_SESSION] = session
+    config.pluginmanager.register(_SessionHooks(session), "conformance-session")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    session = metafunc.config.stash[_SESSION]
+    mark = metafunc.definition.get_closest_marker("section")
+    if mark is not None and "cell" in metafunc.fixturenames:
+        metafunc.parametrize("cell_id", session.cells(mark.args[0]), ids=str)
+    if "timed" in metafunc.fixturenames:
+        metafunc.parametrize("contender", _contenders(session), ids=_contender_name)
+
+
+def _contenders(session: Session) -> list[tuple[CellId, str]]:
+    """Every contender of every cell of the time lane, those of a heat after one another."""
+    found = sorted(session.cells(lane.SECTION), key=lambda c: (c.clause, c.topology))
+    timings = {id: one.timing for id, one in session.catalogue.clauses.items()}
+    return [
+        (id, contender)
+        for id in found
+        if (timing := timings[id.clause]) is not None
+        for contender in timing.contenders
+    ]
+
+
+def _contender_name(contender: tuple[CellId, str]) -> str:
+    id, name = contender
+    return str(dataclasses.replace(id, clause=f"{id.clause}:{name.replace(' ', '_')}"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cells of one cluster after one another, whichever section; the time lane if asked for."""
+    timed: list[pytest.Item] = []
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if "timed" in getattr(item, "fixturenames", ()):
+            timed.append(item)
+        else:
+            groups.setdefault(cells.group(item.nodeid), []).append(item)
+    items[:] = [item for group in groups.values() for item in group]
+    if _wants_benchmark(config):
+        items += timed
+    elif timed:
+        config.hook.pytest_deselected(items=timed)
+
+
+def _wants_benchmark(config: pytest.Config) -> bool:
+    chosen = config.getoption("markexpr", "") or ""
+    return "benchmark" in chosen and "not benchmark" not in chosen
+
+
+@pytest.fixture
+def cell(cell_id: CellId, request: pytest.FixtureRequest) -> Cell:
+    """The cell that this item runs."""
+    return Cell(cell_id, request.config.stash[_SESSION], request.node)
+
+
+@pytest.fixture
+def timed(contender: tuple[CellId, str], request: pytest.FixtureRequest) -> Timed:
+    """The contender of the time lane that this item measures."""
+    return Timed(*contender, request.config.stash[_SESSION], request.node)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call" and RECORD in item.stash:
+        # As text: xdist carries only plain attributes.
+        report.conformance = json.dumps(item.stash[RECORD])  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    ours = session.config.stash.get(_SESSION, None)
+    if ours is None:
+        return
+    ours.spent += ours.close()
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["conformance"] = json.dumps([dataclasses.asdict(s) for s in ours.spent])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    ours = config.stash.get(_SESSION, None)
+    if ours is None:
+        return
+    ours.close()
+    if ours.recorder is not None:
+        ours.recorder.close()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    session = config.stash.get(_SESSION, None)
+    if session is None or not (session.verdicts or session.timings):
+        return
+    total = functools.reduce(_add, session.spent, Spent())
+    counts = ", ".join(f"{session.verdicts[v]} {v}" for v in names.VERDICTS if session.verdicts[v])
+    terminalreporter.write_sep("-", "conformance")
+    if session.verdicts:
+        terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
+    if session.timings:
+        terminalreporter.write_line(f"{session.timings} contenders of the time lane")
+    busy = total.probes + total.harness + total.starting
+    if busy:
+        terminalreporter.write_line(
+            f"{total.cells} cases on {total.clusters} clusters: "
+            f"{total.probes:.1f} s in probes ({total.probes / busy:.1%}), {total.harness:.1f} s of "
+            f"the harness's own ({total.harness / busy:.1%}), {total.starting:.1f} s starting "
+            f"targets and clusters ({total.starting / busy:.1%})"
+        )
+    if session.recorder is not None:
+        terminalreporter.write_line(f"results: {config.getoption('results')}")
+
+
+class _SessionHooks:
+    """The hooks that are given no config, so need the session by other means."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        text = getattr(report, "conformance", None)
+        if text is None:
+            return
+        told = json.loads(text)
+        if told["record"]["kind"] == "timing":
+            self._session.timings += 1
+        else:
+            self._session.verdicts[told["record"]["verdict"]] += 1
+        if self._session.recorder is not None:
+            self._session.recorder.cell(told["record"], told["facts"])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["conformance"] = self._session.options.dump()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        for one in json.loads(getattr(node, "workeroutput", {}).get("conformance", "[]")):
+            self._session.spent.append(Spent(**one))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        if config.getoption("dist") != "load":
+            return None  # the user asked for another way to distribute
+        from harness.plugin.scheduler import ClusterScheduling
+
+        return ClusterScheduling(config, log)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_auto_num_workers(self) -> int:
+        by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
+        return max(1, min(cores(), int(by_memory)))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
+        """A cell whose pytest process died is on record as not run, never missing."""
+        id = cells.parse_nodeid(crashitem)
+        if id is None:
+            return
+        record = {
+            "kind": "cell",
+            **dataclasses.asdict(id),
+            "verdict": names.NOT_RUN,
+            "reason": "the pytest process that ran this cell died",
+            "findings": [],
+            "deviation": None,
+            "observations": [],
+            "fault": None,
+            "seconds": 0.0,
+            "probe_seconds": 0.0,
+            "fresh": False,
+            "reproduce": message.reproduce(
+                crashitem,
+                id,
+                self._session.catalogue.clauses[id.clause],
+                self._session.options.platform,
+            ),
+        }
+        report.conformance = json.dumps({"record": record, "facts": None})
+
+
+def _add(a: Spent, b: Spent) -> Spent:
+    pairs = zip(dataclasses.astuple(a), dataclasses.astuple(b), strict=True)
+    return Spent(*(x + y for x, y in pairs))

@@ -1,0 +1,97 @@
+"""Writes the results file: one JSON line per header and per cell, flushed as it happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from conformance.catalogue.claims import Claims
+from conformance.catalogue.loading import Catalogue
+
+SCHEMA = 1
+
+
+class Recorder:
+    """Opens `file`, and writes the claims and clauses that a reader needs before the first cell."""
+
+    def __init__(self, file: Path, run: str, catalogue: Catalogue, claims: Claims) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._stream: TextIO = file.open("w", encoding="utf-8")
+        self._run = run
+        self._targets: set[tuple[str, bool]] = set()
+        for slug in claims.claims:
+            self._write(claim_record(claims, slug))
+        for id, clause in catalogue.clauses.items():
+            if clause.timing is None:
+                self._write(clause_record(catalogue, id))
+
+    def cell(self, record: Mapping[str, Any], facts: Mapping[str, Any] | None) -> None:
+        """Write a cell or a timing, and before a target's first one the target's header."""
+        self.target(record["target"], facts, record["reason"] if facts is None else None)
+        self._write(record)
+
+    def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
+        """Write a target's header, once, or again when it turns out to be there after all.
+
+        `facts` come from a live worker of it; None where none came up (yet).
+        """
+        if (spec, facts is not None) in self._targets or (spec, True) in self._targets:
+            return
+        self._targets.add((spec, facts is not None))
+        keys = ("jax", "jaxlib", "numpy", "python", "platform", "machine")
+        self._write(
+            {
+                "kind": "target",
+                "schema": SCHEMA,
+                "target": spec,
+                **{key: facts[key] if facts else None for key in keys},
+                "run": self._run,
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "unavailable": unavailable,
+            }
+        )
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self._stream.write(json.dumps(record, allow_nan=False) + "\n")
+        self._stream.flush()
+
+
+def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
+    """A claim as results files carry it."""
+    claim = claims.claims[slug]
+    return {
+        "kind": "claim",
+        "slug": slug,
+        "ref": claim.ref,
+        "document": claim.document,
+        "document_title": claims.documents[claim.document].title,
+        "heading": claim.heading,
+        "heading_hash": claims.headings.get(claim.document, {}).get(claim.heading, ""),
+        "statement": claim.statement,
+        "claim_kind": claim.kind,
+    }
+
+
+def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
+    """A clause as results files carry it: all that a report shows of it."""
+    clause = catalogue.clauses[id]
+    module, line = clause.where
+    return {
+        "kind": "clause",
+        "clause": id,
+        "section": clause.section,
+        "title": clause.title,
+        "claim": clause.claim,
+        "fixes": clause.fixes,
+        "topologies": list(clause.topologies),
+        "expected": {name: e.text for name, e in clause.expect.items()},
+        "source": clause.source,
+        "module": module,
+        "line": line,
+    }

@@ -1,0 +1,195 @@
+"""What a pytest process holds for its cells, and what its tests are given of it.
+
+A suite's test calls `cell.check()`, one of the time lane `timed.measure(benchmark)`; all that runs,
+judges and records lies behind them, and no hook of pytest's is needed to call them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from conformance.catalogue import loading, names
+from conformance.catalogue.claims import Claims
+from conformance.catalogue.topology import Topology
+from conformance.judging import deviations
+from harness.plugin import message
+from harness.plugin.options import Options
+from harness.plugin.recorder import Recorder
+from harness.running import cells, lane
+from harness.running.admission import NoRoom
+from harness.running.cells import CellId
+from harness.running.lane import Entrant, Lane
+from harness.running.pool import Pool, Spent
+from harness.running.runner import Runner
+
+EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
+
+RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
+
+
+@dataclasses.dataclass
+class Session:
+    """What one pytest process needs for its cells; the pool exists once the first cell ran."""
+
+    options: Options
+    catalogue: loading.Catalogue
+    claims: Claims
+    deviations: tuple[deviations.Deviation, ...]
+    recorder: Recorder | None = None
+    verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
+    spent: list[Spent] = dataclasses.field(default_factory=list)
+    began: float = dataclasses.field(default_factory=time.monotonic)
+    timings: int = 0
+    runner_made: Runner | None = None
+    lane_made: Lane | None = None
+    heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def runner(self) -> Runner:
+        """The runner, made on first use so that collecting starts nothing."""
+        if self.runner_made is None:
+            self.runner_made = self.make_runner()
+        return self.runner_made
+
+    @property
+    def lane(self) -> Lane:
+        """The time lane, made on first use."""
+        if self.lane_made is None:
+            self.lane_made = Lane(self.make_runner, self.options.blocks, progress=say)
+        return self.lane_made
+
+    def make_runner(self) -> Runner:
+        """A runner with a pool of its own."""
+        chosen = self.options
+        return Runner(
+            self.catalogue,
+            self.deviations,
+            {one.spec: one for one in chosen.targets},
+            Pool([loading.PACKAGE], chosen.platform, isolated=chosen.isolated, progress=say),
+            chosen.deadline_s,
+            chosen.repeat,
+        )
+
+    def heat(self, cell: CellId) -> dict[CellId, Entrant]:
+        """The heat of a cell of the time lane: run when the first of its cells asks."""
+        if cell not in self.heats:
+            if self.runner_made is not None:
+                self.runner_made.pool.release()  # nothing else may run beside a heat
+            together = [
+                one
+                for one in self.cells(lane.SECTION)
+                if (one.clause, one.topology) == (cell.clause, cell.topology)
+            ]
+            for group in lane.heats(together, Topology.parse(cell.topology).processes):
+                heat = self.lane.heat(group)
+                for one in group:
+                    self.heats.setdefault(one, heat)
+        return self.heats[cell]
+
+    def cells(self, section: str) -> list[CellId]:
+        """The cells of a section that the options choose."""
+        chosen = self.options
+        return cells.select(
+            self.catalogue,
+            section,
+            chosen.implementations,
+            [one.spec for one in chosen.targets],
+            chosen.topologies,
+        )
+
+    def close(self) -> list[Spent]:
+        """End every cluster; where the time went."""
+        made = [self.runner_made] if self.runner_made else []
+        made += self.lane_made.runners if self.lane_made else []
+        for runner in made:
+            runner.pool.close()
+        return [runner.pool.spent for runner in made]
+
+
+class Cell:
+    """What a suite's test is given: `check()` runs the cell and passes, skips or fails by it."""
+
+    def __init__(self, id: CellId, session: Session, item: pytest.Item) -> None:
+        self.id = id
+        self._session = session
+        self._item = item
+
+    def check(self) -> None:
+        """Run the cell. Fails with the whole story unless it conforms or is excused."""
+        clause = self._session.catalogue.clauses[self.id.clause]
+        runner = self._session.runner
+        try:
+            record = runner.run(self.id)
+        except NoRoom as error:
+            pytest.fail(str(error), pytrace=False)
+        record["reproduce"] = message.reproduce(
+            self._item.nodeid, self.id, clause, self._session.options.platform
+        )
+        facts = runner.facts.get(self.id.target)
+        self._item.stash[RECORD] = {"record": record, "facts": facts}
+        verdict, reason = record["verdict"], record["reason"]
+        if verdict in EXCUSED:
+            pytest.skip(f"{verdict}: {reason}")
+        if verdict == names.KNOWN_DEVIATION:
+            pytest.xfail(f"{verdict}: {reason}")
+        if verdict != names.CONFORMS:
+            text = message.failure(self.id, clause, self._session.claims, record)
+            pytest.fail(text, pytrace=False)
+
+
+class Timed:
+    """What a test of the time lane is given: `measure` runs its heat and hands in its rounds."""
+
+    def __init__(self, id: CellId, contender: str, session: Session, item: pytest.Item) -> None:
+        self.id = id
+        self.contender = contender
+        self._session = session
+        self._item = item
+
+    def measure(self, benchmark: Any) -> None:
+        """Give the rounds to pytest-benchmark's fixture; fails where a block was not right."""
+        clause = self._session.catalogue.clauses[self.id.clause]
+        timing = clause.timing
+        assert timing is not None
+        try:
+            heat = self._session.heat(self.id)
+        except NoRoom as error:
+            pytest.fail(str(error), pytrace=False)
+        mine = heat[self.id]
+        verdict, reason = mine.record["verdict"], mine.record["reason"]
+        if verdict in EXCUSED:
+            pytest.skip(f"{verdict}: {reason}")
+        compared = (
+            lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
+        )
+        self._item.stash[RECORD] = {
+            "record": lane.record(mine, self.contender, timing, compared),
+            "facts": self._session.lane.facts(self.id.target),
+        }
+        if verdict == names.KNOWN_DEVIATION:
+            pytest.xfail(f"{verdict}: {reason}")
+        if not mine.measured:
+            mine.record["reproduce"] = message.reproduce(
+                self._item.nodeid, self.id, clause, self._session.options.platform
+            )
+            text = message.failure(self.id, clause, self._session.claims, mine.record)
+            pytest.fail(text, pytrace=False)
+        rounds = iter([one for block in mine.blocks[self.contender] for one in block])
+        benchmark.group = f"{self.id.clause} {self.contender} {self.id.topology}"
+        benchmark.extra_info["ratios"] = [str(one) for one in compared]
+        benchmark.pedantic(
+            lambda: lane.CLOCK.advance(next(rounds)),
+            rounds=sum(map(len, mine.blocks[self.contender])),
+            iterations=1,
+        )
+
+
+def say(text: str) -> None:
+    """A line of progress for the user."""
+    print(f"conformance: {text}", file=sys.stderr, flush=True)

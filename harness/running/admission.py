@@ -1,0 +1,128 @@
+"""Who may start a cluster now, decided among all test processes of this machine.
+
+Permits are lock files, so a process that is killed gives its own back at once, and nothing has to
+be cleaned up. A cluster holds one permit per process while it lives; while it starts it also holds
+the right to start, because several clusters that start at once take minutes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+
+from harness.clusters.deadlines import ADMISSION_S
+
+PROCESSES_PER_CORE = 8  # idle workers cost no core; running ones share them
+MEMORY_PER_PROCESS_BYTES = 400 * 1024 * 1024
+STARTS_PER_CORE = 0.5
+POLL_S = 0.05
+PATIENCE_S = 5.0  # before a wait is told to the user
+
+
+class NoRoom(Exception):
+    """The permits did not come free in time, or the machine will never have as many."""
+
+
+class Permits:
+    """Held until `release`; also a context manager."""
+
+    def __init__(self, locks: list[FileLock]) -> None:
+        self._locks = locks
+
+    def release(self) -> None:
+        for lock in self._locks:
+            lock.release()
+        self._locks = []
+
+    def __enter__(self) -> Permits:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Admission:
+    """The permits of one kind, `capacity` of them, as files `kind-0`, `kind-1`, ... of `folder`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        capacity: int,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._capacity = capacity
+        self._progress = progress
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def acquire(self, count: int, timeout_s: float = ADMISSION_S) -> Permits:
+        """`count` permits at once, or NoRoom; nothing is held while waiting."""
+        if count > self._capacity:
+            raise NoRoom(
+                f"{count} processes at once are more than this machine takes ({self._capacity}, by "
+                "its cores and free memory): choose a smaller --topology"
+            )
+        deadline = time.monotonic() + timeout_s
+        told = time.monotonic() + PATIENCE_S
+        while True:
+            # One taker at a time, or two that each want several would starve each other.
+            held = None
+            with (
+                contextlib.suppress(Timeout),
+                FileLock(self._folder / f"{self._kind}.taking", timeout=POLL_S),
+            ):
+                held = self._take(count)
+            if held is not None:
+                return Permits(held)
+            now = time.monotonic()
+            if now > deadline:
+                raise NoRoom(
+                    f"other test processes of this machine held the {self._kind} permits for "
+                    f"{timeout_s:g} s: end them, or run fewer with -n"
+                )
+            if now > told:
+                self._progress(f"waiting for other clusters on this machine ({self._kind})")
+                told = deadline
+            time.sleep(POLL_S)
+
+    def _take(self, count: int) -> list[FileLock] | None:
+        held: list[FileLock] = []
+        for number in range(self._capacity):
+            lock = FileLock(self._folder / f"{self._kind}-{number}", timeout=0)
+            try:
+                lock.acquire()
+            except Timeout:
+                continue
+            held.append(lock)
+            if len(held) == count:
+                return held
+        for lock in held:
+            lock.release()
+        return None
+
+
+def process_capacity() -> int:
+    """Worker processes that this machine takes at once, by its cores and its memory."""
+    by_memory = psutil.virtual_memory().total // 2 // MEMORY_PER_PROCESS_BYTES
+    return max(1, min(cores() * PROCESSES_PER_CORE, int(by_memory)))
+
+
+def start_capacity() -> int:
+    """Clusters that may start at once."""
+    return max(1, int(cores() * STARTS_PER_CORE))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

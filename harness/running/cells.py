@@ -1,0 +1,80 @@
+"""Which cells a run has: clause x implementation x target x topology.
+
+A cell's id is its pytest parameter, so it is a stable string made of nothing but what the user
+named; collection is the same in every xdist worker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS
+
+_ID = re.compile(rf"\[(.+?)-({'|'.join(IMPLEMENTATIONS)})-(\d+x\d+)-(.+)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class CellId:
+    """One cell; `target` is the target's spec, `topology` its text."""
+
+    clause: str
+    implementation: str
+    topology: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.clause}-{self.implementation}-{self.topology}-{self.target}"
+
+
+def parse_nodeid(nodeid: str) -> CellId | None:
+    """The cell that a pytest node id names; None where the test is no cell."""
+    match = _ID.search(nodeid)
+    return CellId(match[1], match[2], match[3], match[4]) if match else None
+
+
+def select(
+    catalogue: Catalogue,
+    section: str,
+    implementations: Sequence[str],
+    targets: Sequence[str],
+    topologies: Sequence[str] = (),
+) -> list[CellId]:
+    """The cells of a section: `topologies`, or where none are named each clause's own.
+
+    Sorted by target and topology first, because a cluster serves one such pair at a time.
+    """
+    chosen = [
+        CellId(one.id, implementation, topology, target)
+        for target in targets
+        for one in catalogue.clauses.values()
+        if one.section == section
+        for topology in (topologies or one.topologies)
+        for implementation in implementations
+    ]
+    order = {target: at for at, target in enumerate(targets)}
+    return sorted(chosen, key=lambda c: (order[c.target], c.topology))
+
+
+def group(nodeid: str, chunks: int = 1) -> str:
+    """What must stay together on one pytest worker: a target's topology, else the test's module.
+
+    A large group is split into `chunks` by clause, so that several workers can share it.
+    """
+    cell = parse_nodeid(nodeid)
+    if cell is None:
+        return nodeid.split("::", 1)[0]
+    chunk = sum(cell.clause.encode()) % chunks
+    return f"{cell.target} {cell.topology} {chunk}"
+
+
+def chunks_for(nodeids: Iterable[str], workers: int, least: int = 24) -> int:
+    """Into how many chunks to split groups: none smaller than about `least` cells."""
+    sizes: dict[str, int] = {}
+    for nodeid in nodeids:
+        if parse_nodeid(nodeid) is not None:
+            name = group(nodeid)
+            sizes[name] = sizes.get(name, 0) + 1
+    return max(1, min(2 * workers, max(sizes.values(), default=0) // least))

@@ -1,0 +1,182 @@
+"""The time lane: heats, in which entrants are measured in alternating blocks.
+
+An entrant is a cell of a timing clause: an implementation in a target. All targets of a heat have
+their cluster at the same time and take turns, block by block, so that legacy of one version stands
+beside the new pmap of another on the same machine at the same moment. Nothing else runs meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.catalogue import names
+from conformance.catalogue.clause import Timing
+from conformance.judging import ratios
+from conformance.judging.ratios import Ratio
+from conformance.probing.racing import SECONDS
+from harness.running.admission import process_capacity
+from harness.running.cells import CellId
+from harness.running.runner import Runner
+
+SECTION = "timing"
+FEWEST_TOGETHER = 2  # targets of one heat: a ratio needs two
+
+
+class Clock:
+    """The timer that pytest-benchmark reads: it goes on by what a worker measured."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        self._now += seconds
+
+
+CLOCK = Clock()  # a mark is written before there is a session, and names its timer
+
+
+@dataclass
+class Entrant:
+    """A cell in a heat: its last record, and the seconds of each contender, block by block."""
+
+    cell: CellId
+    record: dict[str, Any] = field(default_factory=dict)
+    blocks: dict[str, list[list[float]]] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """Whether every block came back with right values."""
+        return self.record.get("verdict") == names.CONFORMS
+
+
+class Lane:
+    """Runs heats, each target on a runner of its own, which `make_runner` makes."""
+
+    def __init__(
+        self,
+        make_runner: Callable[[], Runner],
+        blocks: int,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._make_runner = make_runner
+        self._blocks = blocks
+        self._progress = progress
+        self._runners: dict[str, Runner] = {}
+
+    def heat(self, cells: Sequence[CellId]) -> dict[CellId, Entrant]:
+        """Measure the cells, which are of one clause and topology, in turns."""
+        self.keep(cell.target for cell in cells)
+        heat = {cell: Entrant(cell) for cell in cells}
+        entrants = list(heat.values())
+        for number in range(self._blocks):
+            self._progress(f"{cells[0].clause} on {cells[0].topology}: block {number + 1}")
+            for entrant in entrants:
+                if number == 0 or entrant.measured:
+                    self._block(entrant)
+            entrants.append(entrants.pop(0))  # each goes first in turn
+        return heat
+
+    def facts(self, target: str) -> dict[str, Any] | None:
+        """What a target really is, once a heat has shown it."""
+        runner = self._runners.get(target)
+        return runner.facts.get(target) if runner else None
+
+    def keep(self, targets: Iterable[str]) -> None:
+        """Close the clusters of all other targets: they would take room from the next heat."""
+        wanted = set(targets)
+        for target, runner in self._runners.items():
+            if target not in wanted:
+                runner.pool.release()
+
+    def close(self) -> None:
+        """End every cluster."""
+        for runner in self._runners.values():
+            runner.pool.close()
+
+    @property
+    def runners(self) -> Iterable[Runner]:
+        """The runners that were made."""
+        return self._runners.values()
+
+    def _block(self, entrant: Entrant) -> None:
+        target = entrant.cell.target
+        if target not in self._runners:
+            self._runners[target] = self._make_runner()
+        entrant.record = self._runners[target].run(entrant.cell)
+        if entrant.measured:
+            for name, taken in seconds_of(entrant.record["observations"]).items():
+                entrant.blocks.setdefault(name, []).append(taken)
+
+
+def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Each contender's rounds of one block, in the slowest process."""
+    by_step: dict[str, list[list[float]]] = {}
+    for observation in observations:
+        for step in observation["steps"]:
+            if SECONDS in step["extra"]:
+                by_step.setdefault(step["name"], []).append(step["extra"][SECONDS])
+    return {name: ratios.slowest(taken) for name, taken in by_step.items()}
+
+
+def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
+    """The cells of one clause and topology as heats that this machine has room for.
+
+    Where not all targets fit, the first one, which the others are compared with, is in every heat.
+    """
+    targets = list(dict.fromkeys(cell.target for cell in cells))
+    together = max(FEWEST_TOGETHER, process_capacity() // processes)
+    if len(targets) <= together:
+        groups = [targets]
+    else:
+        first, rest, size = targets[0], targets[1:], together - 1
+        groups = [[first, *rest[at : at + size]] for at in range(0, len(rest), size)]
+    return [[cell for cell in cells if cell.target in group] for group in groups]
+
+
+def against(contender: str, mine: Entrant, heat: Iterable[Entrant], timing: Timing) -> list[Ratio]:
+    """What a contender is compared with: the baseline of its cell, and legacy beside it.
+
+    Legacy is that of the same target, or where that has none of the heat's first target that has.
+    """
+    found = []
+    if timing.baseline not in (None, contender):
+        found.append(_ratio(mine, contender, mine, timing.baseline, timing.baseline))
+    legacies = [e for e in heat if e.cell.implementation == names.LEGACY_PMAP and e.measured]
+    own = [e for e in legacies if e.cell.target == mine.cell.target]
+    if legacies and mine.cell.implementation != names.LEGACY_PMAP:
+        legacy = (own or legacies)[0]
+        name = f"legacy pmap of {legacy.cell.target}"
+        found.append(_ratio(mine, contender, legacy, contender, name))
+    return found
+
+
+def _ratio(of: Entrant, contender: str, to: Entrant, other: str, name: str) -> Ratio:
+    return ratios.ratio(of.blocks[contender], to.blocks[other], name)
+
+
+def record(
+    entrant: Entrant, contender: str, timing: Timing, compared: Sequence[Ratio]
+) -> dict[str, Any]:
+    """A contender's line of the results file; `failed` where it was not measured."""
+    cell = entrant.cell
+    blocks = entrant.blocks.get(contender, [])
+    measured = entrant.measured and bool(blocks)
+    return {
+        "kind": "timing",
+        "timing": cell.clause,
+        "contender": contender,
+        "implementation": cell.implementation,
+        "target": cell.target,
+        "topology": cell.topology,
+        "illustrates": list(timing.illustrates),
+        "seconds": dict(ratios.seconds(blocks)) if measured else None,
+        "rounds": sum(map(len, blocks)),
+        "ratios": [one.record() for one in compared],
+        "failed": None if measured else f"{entrant.record['verdict']}: {entrant.record['reason']}",
+    }

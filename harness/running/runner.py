@@ -1,0 +1,186 @@
+"""Runs one cell: from its id to its results record.
+
+The pytest plugin and the benchmark use it alike; it knows nothing of pytest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.catalogue import names
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import Deviation, matching
+from conformance.judging.expectation import NotApplicable
+from conformance.judging.judge import Fault, Judgement, judge
+from conformance.judging.observation import parse
+from harness.clusters import deadlines
+from harness.clusters.cluster import Case, CaseResult, ClusterDown
+from harness.clusters.launchers import TargetDown
+from harness.clusters.postmortem import ClusterFault
+from harness.running.cells import CellId
+from harness.running.pool import Pool
+from harness.targets.target import Target
+from harness.targets.tidy import Tidy
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A target of the run: provisioned, or the reason why it could not be had."""
+
+    spec: str
+    target: Target | None
+    unavailable: str | None = None
+
+
+@dataclass
+class Runner:
+    """Runs cells on the pool's clusters; `facts` is what each target really is, once known."""
+
+    catalogue: Catalogue
+    deviations: Sequence[Deviation]
+    targets: Mapping[str, Asked]
+    pool: Pool
+    deadline_s: float | None = None
+    repeat: int = 1
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def run(self, cell: CellId) -> dict[str, Any]:
+        """The cell's results record, without `reproduce`, which only the caller knows."""
+        asked = self.targets[cell.target]
+        record = self._cell(cell)
+        return record if asked.target is None else dict(Tidy(asked.target)(record))
+
+    def _cell(self, cell: CellId) -> dict[str, Any]:
+        clause = self.catalogue.clauses[cell.clause]
+        topology = Topology.parse(cell.topology)
+        asked = self.targets[cell.target]
+        if asked.target is None:
+            return _record(cell, Judgement(names.NOT_RUN, asked.unavailable or "no such target"))
+        try:
+            self._learn(asked.target, topology)
+        except TargetDown as down:
+            return _record(cell, Judgement(names.NOT_RUN, str(down)))
+        except ClusterDown as down:
+            fault = down.fault
+            return _record(cell, Judgement(fault.kind, fault.detail), fault=fault)
+        excused = self._excused(cell, clause, topology)
+        if excused is not None:
+            return _record(cell, excused)
+        return self._run(cell, clause, asked.target, topology)
+
+    def _learn(self, target: Target, topology: Topology) -> None:
+        if target.spec not in self.facts:
+            self.facts[target.spec] = self.pool.facts(target, topology)
+
+    def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
+        """Why this cell has nothing to run, if it has not."""
+        expectation = clause.expect[cell.implementation]
+        if isinstance(expectation, NotApplicable):
+            return Judgement(names.NOT_APPLICABLE, expectation.reason)
+        unmet = clause.needs.unmet(topology)
+        if unmet is not None:
+            return Judgement(names.NOT_APPLICABLE, unmet)
+        facts = self.facts[cell.target]
+        missing = [name for name in clause.requires if name not in facts["packages"]]
+        if missing:
+            return Judgement(names.NOT_APPLICABLE, f"{', '.join(missing)} is not installed here")
+        if cell.implementation not in facts["implementations"] and not clause.selects:
+            reason = f"jax {facts['jax']} has no {cell.implementation}"
+            return Judgement(names.REMOVED, reason)
+        return None
+
+    def _run(
+        self, cell: CellId, clause: Clause, target: Target, topology: Topology
+    ) -> dict[str, Any]:
+        case = Case(
+            cell.clause,
+            cell.implementation,
+            clause.parameters,
+            self.deadline_s or clause.deadline_s or deadlines.CASE_S,
+        )
+        records = []
+        for _ in range(self.repeat):
+            try:
+                run = self.pool.run(target, topology, case, fresh=clause.fresh)
+            except TargetDown as down:
+                return _record(cell, Judgement(names.NOT_RUN, str(down)))
+            verdict = self._judge(cell, clause, topology, run.result)
+            records.append(_record(cell, verdict, run.result, fresh=run.fresh))
+        return _steady(records)
+
+    def _judge(
+        self, cell: CellId, clause: Clause, topology: Topology, result: CaseResult
+    ) -> Judgement:
+        facts = self.facts[cell.target]
+        entries = matching(
+            self.deviations,
+            cell.clause,
+            cell.implementation,
+            facts["jax"],
+            facts["platform"],
+            cell.topology,
+        )
+        return judge(
+            clause,
+            cell.implementation,
+            topology,
+            facts["jax"],
+            [parse(o) for o in result.observations],
+            Fault(result.fault.kind, result.fault.detail, result.mapped) if result.fault else None,
+            entries,
+        )
+
+
+def _steady(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One record for several runs of a cell: flaky where their verdicts differ."""
+    counts = Counter(r["verdict"] for r in records)
+    if len(counts) == 1:
+        return records[-1]
+    bad = next(r for r in records if r["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION))
+    text = ", ".join(f"{verdict} {k} of {len(records)}" for verdict, k in counts.most_common())
+    return {**bad, "verdict": names.FLAKY, "reason": f"{text}; {bad['reason']}"}
+
+
+def _record(
+    cell: CellId,
+    judgement: Judgement,
+    result: CaseResult | None = None,
+    fault: ClusterFault | None = None,
+    fresh: bool = False,
+) -> dict[str, Any]:
+    fault = result.fault if result else fault
+    return {
+        "kind": "cell",
+        "clause": cell.clause,
+        "implementation": cell.implementation,
+        "target": cell.target,
+        "topology": cell.topology,
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "findings": [dataclasses.asdict(f) for f in judgement.findings],
+        "deviation": _deviation(judgement.deviation),
+        "observations": list(result.observations) if result else [],
+        "fault": dataclasses.asdict(fault) if fault else None,
+        "seconds": result.seconds if result else 0.0,
+        "probe_seconds": result.probe_seconds if result else 0.0,
+        "fresh": fresh,
+    }
+
+
+def _deviation(entry: Deviation | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    return {
+        "observed": entry.saw,
+        "why": entry.why,
+        "link": entry.link,
+        "kind": entry.kind,
+        "review": entry.review.isoformat(),
+        "jax": entry.jax,
+    }

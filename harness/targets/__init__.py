@@ -1,0 +1,1 @@
+"""A Python that has exactly the JAX that was asked for."""

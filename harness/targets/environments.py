@@ -1,0 +1,333 @@
+"""Builds an environment for each JAX version with uv, once, and keeps it for later runs.
+
+The versions of one matrix cannot live in one environment. Building takes a network and a minute,
+so a finished environment carries a marker, written last, and one with its marker is used without
+starting uv at all; one without is what an interrupted process left behind, and is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import uv as uv_package
+from packaging.version import Version
+
+from harness.targets import interpreters
+from harness.targets.interpreters import (
+    NEWEST_PYTHON,
+    OLDEST_PYTHON,
+    PYTHON_RANGE,
+    Interpreter,
+    NoAnswerError,
+)
+
+RESOLVE_TIMEOUT_S = 120.0
+INSTALL_TIMEOUT_S = 900.0
+# Another process may have to try every minor version of Python before it is done.
+LOCK_TIMEOUT_S = (NEWEST_PYTHON[1] - OLDEST_PYTHON[1] + 1) * INSTALL_TIMEOUT_S + 60.0
+
+MARKER = "provisioned.json"
+CHECKS_AT_ONCE = 8
+# uv's own 3 take most of 10 s to say that there is no network.
+HTTP_RETRIES = "1"
+
+Progress = Callable[[str], None]
+
+# Settings of the shell that would turn uv to another environment than the one named to it.
+_NOT_FOR_UV = frozenset({"UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "VIRTUAL_ENV"})
+_FOR_UV = {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
+
+# uv has no exit status or machine-readable output that tells these apart, only its words.
+_UNREACHABLE = re.compile(
+    r"failed to (fetch|download)|request failed|error sending request|dns error|timed out|"
+    r"network was disabled|not found in the cache|\bjax was not found in the package registry",
+    re.IGNORECASE,
+)
+_DEPENDS_ON_PYTHON = re.compile(r"current Python version|Python\s?[<>=!~]|has no wheels|\btag\b")
+_NEEDS_PYTHON = re.compile(r"\bjax\S* depends on (Python[^\s,]+(?:,[<>=!~][^\s,]+)*)")
+_NO_SUCH_VERSION = r"no version of jax=={}(?![.\d])"
+
+
+class TargetError(Exception):
+    """A target that cannot be had: what happened, to what, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A finished environment: its folder, and what its marker says it was built from."""
+
+    folder: Path
+    version: str
+    extras: tuple[str, ...]
+    minor: tuple[int, int]
+
+    @property
+    def python(self) -> Path:
+        """The executable whose jax is this environment's."""
+        return self.folder / "bin" / "python"
+
+
+def provide(
+    version: str,
+    extras: tuple[str, ...],
+    targets: Path,
+    *,
+    progress: Progress,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> Path:
+    """The Python of the environment with this JAX and these extras, built if there is none yet."""
+    if built := _reusable(version, extras, targets):
+        return built.python
+    targets.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(targets / f".jax-{version}-{_hash(version, *extras)}.lock")
+    try:
+        if not _locked_at_once(lock):
+            progress(f"waiting for another process that is installing {_title(version, extras)}")
+            lock.acquire(timeout=LOCK_TIMEOUT_S)
+    except filelock.Timeout as error:
+        raise TargetError(
+            f"Another process has been installing {_title(version, extras)} for "
+            f"{LOCK_TIMEOUT_S:.0f} s: end it, then run again."
+        ) from error
+    try:
+        # What this process waited for may be what it needs.
+        built = _reusable(version, extras, targets)
+        if built is None:
+            uv = _uv() if uv is None else uv
+            built = _build(version, extras, targets, progress, uv, _some(pythons, uv))
+        return built.python
+    finally:
+        lock.release()
+
+
+def newest(
+    extras: tuple[str, ...],
+    targets: Path,
+    *,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> str:
+    """The newest stable JAX for the newest Python, or of the cache where no index answers."""
+    uv = _uv() if uv is None else uv
+    python = max(_some(pythons, uv), key=lambda one: one.version)
+    # With its dependencies: a jax whose jaxlib has no wheel for this machine does not count.
+    ask = ["pip", "compile", "-", "--no-header", "--no-annotate", "--prerelease", "disallow"]
+    done = _run(
+        [uv, *ask, "--python", python.path],
+        RESOLVE_TIMEOUT_S,
+        folder=targets,
+        stdin="jax\n",
+    )
+    found = re.search(r"^jax==(\S+)", done.stdout, re.MULTILINE)
+    if done.returncode == 0 and found:
+        return found[1]
+    said = _said(done)
+    if not _UNREACHABLE.search(said):
+        raise TargetError(f"The newest JAX for Python {python} could not be found: {said}")
+    kept = [built.version for built in usable(targets) if built.extras == extras]
+    if not kept:
+        raise _no_index("newest", targets, said)
+    return max(kept, key=Version)
+
+
+def usable(targets: Path) -> list[Built]:
+    """The finished environments whose Python still runs and still has its jax and jaxlib."""
+    built = list(_finished(targets))
+    with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:
+        return [one for one, works in zip(built, pool.map(_works, built), strict=True) if works]
+
+
+def _reusable(version: str, extras: tuple[str, ...], targets: Path) -> Built | None:
+    own = interpreters.own_version()[:2]
+    same = [one for one in _finished(targets) if (one.version, one.extras) == (version, extras)]
+    same.sort(key=lambda one: (one.minor == own, one.minor), reverse=True)
+    return next(filter(_works, same), None)
+
+
+def _finished(targets: Path) -> Iterator[Built]:
+    for path in sorted(targets.glob(f"jax-*/{MARKER}")):
+        try:
+            marker = json.loads(path.read_text("utf-8"))
+            major, minor = marker["minor"]
+            extras = tuple(marker["extras"])
+            yield Built(path.parent, marker["version"], extras, (int(major), int(minor)))
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+
+
+def _works(built: Built) -> bool:
+    try:
+        known = interpreters.facts(built.python, ("jax", "jaxlib"))
+    except NoAnswerError:
+        return False
+    found = known.packages.get("jax")
+    return (
+        found is not None
+        and Version(found) == Version(built.version)
+        and ("jaxlib" in known.packages)
+    )
+
+
+def _build(
+    version: str,
+    extras: tuple[str, ...],
+    targets: Path,
+    progress: Progress,
+    uv: Path,
+    pythons: Sequence[Interpreter],
+) -> Built:
+    title = _title(version, extras)
+    refused: list[tuple[Interpreter, str]] = []
+    for python in pythons:
+        minor = "{}.{}".format(*python.minor)
+        progress(f"installing {title} for Python {minor} (first use; later runs reuse it)")
+        name = f"jax-{version}-py{minor}-{_hash(version, str(python), *extras)}"
+        built = Built(targets / name, version, extras, python.minor)
+        said = _install(built, python, uv)
+        if said is None:
+            return built
+        if re.search(_NO_SUCH_VERSION.format(re.escape(version)), said):
+            raise TargetError(
+                f"There is no jax=={version} on the package index: ask for a version that was "
+                f"released, or for newest. (uv: {said})"
+            )
+        if _UNREACHABLE.search(said):
+            raise _no_index(title, targets, said)
+        if not _DEPENDS_ON_PYTHON.search(said):
+            raise TargetError(f"{title} could not be installed for Python {python}: {said}")
+        progress(f"{title} does not run on Python {minor}")
+        refused.append((python, said))
+    raise _no_python(title, refused)
+
+
+def _install(built: Built, python: Interpreter, uv: Path) -> str | None:
+    """Build one environment; None if it stands, else uv's words on why it does not."""
+    folder = built.folder
+    # The marker goes first: a removal that is interrupted must not leave a finished look.
+    (folder / MARKER).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    wanted = [f"jax=={built.version}", *built.extras]
+    commands: list[list[str | Path]] = [
+        [uv, "venv", "--no-project", "--python", python.path, folder],
+        [uv, "pip", "install", "--python", built.python, *wanted],
+    ]
+    for command in commands:
+        done = _run(command, INSTALL_TIMEOUT_S, folder=folder.parent)
+        if done.returncode != 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            return _said(done)
+    if not _works(built):
+        shutil.rmtree(folder, ignore_errors=True)
+        # Old releases of jax install without a word where no jaxlib was made for the Python.
+        return "it was installed without a jaxlib, which has no wheels for this Python"
+    marker = {"version": built.version, "extras": built.extras, "minor": built.minor}
+    unfinished = folder / f"{MARKER}.part"
+    unfinished.write_text(json.dumps(marker), "utf-8")
+    unfinished.replace(folder / MARKER)
+    return None
+
+
+def _run(
+    command: Sequence[str | Path], timeout_s: float, *, folder: Path, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_UV}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return subprocess.run(
+            [*map(str, command), "--quiet"],
+            # Run elsewhere, uv would take constraints from the project that the user stands in.
+            cwd=folder,
+            env={"UV_HTTP_RETRIES": HTTP_RETRIES, **environ, **_FOR_UV},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TargetError(
+            f"`{' '.join(map(str, command))}` was not done after {timeout_s:.0f} s: "
+            "the network may be slow or the package index stuck; run again."
+        ) from error
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    """uv's message in one line, without the headings, causes and arrows it is laid out with."""
+    text = re.sub(r"^[^\w\n(`]*(?:error:|cause:)?", " ", done.stderr, flags=re.MULTILINE)
+    text = " ".join(text.split())
+    text = re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
+    return text or f"exit status {done.returncode}"
+
+
+def _uv() -> Path:
+    try:
+        return Path(uv_package.find_uv_bin())
+    except FileNotFoundError as error:
+        raise TargetError(
+            "The uv program that installs JAX versions is missing: install the package uv."
+        ) from error
+
+
+def _some(pythons: Sequence[Interpreter] | None, uv: Path) -> Sequence[Interpreter]:
+    found = interpreters.find(uv=uv) if pythons is None else pythons
+    if not found:
+        raise TargetError(
+            f"No usable Python was found, only Python {PYTHON_RANGE} will do: install one from "
+            "the system's packages (python3.12) or with `pyenv install 3.12`, then run again."
+        )
+    return found
+
+
+def _locked_at_once(lock: filelock.FileLock) -> bool:
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        return False
+    return True
+
+
+def _title(version: str, extras: tuple[str, ...]) -> str:
+    return f"jax=={version}" + (f" with {', '.join(extras)}" if extras else "")
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _no_index(title: str, targets: Path, said: str) -> TargetError:
+    kept = sorted({built.version for built in usable(targets)}, key=Version)
+    instead = ", ".join(f"jax=={version}" for version in kept) or "nothing yet"
+    return TargetError(
+        f"{title} could not be had: there is no network, or no package index that answers. "
+        f"Connect, or use what the cache has: {instead}. (uv: {said})"
+    )
+
+
+def _no_python(title: str, refused: Sequence[tuple[Interpreter, str]]) -> TargetError:
+    found = ", ".join(str(python) for python, _ in refused)
+    needs = next((m[1] for _, said in refused if (m := _NEEDS_PYTHON.search(said))), None)
+    if needs is None:
+        why = "; ".join(f"Python {'.'.join(map(str, p.minor))}: {said}" for p, said in refused)
+        return TargetError(
+            f"No Python on this machine can run {title} (found {found}): install another from "
+            f"Python {PYTHON_RANGE}, or ask for another version. (uv: {why})"
+        )
+    oldest = re.search(r">=?(\d+\.\d+)", needs)
+    example = oldest[1] if oldest else "{}.{}".format(*NEWEST_PYTHON)
+    return TargetError(
+        f"{title} needs {needs}, and this machine has only {found}: install such a Python, for "
+        f"instance python{example} from the system's packages or `pyenv install {example}`, then "
+        "run again."
+    )

@@ -1,0 +1,329 @@
+"""Turns what a user writes after --target into a Python that has exactly that JAX.
+
+A run must not depend on what the controller happens to have installed, nor a worker on what the
+user's shell happens to say: whatever stands between the two is settled here, and whatever can go
+wrong is said in one TargetError before any test runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from harness.targets import environments
+from harness.targets.environments import Progress, TargetError
+from harness.targets.interpreters import (
+    PYTHON_RANGE,
+    Facts,
+    Interpreter,
+    NoAnswerError,
+    facts,
+    in_range,
+)
+
+__all__ = [
+    "Spec",
+    "Target",
+    "TargetError",
+    "cached",
+    "default_cache",
+    "describe",
+    "parse_spec",
+    "provision",
+    "resolve_newest",
+    "worker_environment",
+    "worker_path",
+]
+
+WORKER_PACKAGES = ("conformance", "harness")
+ALWAYS_DESCRIBED = ("jax", "jaxlib", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A target as asked for; `value` is the version, or the interpreter's path."""
+
+    kind: Literal["current", "version", "newest", "interpreter"]
+    value: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "version":
+            return f"jax=={self.value}"
+        return self.value or self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as it stands on this machine: a Python that has its JAX."""
+
+    spec: str
+    python: Path
+    extras: tuple[str, ...] = ()
+    environment: Path | None = None
+
+
+def parse_spec(text: str) -> Spec:
+    """Read a spec: `current`, `newest`, `jax==0.9.0` or `0.9.0`, or the path of an interpreter."""
+    text = text.strip()
+    if text == "current":
+        return Spec("current")
+    if text == "newest":
+        return Spec("newest")
+    exact = re.fullmatch(r"(?:jax\s*==\s*)?(\d+(?:\.\d+){1,3})", text)
+    if exact:
+        parts = [str(int(part)) for part in exact[1].split(".")]
+        # 0.9 and 0.9.0 are one release, and must not become two environments.
+        return Spec("version", ".".join(parts + ["0"] * (3 - len(parts))))
+    if os.sep in text or text.startswith("~"):
+        # Links stay: a virtual environment's python is a link, and resolved it loses its packages.
+        return Spec("interpreter", os.path.abspath(os.path.expanduser(text)))
+    if text.startswith("jax"):
+        why = "only one exact stable version can be asked for, such as jax==0.9.0"
+    else:
+        why = "write current, newest, jax==0.9.0, or the path of a Python interpreter"
+    raise TargetError(f"{text!r} is not a target: {why}.")
+
+
+def default_cache() -> Path:
+    """The folder that keeps what was provisioned; PMAP_CONFORMANCE_CACHE moves it."""
+    if named := os.environ.get("PMAP_CONFORMANCE_CACHE"):
+        return Path(named).expanduser().absolute()
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared).absolute() / "pmap-conformance"
+    return Path.home() / ".cache" / "pmap-conformance"
+
+
+def provision(
+    spec: Spec | str,
+    *,
+    cache: Path | None = None,
+    extras: Sequence[str] = (),
+    progress: Progress = lambda message: None,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> Target:
+    """Make a target usable, from the cache where it can be, and prove that its Python has its JAX.
+
+    `uv` and `pythons` stand in for the uv program and the interpreters of this machine.
+    """
+    spec = parse_spec(spec) if isinstance(spec, str) else spec
+    wanted = _normalised(extras)
+    if spec.kind == "current":
+        return _existing(spec, Path(sys.executable), wanted)
+    if spec.kind == "interpreter":
+        return _existing(spec, Path(spec.value), wanted)
+    cache = _cache(cache)
+    try:
+        if spec.kind == "newest":
+            spec = parse_spec(resolve_newest(cache=cache, extras=wanted, uv=uv, pythons=pythons))
+        python = environments.provide(
+            spec.value, wanted, cache / "targets", progress=progress, uv=uv, pythons=pythons
+        )
+    except OSError as error:
+        raise _unwritable(str(spec), cache, error) from error
+    return Target(str(spec), python, wanted, environment=python.parent.parent)
+
+
+def resolve_newest(
+    *,
+    cache: Path | None = None,
+    extras: Sequence[str] = (),
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> str:
+    """`jax==X`, X being the newest stable JAX that any Python of this machine can run.
+
+    Without an index it is the newest of the cache: a run on a train is better than none, and each
+    result names the version it was made with.
+    """
+    cache = _cache(cache)
+    newest = environments.newest(_normalised(extras), cache / "targets", uv=uv, pythons=pythons)
+    return f"jax=={newest}"
+
+
+def cached(cache: Path | None = None) -> list[str]:
+    """The specs in the cache that can be used without a network, oldest first."""
+    cache = _cache(cache)
+    versions = {built.version for built in environments.usable(cache / "targets")}
+    return [f"jax=={version}" for version in sorted(versions, key=Version)]
+
+
+def describe(target: Target) -> dict[str, str]:
+    """The versions that a report names (jax, jaxlib, numpy, extras, python) and the machine.
+
+    The target's Python is asked, and reads metadata only: importing jax would take seconds.
+    """
+    names = dict.fromkeys((*ALWAYS_DESCRIBED, *(Requirement(one).name for one in target.extras)))
+    try:
+        known = facts(target.python, names)
+    except NoAnswerError as error:
+        raise TargetError(
+            f"Target {target.spec} no longer runs: {target.python}: {error}. Provision it again."
+        ) from error
+    return {**known.packages, "python": known.python, "machine": known.machine}
+
+
+def worker_path(cache: Path | None = None) -> Path:
+    """A folder with nothing but this checkout's `conformance` and `harness`, for a worker's path.
+
+    The folder that holds the packages themselves will not do: once they are installed it is the
+    controller's site-packages, and its jax would shadow the target's.
+    """
+    cache = _cache(cache)
+    sources = {name: _package(name) for name in WORKER_PACKAGES}
+    try:
+        return _links(cache / "workers", sources)
+    except OSError:
+        # Copies go stale where links do not, so these are addressed by content.
+        try:
+            return _copies(cache / "workers", sources)
+        except OSError as error:
+            raise _unwritable("The workers' path", cache, error) from error
+
+
+def worker_environment(
+    target: Target,
+    base: Mapping[str, str],
+    *,
+    platform: str = "cpu",
+    cache: Path | None = None,
+) -> dict[str, str]:
+    """The variables of a worker process, the same for every target.
+
+    What the controller was told about Python, JAX, XLA, TensorFlow and pytest is left behind: it
+    would decide what a probe observes.
+    """
+    private = ("PYTHON", "JAX_", "TF_", "PYTEST_")
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(private) and name not in ("VIRTUAL_ENV", "XLA_FLAGS")
+    }
+    return kept | {
+        "PYTHONPATH": str(worker_path(cache)),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
+        "JAX_PLATFORMS": platform,
+    }
+
+
+def _cache(named: Path | None) -> Path:
+    # Absolute, since uv is started in another folder than this process.
+    return default_cache() if named is None else named.absolute()
+
+
+def _unwritable(what: str, cache: Path, error: OSError) -> TargetError:
+    return TargetError(
+        f"{what} could not be stored in {cache}: {error}. "
+        "Set PMAP_CONFORMANCE_CACHE to a folder that can be written to."
+    )
+
+
+def _normalised(extras: Iterable[str]) -> tuple[str, ...]:
+    """Extras in one spelling and order, so that one set of them is one environment."""
+    wanted = set()
+    for text in extras:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            raise TargetError(
+                f"{text!r} is not a requirement: write a package's name, such as flax or "
+                "flax>=0.10."
+            ) from error
+        requirement.name = canonicalize_name(requirement.name)
+        wanted.add(str(requirement))
+    return tuple(sorted(wanted))
+
+
+def _existing(spec: Spec, python: Path, extras: tuple[str, ...]) -> Target:
+    """A Python that is not ours to install into: it has what is needed, or it is refused."""
+    needed = [Requirement(one) for one in ("jax", "jaxlib", *extras)]
+    try:
+        known = facts(python, [one.name for one in needed])
+    except NoAnswerError as error:
+        raise TargetError(
+            f"{python} is not a Python that runs ({error}): "
+            "give the path of an interpreter, such as VENV/bin/python."
+        ) from error
+    if not in_range(known.version):
+        raise TargetError(
+            f"{python} is Python {known.python}, and workers run on Python {PYTHON_RANGE}: "
+            "give another interpreter, or a version such as jax==0.9.0."
+        )
+    missing = [str(one) for one in needed if not _has(known, one)]
+    if missing:
+        raise TargetError(
+            f"{python} (target {spec}) has no {', '.join(missing)}: "
+            f"install it with `uv pip install --python {python} {' '.join(missing)}`."
+        )
+    return Target(str(spec), python, extras)
+
+
+def _has(known: Facts, wanted: Requirement) -> bool:
+    version = known.packages.get(wanted.name)
+    return version is not None and wanted.specifier.contains(version, prereleases=True)
+
+
+def _hash(parts: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def _package(name: str) -> Path:
+    found = find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise TargetError(f"The package {name} of this project is not installed: install it again.")
+    return Path(found.submodule_search_locations[0]).resolve()
+
+
+def _links(parent: Path, sources: Mapping[str, Path]) -> Path:
+    folder = parent / _hash(str(source).encode() for source in sources.values())
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, source in sources.items():
+        link = folder / name
+        if link.is_symlink() and link.readlink() == source:
+            continue
+        # In one step: a worker that starts meanwhile sees the whole package or none.
+        with tempfile.TemporaryDirectory(dir=parent) as scratch:
+            fresh = Path(scratch) / name
+            fresh.symlink_to(source, target_is_directory=True)
+            fresh.replace(link)
+    return folder
+
+
+def _copies(parent: Path, sources: Mapping[str, Path]) -> Path:
+    files = {
+        f"{name}/{path.relative_to(source).as_posix()}": path
+        for name, source in sources.items()
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    folder = parent / _hash(
+        part for name, path in files.items() for part in (name.encode(), path.read_bytes())
+    )
+    if folder.is_dir():
+        return folder
+    with tempfile.TemporaryDirectory(dir=parent) as scratch:
+        fresh = Path(scratch) / "copy"
+        for name, path in files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, fresh / name)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            # Another process was first, with the same content.
+            if not folder.is_dir():
+                raise
+    return folder

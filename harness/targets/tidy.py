@@ -1,0 +1,36 @@
+"""Takes this machine's folders out of what goes into a results file.
+
+Stacks, logs and messages name files by where they lie here; a reader elsewhere needs what follows.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from harness.targets.target import Target
+
+
+class Tidy:
+    """Replaces the folders of one target and of this user by short names, in any JSON value."""
+
+    def __init__(self, target: Target, home: Path | None = None) -> None:
+        folders = {
+            str(target.environment or target.python.parent.parent): "<target>",
+            tempfile.gettempdir(): "<tmp>",
+            str(home or Path.home()): "~",
+        }
+        # The longest first, because one may lie inside another.
+        self._names = dict(sorted(folders.items(), key=lambda pair: -len(pair[0])))
+        self._pattern = re.compile("|".join(map(re.escape, self._names)))
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._pattern.sub(lambda match: self._names[match[0]], value)
+        if isinstance(value, dict):
+            return {key: self(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self(one) for one in value]
+        return value

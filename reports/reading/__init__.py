@@ -1,0 +1,1 @@
+"""Results files: their records, read and merged."""

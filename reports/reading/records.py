@@ -1,0 +1,251 @@
+"""The records of a results file, and the strict reading of one JSON object into one of them.
+
+The fields of these classes are the keys of the format: `decode` takes them from the annotations,
+so that a key cannot be read without being checked. What a worker observed stays plain JSON, as
+observations grow with JAX and an older report must still show them.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from reports.reading.verdicts import Verdict
+
+SCHEMA_VERSION = 1
+
+T = TypeVar("T")
+
+
+class RecordError(ValueError):
+    """A JSON object is not the record that its kind says; the message names the key."""
+
+
+class TargetKey(NamedTuple):
+    """What tells two targets of merged files apart: "current" may be another JAX in each file."""
+
+    target: str
+    jax: str | None
+    platform: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One JAX build that a run used, or could not get (`unavailable` says why)."""
+
+    schema: int
+    target: str
+    jax: str | None
+    jaxlib: str | None
+    numpy: str | None
+    python: str | None
+    platform: str | None
+    machine: str | None
+    run: str
+    started: str
+    unavailable: str | None
+
+    @property
+    def key(self) -> TargetKey:
+        return TargetKey(self.target, self.jax, self.platform)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement of a source document."""
+
+    slug: str
+    ref: str
+    document: str
+    document_title: str
+    heading: str
+    heading_hash: str
+    statement: str
+    claim_kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One executable check of a claim; `topologies` are those it is declared for, where known."""
+
+    clause: str
+    section: str
+    title: str
+    claim: str
+    fixes: str | None
+    expected: Mapping[str, str]
+    source: str
+    module: str
+    line: int
+    topologies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the judge looked at, in one process or (None) across them."""
+
+    step: str | None
+    process: int | None
+    holds: bool
+    expected: str
+    saw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """The entry that makes a deviation a known one."""
+
+    observed: str
+    why: str
+    link: str | None
+    kind: str
+    review: str | None
+    jax: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FaultProcess:
+    """What is known of one process of a cluster that crashed or hung."""
+
+    process: int
+    state: str
+    signal: str | None
+    exit: int | None
+    stack: str | None
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How a cluster crashed or hung."""
+
+    kind: str
+    detail: str
+    processes: tuple[FaultProcess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One clause under one implementation, target and topology: what was seen and concluded."""
+
+    clause: str
+    implementation: str
+    target: str
+    topology: str
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...]
+    deviation: Deviation | None
+    observations: tuple[Mapping[str, Any], ...]
+    fault: Fault | None
+    seconds: float | None
+    probe_seconds: float | None
+    fresh: bool
+    reproduce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and quartiles, in seconds."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long it takes as `to`: median, least and most of the blocks."""
+
+    to: str
+    median: float
+    low: float
+    high: float
+    blocks: int
+    rounds: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A contender of the time lane: figures beside the clauses that it illustrates."""
+
+    timing: str
+    contender: str
+    implementation: str
+    target: str
+    topology: str
+    illustrates: tuple[str, ...]
+    seconds: Spread | None
+    rounds: int
+    ratios: tuple[Ratio, ...]
+    failed: str | None
+
+
+KINDS: Mapping[str, type[Target | Claim | Clause | Cell | Timing]] = {
+    "target": Target,
+    "claim": Claim,
+    "clause": Clause,
+    "cell": Cell,
+    "timing": Timing,
+}
+
+
+def decode(cls: type[T], value: object, where: str) -> T:
+    """`value` as a `cls`; RecordError where a key is missing, unknown or of another type."""
+    record: T = _decode(cls, value, where)
+    return record
+
+
+def _decode(cls: Any, value: object, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise RecordError(f"{where} is {_kind_of(value)}, not an object")
+    hints, required = _shape(cls)
+    if missing := sorted(required - value.keys()):
+        raise RecordError(f"{where} lacks {', '.join(map(repr, missing))}")
+    if unknown := sorted(value.keys() - hints.keys()):
+        raise RecordError(f"{where} has the unknown key {', '.join(map(repr, unknown))}")
+    return cls(**{k: _convert(hints[k], v, f"{where}: {k!r}") for k, v in value.items()})
+
+
+@cache
+def _shape(cls: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    required = {f.name for f in fields(cls) if f.default is MISSING}
+    return get_type_hints(cls), frozenset(required)
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        inner = next(a for a in args if a is not type(None))
+        return None if value is None else _convert(inner, value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is Mapping and isinstance(value, dict):
+        return {k: _convert(args[1], v, f"{where}: {k!r}") for k, v in value.items()}
+    if is_dataclass(hint):
+        return _decode(hint, value, where)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        try:
+            return hint(value)
+        except ValueError:
+            known = ", ".join(str(m.value) for m in hint)
+            raise RecordError(f"{where} is {value!r}, not one of: {known}") from None
+    if hint is float and type(value) is int:
+        return value
+    # bool is an int to isinstance, never to a reader of the file.
+    if isinstance(hint, type) and type(value) is hint:
+        return value
+    name = {tuple: "a list", Mapping: "an object"}.get(origin) or getattr(hint, "__name__", hint)
+    raise RecordError(f"{where} is {_kind_of(value)}, not {name}")
+
+
+def _kind_of(value: object) -> str:
+    names: dict[type, str] = {dict: "an object", list: "a list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,348 @@
+"""Loads results files and merges them into one set of outcomes.
+
+A report is only as true as what it reads: a line that cannot be understood stops it with file and
+line, except the torn last line of an interrupted run, which is dropped and mentioned. A cell
+without a record is an outcome too (`not run`), so that nothing can look checked by being absent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reports.reading.order import (
+    implementation_order,
+    labels,
+    spec_names,
+    topology_order,
+    version_order,
+)
+from reports.reading.records import (
+    KINDS,
+    SCHEMA_VERSION,
+    Cell,
+    Claim,
+    Clause,
+    RecordError,
+    Target,
+    TargetKey,
+    Timing,
+    decode,
+)
+from reports.reading.verdicts import Verdict
+
+# What can be said of a cell whose target was not to be had, or died while it came up.
+_WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
+
+ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
+
+
+class ResultsError(Exception):
+    """A results file cannot be used; the message names the file, the line and what is wrong."""
+
+
+class TimingKey(NamedTuple):
+    """The place of a contender's figures in the merged results."""
+
+    timing: str
+    contender: str
+    target: TargetKey
+    implementation: str
+    topology: str
+
+
+class CellKey(NamedTuple):
+    """The place of a cell in the merged results."""
+
+    clause: str
+    target: TargetKey
+    implementation: str
+    topology: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One record of a cell, the file and the run that it came from, its number among all."""
+
+    cell: Cell
+    file: str
+    run: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What all files together say of a cell: several `runs` only where they disagree."""
+
+    verdict: Verdict
+    reason: str
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that the files say, targets in version order, the rest in the files' order.
+
+    `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
+    topologies where it should have run; `timings` are the figures that illustrate a cell.
+    """
+
+    targets: tuple[Target, ...]
+    claims: Mapping[str, Claim]
+    clauses: Mapping[str, Clause]
+    outcomes: Mapping[CellKey, Outcome]
+    notes: tuple[str, ...]
+    labels: Mapping[TargetKey, str]
+    names: Mapping[TargetKey, str]
+    implementations: tuple[str, ...]
+    topologies: tuple[str, ...]
+    grid: Mapping[str, tuple[str, ...]]
+    timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
+
+    def outcome(self, key: CellKey) -> Outcome:
+        """The outcome of a cell, `not run` with the reason where no file has it."""
+        if key in self.outcomes:
+            return self.outcomes[key]
+        why = next((t.unavailable for t in self.targets if t.key == key.target), None)
+        reason = f"target unavailable: {why}" if why else "no result in the files of this report"
+        return Outcome(Verdict.NOT_RUN, reason)
+
+    def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
+        """Every cell that there should be, recorded or not."""
+        for clause in self.clauses:
+            for target in self.targets:
+                for implementation in self.implementations:
+                    for topology in self.grid[clause]:
+                        key = CellKey(clause, target.key, implementation, topology)
+                        yield key, self.outcome(key)
+
+    def clauses_of_claims(self) -> dict[str, list[str]]:
+        """Claim slug to the ids of its clauses; an empty list is a gap."""
+        found: dict[str, list[str]] = {slug: [] for slug in self.claims}
+        for clause in self.clauses.values():
+            found.setdefault(clause.claim, []).append(clause.clause)
+        return found
+
+    def gaps(self) -> list[Claim]:
+        """The claims of the catalogue that no clause checks."""
+        covered = self.clauses_of_claims()
+        return [claim for slug, claim in self.claims.items() if not covered[slug]]
+
+
+def load(paths: Iterable[Path | str]) -> Results:
+    """The merged results of `paths`, later ones over earlier ones; ResultsError names the line."""
+    merge = _Merge()
+    for path in dict.fromkeys(Path(p) for p in paths):
+        _read(path, merge)
+    return merge.results()
+
+
+def _read(path: Path, merge: _Merge) -> None:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+    merge.start_file(path.name)
+    last = len(lines) if lines[-1] else None  # a whole file ends with a newline
+    for number, line in enumerate(lines, 1):
+        if number == len(lines) and not line:
+            break
+        try:
+            record = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            if number == last:
+                merge.note(f"line {number} is torn (interrupted run) and was dropped")
+                break
+            raise ResultsError(f"{path}:{number}: not a line of JSON") from None
+        try:
+            merge.add(record)
+        except RecordError as error:
+            raise ResultsError(f"{path}:{number}: {error}") from None
+
+
+@dataclass(slots=True)
+class _Merge:
+    """The state while files are read; `here` and `known` belong to the current file."""
+
+    file: str = ""
+    here: dict[str, Target] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    targets: dict[TargetKey, Target] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    clauses: dict[str, Clause] = field(default_factory=dict)
+    runs: dict[CellKey, list[Run]] = field(default_factory=dict)
+    timings: dict[TimingKey, Timing] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    cells: int = 0
+
+    def start_file(self, name: str) -> None:
+        self.file, self.here, self.known = name, {}, set()
+
+    def note(self, text: str) -> None:
+        line = f"{self.file}: {text}"
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def add(self, record: Any) -> None:
+        """Take one line's value; RecordError says what is wrong with it."""
+        if not isinstance(record, dict):
+            raise RecordError("not an object")
+        kind = record.pop("kind", None)
+        cls = KINDS.get(kind) if isinstance(kind, str) else None
+        if cls is None:
+            raise RecordError(f"kind is {kind!r}, not one of: {', '.join(KINDS)}")
+        version = record.get("schema")
+        if cls is Target and type(version) is int and version > SCHEMA_VERSION:
+            raise RecordError(
+                f"schema {version} is newer than {SCHEMA_VERSION}, the newest that this program "
+                "reads: update it"
+            )
+        match decode(cls, record, f"the {kind} record"):
+            case Target() as target:
+                self._add_target(target)
+            case Claim() as claim:
+                self.claims[claim.slug] = claim
+            case Clause() as clause:
+                self._add_clause(clause)
+            case Cell() as cell:
+                self._add_cell(cell)
+            case Timing() as timing:
+                self._add_timing(timing)
+
+    def _add_target(self, target: Target) -> None:
+        if target.schema < 1:
+            raise RecordError(f"schema {target.schema} never existed")
+        if not target.unavailable and not (target.jax and target.platform):
+            raise RecordError("an available target needs 'jax' and 'platform'")
+        self.here[target.target] = target
+        before = self.targets.get(target.key)
+        if before is not None and before.unavailable is None:
+            if target.unavailable:
+                return
+            for what in ("jaxlib", "numpy", "python", "machine"):
+                old, new = getattr(before, what), getattr(target, what)
+                if old != new:
+                    self.note(f"{target.target} has {what} {new}, earlier results had {old}")
+        self.targets[target.key] = target
+
+    def _add_clause(self, clause: Clause) -> None:
+        self.known.add(clause.clause)
+        before = self.clauses.get(clause.clause)
+        if before is not None and (before.source, before.expected) != (
+            clause.source,
+            clause.expected,
+        ):
+            self.note(f"{clause.clause} differs from earlier results; its text here is shown")
+        self.clauses[clause.clause] = clause
+
+    def _target_of(self, record: Cell | Timing, kind: str) -> Target:
+        target = self.here.get(record.target)
+        if target is None:
+            raise RecordError(
+                f"the {kind}'s target {record.target!r} has no target record before it"
+            )
+        return target
+
+    def _add_timing(self, timing: Timing) -> None:
+        target = self._target_of(timing, "timing")
+        if (timing.seconds is None) == (timing.failed is None):
+            raise RecordError("a timing has either seconds or the reason why it failed")
+        key = TimingKey(
+            timing.timing, timing.contender, target.key, timing.implementation, timing.topology
+        )
+        self.timings[key] = timing
+
+    def _add_cell(self, cell: Cell) -> None:
+        target = self._target_of(cell, "cell")
+        if cell.clause not in self.known:
+            raise RecordError(f"the cell's clause {cell.clause!r} has no clause record before it")
+        if target.unavailable and cell.verdict not in _WITHOUT_TARGET:
+            raise RecordError(
+                f"the cell is {cell.verdict.value!r}, but its target {cell.target!r} is unavailable"
+            )
+        key = CellKey(cell.clause, target.key, cell.implementation, cell.topology)
+        self.cells += 1
+        self.runs.setdefault(key, []).append(Run(cell, self.file, target.run, self.cells))
+
+    def results(self) -> Results:
+        """The merged whole."""
+        same = {key: self._identified(key) for key in self.targets}
+        targets = sorted(
+            (t for key, t in self.targets.items() if same[key] == key),
+            key=lambda t: (
+                version_order(t.jax or _version_in(t.target)),
+                t.platform or "",
+                repr(t.key),
+            ),
+        )
+        runs: dict[CellKey, list[Run]] = {}
+        for key, some in self.runs.items():
+            runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
+        outcomes = {key: _agree(some) for key, some in runs.items()}
+        timings: dict[CellKey, list[Timing]] = {}
+        for place, timing in self.timings.items():
+            for clause in timing.illustrates:
+                here = (same[place.target], place.implementation, place.topology)
+                timings.setdefault(CellKey(clause, *here), []).append(timing)
+        implementations = {k.implementation for k in outcomes}
+        topologies: dict[str, set[str]] = {id: set(c.topologies) for id, c in self.clauses.items()}
+        for one in self.clauses.values():
+            implementations.update(one.expected)
+        for key in outcomes:
+            topologies[key.clause].add(key.topology)
+        everywhere = sorted(set().union(*topologies.values()), key=topology_order)
+        return Results(
+            targets=tuple(targets),
+            claims=self.claims,
+            clauses=self.clauses,
+            outcomes=outcomes,
+            notes=tuple(self.notes),
+            labels=labels(targets),
+            names=spec_names(targets),
+            implementations=tuple(sorted(implementations, key=implementation_order)),
+            topologies=tuple(everywhere),
+            grid={
+                # A clause that does not say where it belongs should have run everywhere.
+                id: tuple(
+                    sorted(topologies[id], key=topology_order) if c.topologies else everywhere
+                )
+                or (ANY_TOPOLOGY,)
+                for id, c in self.clauses.items()
+            },
+            timings={key: tuple(some) for key, some in timings.items()},
+        )
+
+    def _identified(self, key: TargetKey) -> TargetKey:
+        """The target that `key` is: a target that one run could not get, another may have had."""
+        if self.targets[key].unavailable is None or key.jax is not None:
+            return key
+        had = [
+            other
+            for other, t in self.targets.items()
+            if t.unavailable is None
+            and other.target == key.target
+            and key.platform in (None, other.platform)
+        ]
+        return had[0] if len(had) == 1 else key
+
+
+def _agree(runs: list[Run]) -> Outcome:
+    runs = sorted(runs, key=lambda r: r.number)
+    # A cell that was not run in one file says nothing against what another file saw.
+    real = [r for r in runs if r.cell.verdict is not Verdict.NOT_RUN] or runs
+    verdicts = Counter(r.cell.verdict for r in real)
+    if len(verdicts) == 1:
+        last = real[-1]
+        return Outcome(last.cell.verdict, last.cell.reason, (last,))
+    reason = ", ".join(f"{v.value} in {k} of {len(real)} runs" for v, k in verdicts.items())
+    return Outcome(Verdict.FLAKY, reason, tuple(real))
+
+
+def _version_in(spec: str) -> str:
+    match = re.search(r"==\s*([\w.+!-]+)", spec)
+    return match[1] if match else ""

@@ -1,0 +1,1 @@
+"""The pages of the site, with the templates that they fill."""

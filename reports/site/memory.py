@@ -1,0 +1,139 @@
+"""The page of measured memory: how many times its bytes each kind of argument needs at the peak.
+
+Read from what the probes noted, under one key: `what` was given to the map, and either the
+`multiple` of its bytes that were there at once, or how many of its buffers were `reused`. Clauses
+that noted the same `what` share a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reports.reading.order import short_implementation
+from reports.reading.results import CellKey, Outcome, Results
+from reports.reading.verdicts import Verdict
+from reports.site.pages import clause_file, safe_name
+
+KEY = "memory"  # of a step's notes
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One entry: the multiple, what became of the buffers, and where the evidence is."""
+
+    multiple: str
+    reused: str
+    verdict: Verdict
+    href: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One target: a figure per implementation, None where nothing should have been measured."""
+
+    label: str
+    figures: tuple[Figure | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One kind of argument on one topology."""
+
+    what: str
+    anchor: str
+    topology: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """All tables; `implementations` are the columns, with the words for their heads."""
+
+    implementations: tuple[tuple[str, str], ...]
+    tables: tuple[Table, ...]
+
+
+def memory_page(results: Results) -> MemoryPage:
+    """A table per kind of argument whose multiple was measured, and topology."""
+    measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
+    looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
+    for key, outcome in results.outcomes.items():
+        for note in _notes(outcome):
+            where = measured if "multiple" in note else looked
+            where.setdefault((str(note["what"]), key.topology), key.clause)
+    return MemoryPage(
+        implementations=tuple((i, short_implementation(i)) for i in results.implementations),
+        tables=tuple(
+            Table(
+                what=what,
+                anchor=f"m-{safe_name(chr(0).join((what, topology)))}",
+                topology=topology,
+                rows=tuple(
+                    Row(
+                        results.labels[target.key],
+                        tuple(
+                            _figure(
+                                results,
+                                CellKey(clause, target.key, implementation, topology),
+                                looked.get((what, topology), ""),
+                                what,
+                            )
+                            for implementation in results.implementations
+                        ),
+                    )
+                    for target in results.targets
+                ),
+            )
+            for (what, topology), clause in measured.items()
+        ),
+    )
+
+
+def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | None:
+    outcome = results.outcome(key)
+    if outcome.verdict in (Verdict.REMOVED, Verdict.NOT_APPLICABLE):
+        return None
+    multiples = _found(outcome, what, "multiple")
+    shares = _found(results.outcome(key._replace(clause=looked)), what, "reused") if looked else []
+    return Figure(
+        # Several processes measure each its own: who plans, plans with the most.
+        multiple=f"{max(multiples):.2f}" if multiples else "",
+        reused=_words(shares),
+        verdict=outcome.verdict,
+        href=f"clauses/{clause_file(key.clause)}",
+        hint=outcome.reason,
+    )
+
+
+def _words(shares: list[Any]) -> str:
+    if not shares:
+        return ""
+    if all(taken == there for taken, there in shares):
+        return "reused"
+    return "not reused" if not any(taken for taken, _ in shares) else "partly reused"
+
+
+def _found(outcome: Outcome, what: str, key: str) -> list[Any]:
+    return [n[key] for n in _notes(outcome) if n["what"] == what and key in n]
+
+
+def _notes(outcome: Outcome) -> Iterator[Mapping[str, Any]]:
+    """The well-formed notes of the last run: of each process and step."""
+    for run in outcome.runs[-1:]:
+        for observation in run.cell.observations:
+            steps = observation.get("steps")
+            for step in steps if isinstance(steps, list) else ():
+                extra = step.get("extra") if isinstance(step, dict) else None
+                note = extra.get(KEY) if isinstance(extra, dict) else None
+                if isinstance(note, dict) and isinstance(note.get("what"), str) and _fits(note):
+                    yield note
+
+
+def _fits(note: Mapping[str, Any]) -> bool:
+    if "multiple" in note:
+        return type(note["multiple"]) in (int, float)
+    reused = note.get("reused")
+    return isinstance(reused, list) and len(reused) == 2 and all(type(one) is int for one in reused)
