@@ -7,6 +7,7 @@ implementation, the function below it is the user's program.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +16,9 @@ from typing import Any
 
 from conformance.catalogue.expected import Expectation
 from conformance.catalogue.names import IMPLEMENTATIONS
-from conformance.catalogue.topology import Topology
+from conformance.catalogue.topology import ONE_PROCESS, Topology
 
 Probe = Callable[..., object]
-
-ONE_PROCESS = ("1x8",)
-ONE_AND_FOUR = ("1x8", "4x2")
-FOUR_PROCESSES = ("4x2",)
 
 _ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 
@@ -71,7 +68,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One executable check. `id` is stable and dotted; its first word is the section."""
+    """One executable check. `id` is stable and dotted; its first word is the section.
+
+    Of a family `parameters` are the keys of its rows, which travel, and `rows` the rows themselves,
+    both by the probe's keyword.
+    """
 
     id: str
     claim: str
@@ -82,8 +83,10 @@ class Clause:
     fixes: str | None = None
     fresh: bool = False
     deadline_s: float | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Any] = field(default_factory=dict)
     named: str = ""
+    fact: str = ""
     requires: tuple[str, ...] = ()
     selects: bool = False
     timing: Timing | None = None
@@ -97,6 +100,13 @@ class Clause:
     def title(self) -> str:
         """What the clause checks, in a line: as named, else the probe's docstring's first line."""
         return self.named or (inspect.getdoc(self.probe) or "").split("\n", 1)[0]
+
+    @property
+    def run(self) -> tuple[Any, ...]:
+        """What is run: clauses in which this is equal judge one and the same run of a cell."""
+        probe = (self.probe.__module__, self.probe.__qualname__)
+        asked = (self.fresh, self.deadline_s, self.requires, self.selects)
+        return (*probe, json.dumps(self.parameters, sort_keys=True), *asked)
 
     @property
     def source(self) -> str:
@@ -119,13 +129,14 @@ def clause(
     *,
     claim: str,
     expect: Mapping[str, Expectation],
-    needs: Need = Need(),
+    needs: Need | None = None,
     topologies: Iterable[str] = ONE_PROCESS,
     fixes: str | None = None,
     fresh: bool = False,
     deadline_s: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     title: str = "",
+    fact: str = "",
     requires: Iterable[str] = (),
     selects: bool = False,
     timing: Timing | None = None,
@@ -134,13 +145,61 @@ def clause(
 
     `claim` is a slug of claims.toml; `expect` names every implementation; `fixes` is the id of the
     clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
-    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. One probe may
-    be declared many times, with other `parameters` (JSON values, passed by keyword) and a `title`
-    of their own. `requires` are packages beyond jax that the probe imports. Where `selects`, which
-    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
-    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
-    time lane, which is in no matrix. ValueError where the declaration is incomplete.
+    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. `title` is the
+    first line of the probe's docstring unless it is given; `fact` what a reader would call one
+    finding, where several clauses vary one: a name like an id. A probe may be declared
+    more than once: its clauses then judge one run. `requires` are packages beyond jax that the
+    probe imports. Where `selects`, which implementation runs is what the clause asks: its
+    expectation must prove it, the judge does not, and it is run where this JAX has no such
+    implementation too. `timing` makes it a clause of the time lane, which is in no matrix.
+    ValueError where the declaration is incomplete or can be met by no run.
     """
+
+    def declare(probe: Probe) -> Probe:
+        one = declared(
+            probe,
+            id,
+            claim=claim,
+            expect=expect,
+            needs=needs,
+            topologies=topologies,
+            fixes=fixes,
+            fresh=fresh,
+            deadline_s=deadline_s,
+            parameters=parameters,
+            title=title,
+            fact=fact,
+            requires=requires,
+            selects=selects,
+            timing=timing,
+        )
+        clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
+        clauses.append(one)
+        return probe
+
+    return declare
+
+
+def declared(
+    probe: Probe,
+    id: str,
+    *,
+    claim: str,
+    expect: Mapping[str, Expectation],
+    needs: Need | None,
+    topologies: Iterable[str],
+    fixes: str | None,
+    fresh: bool,
+    deadline_s: float | None,
+    title: str,
+    fact: str,
+    requires: Iterable[str],
+    selects: bool,
+    timing: Timing | None,
+    parameters: Mapping[str, str] | None = None,
+    rows: Mapping[str, Any] | None = None,
+) -> Clause:
+    """One clause, checked; for `clause` and `family` alone."""
     if not _ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
     missing = [name for name in IMPLEMENTATIONS if name not in expect]
@@ -149,34 +208,35 @@ def clause(
             f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
             "not_applicable(reason)"
         )
-
     unknown = expect.keys() - set(IMPLEMENTATIONS)
     if unknown:
         raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
     if isinstance(topologies, str):
         raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")
-
-    def declare(probe: Probe) -> Probe:
-        declared = Clause(
-            id=id,
-            claim=claim,
-            probe=probe,
-            expect=dict(expect),
-            needs=needs,
-            topologies=tuple(topologies),
-            fixes=fixes,
-            fresh=fresh,
-            deadline_s=deadline_s,
-            parameters=dict(parameters or {}),
-            named=title,
-            requires=tuple(requires),
-            selects=selects,
-            timing=timing,
-        )
-        if not declared.title:
-            raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")
-        clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
-        clauses.append(declared)
-        return probe
-
-    return declare
+    one = Clause(
+        id=id,
+        claim=claim,
+        probe=probe,
+        expect=dict(expect),
+        needs=needs or Need(),
+        topologies=tuple(topologies),
+        fixes=fixes,
+        fresh=fresh,
+        deadline_s=deadline_s,
+        parameters=dict(parameters or {}),
+        rows=dict(rows or {}),
+        named=title,
+        fact=fact or id,
+        requires=tuple(requires),
+        selects=selects,
+        timing=timing,
+    )
+    if not one.title:
+        raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")
+    unmet = [one.needs.unmet(Topology.parse(text)) for text in one.topologies]
+    if None not in unmet:
+        why = "; ".join(filter(None, unmet)) or "it names no topology"
+        raise ValueError(f"clause {id} can run on none of its topologies: {why}")
+    if not _ID.fullmatch(one.fact):
+        raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
+    return one

@@ -53,6 +53,12 @@ def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
     for name in names:
         for module in _modules(name):
             for declared in _declared(module):
+                section = _section_of(module)
+                if section not in (None, declared.section):
+                    raise CatalogueError(
+                        f"clause {declared.id} stands in the section {section!r}: begin its id "
+                        f"with {section}. or move it"
+                    )
                 if declared.id in clauses:
                     raise CatalogueError(f"two clauses are called {declared.id}: rename one")
                 clauses[declared.id] = declared
@@ -65,6 +71,12 @@ def _modules(name: str) -> list[ModuleType]:
         return [module]
     found = pkgutil.walk_packages(module.__path__, f"{name}.")
     return [module, *(importlib.import_module(info.name) for info in found)]
+
+
+def _section_of(module: ModuleType) -> str | None:
+    """The section whose folder a module lies in; None of modules that lie elsewhere."""
+    package, _, rest = module.__name__.partition(f"{PACKAGE}.")
+    return rest.split(".")[0] if rest and not package else None
 
 
 def _declared(module: ModuleType) -> list[Clause]:

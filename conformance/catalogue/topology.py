@@ -14,6 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+ONE_PROCESS = ("1x8",)
+FOUR_PROCESSES = ("4x2",)
+SEVERAL_PROCESSES = ("2x2", "4x2")
+ONE_AND_TWO = ("1x8", "2x2")
+ONE_AND_FOUR = ("1x8", "4x2")
+ONE_AND_SEVERAL = ("1x8", "2x2", "4x2")
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Topology:

@@ -92,7 +92,7 @@ class Worker:
         one = self._clauses.clauses[order["clause"]]
         name = f"{order['case']}:{fingerprint(order)}"
         self._meet(f"{name}:begin", deadlines.BARRIER_S)
-        parameters = dict(order["parameters"])
+        parameters = {**order["parameters"], **one.rows}
         if "channel" in inspect.signature(one.probe).parameters:
             # A fault clause may ask for the wire itself, to send what no worker should.
             parameters["channel"] = self._channel

@@ -13,8 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import ONE_PROCESS
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.sections.donation.arrays import (
     Given,
     Make,

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import ONE_PROCESS, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, steps
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.recording import local_rows

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import ONE_PROCESS, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.expectation import returns
 from conformance.sections.drop_in import (
     BOTH,

@@ -16,9 +16,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import FOUR_PROCESSES, clause, processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.names import IMPLEMENTATIONS
-from conformance.catalogue.topology import Place, Topology
+from conformance.catalogue.topology import FOUR_PROCESSES, Place, Topology
 from conformance.judging.expectation import (
     Expectation,
     Finding,

@@ -14,16 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import (
-    FOUR_PROCESSES,
-    ONE_AND_FOUR,
-    ONE_PROCESS,
-    clause,
-    devices,
-    processes,
-)
+from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns
 from conformance.sections.errors.arguments import (
     FOUR_DEVICES,

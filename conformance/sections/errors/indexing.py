@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import ONE_PROCESS, clause, processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, every, noted, raises, returns
 
 CLAIM = "migrate-pmap.copy-arrays"

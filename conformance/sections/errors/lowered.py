@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import ONE_PROCESS, clause, processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.expectation import (
     Expectation,
     Model,

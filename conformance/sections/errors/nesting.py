@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import FOUR_PROCESSES, ONE_AND_FOUR, clause, devices, processes
+from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, not_applicable, raises, returns
 
 CLAIM = "migrate-pmap.context-mesh"

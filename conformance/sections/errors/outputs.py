@@ -10,9 +10,9 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import ONE_AND_FOUR, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.sections.errors.arguments import FOUR_DEVICES, MESSAGE, first_half
 

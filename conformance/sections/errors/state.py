@@ -14,17 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import (
-    FOUR_PROCESSES,
-    ONE_AND_FOUR,
-    ONE_PROCESS,
-    Need,
-    clause,
-    devices,
-    processes,
-)
+from conformance.catalogue.clause import Need, clause, devices, processes
 from conformance.catalogue.names import IMPLEMENTATIONS, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, OfEachStep, not_applicable, returns, steps
 from conformance.sections.errors.arguments import FOUR_DEVICES, WHERE, WIDTH, added
 from conformance.sections.errors.barriers import sync

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.catalogue.clause import FOUR_PROCESSES, ONE_PROCESS, clause, processes
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_PROCESS
 from conformance.judging.expectation import every, hangs, raises, returns, steps
 from conformance.sections.errors.barriers import (
     FIX,

@@ -8,7 +8,7 @@ through the host; how long it takes is shown beside it by the section `timing`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, noted, sharded
+from conformance.judging.expectation import Expectation, noted, returns, sharded
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
 
@@ -37,7 +38,7 @@ class Form:
     what it moves is not what the access does; `split`, that the result is still one row per device.
     """
 
-    name: str
+    key: str
     text: str
     use: Use
     model: Use | None = None
@@ -56,34 +57,39 @@ class Form:
         answer = self.of(rows_of(place, implementation))
         return place.mine(answer) if self.split and implementation == SHARD_MAP else answer
 
+    def right(self, implementation: str) -> Expectation:
+        """The rows that NumPy picks."""
 
-INTEGERS = {
-    form.name: form
-    for form in (
-        Form("zero", "`x[0]`", lambda x: x[0]),
-        Form("python", "`x[1]`", lambda x: x[1]),
-        Form("unreplicate", "`jax.tree.map(lambda x: x[0], x)`", lambda x: unreplicated(x)),
-        Form("numpy", "`x[np.int32(1)]`", lambda x: x[np.int32(1)], bounces=True),
-        Form(
-            "array",
-            "`x[i]` with a jax.Array `i`",
-            lambda x: x[jnp.int32(1)],
-            model=lambda x: x[1],
-            bounces=True,
-        ),
-        Form("last", "`x[-1]`", lambda x: x[-1], bounces=True),
-        Form("jit-zero", "`x[0]` under jit", lambda x: x[0], jitted=True, bounces=True),
-        Form("jit-last", "`x[-1]` under jit", lambda x: x[-1], jitted=True, bounces=True),
-        Form(
-            "jit-traced",
-            "`x[i]` under jit with a traced `i`",
-            lambda x, i: x[i],
-            arguments=(1,),
-            jitted=True,
-            bounces=True,
-        ),
-    )
-}
+        def model(place: Place) -> Any:
+            return self.held(place, implementation)
+
+        return returns(model, text=f"what NumPy gives for {self.text}")
+
+
+INTEGERS: Mapping[str, Form] = table(
+    Form("zero", "`x[0]`", lambda x: x[0]),
+    Form("python", "`x[1]`", lambda x: x[1]),
+    Form("unreplicate", "`jax.tree.map(lambda x: x[0], x)`", lambda x: unreplicated(x)),
+    Form("numpy", "`x[np.int32(1)]`", lambda x: x[np.int32(1)], bounces=True),
+    Form(
+        "array",
+        "`x[i]` with a jax.Array `i`",
+        lambda x: x[jnp.int32(1)],
+        model=lambda x: x[1],
+        bounces=True,
+    ),
+    Form("last", "`x[-1]`", lambda x: x[-1], bounces=True),
+    Form("jit-zero", "`x[0]` under jit", lambda x: x[0], jitted=True, bounces=True),
+    Form("jit-last", "`x[-1]` under jit", lambda x: x[-1], jitted=True, bounces=True),
+    Form(
+        "jit-traced",
+        "`x[i]` under jit with a traced `i`",
+        lambda x, i: x[i],
+        arguments=(1,),
+        jitted=True,
+        bounces=True,
+    ),
+)
 
 
 def unreplicated(tree: Any) -> Any:

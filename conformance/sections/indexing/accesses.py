@@ -6,16 +6,17 @@ size of the result how much there is to move between them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import ONE_AND_FOUR, ONE_PROCESS, clause
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, every, returns
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS
+from conformance.judging.expectation import Expectation, every
 from conformance.sections.indexing import (
     BOUNCES,
     STAYS,
@@ -26,141 +27,127 @@ from conformance.sections.indexing import (
     stays_unless_legacy_bounces,
 )
 
-CLAIM = "pmap-silence.access-cost"
-
 
 def _backwards(x: Any) -> list[Any]:
     return list(reversed(x))
 
 
-FORMS = {
-    form.name: form
-    for form in (
-        Form("whole", "`x[:]`", lambda x: x[:], split=True),
-        Form("dots", "`x[...]`", lambda x: x[...], split=True),
-        Form("one", "`x[0:1]`", lambda x: x[0:1]),
-        Form("first", "`x[:1]`", lambda x: x[:1], bounces=True),
-        Form("rest", "`x[1:]`", lambda x: x[1:], bounces=True),
-        Form("stride", "`x[::2]`", lambda x: x[::2], bounces=True),
-        Form("fancy", "`x[np.array([0, 1])]`", lambda x: x[np.array([0, 1])], bounces=True),
-        Form(
-            "mask",
-            "`x[mask]`, every other row",
-            lambda x: x[np.arange(x.shape[0]) % 2 == 0],
-            bounces=True,
-        ),
-        Form("element", "`x[0, 1]`", lambda x: x[0, 1], bounces=True),
-        Form("ellipsis", "`x[0, ...]`", lambda x: x[0, ...], bounces=True),
-        Form("column", "`x[:, 0]`", lambda x: x[:, 0], bounces=True, split=True),
-        Form("iteration", "`list(x)`", list, loops=True),
-        Form("reversed", "`list(reversed(x))`", _backwards, loops=True),
-        Form("loop", "`x[i]` for each row", lambda x: [x[i] for i in range(len(x))], loops=True),
-        Form("unstack", "`jnp.unstack(x)`", lambda x: list(jnp.unstack(x)), list, bounces=True),
-        Form("at-get", "`x.at[0].get()`", lambda x: x.at[0].get(), lambda x: x[0], bounces=True),
-        Form(
-            "at-get-rest",
-            "`x.at[1:].get()`",
-            lambda x: x.at[1:].get(),
-            lambda x: x[1:],
-            bounces=True,
-        ),
-        Form(
-            "take",
-            "`jnp.take(x, 0, axis=0)`",
-            lambda x: jnp.take(x, 0, axis=0),
-            lambda x: x[0],
-            bounces=True,
-        ),
-        Form(
-            "index-in-dim",
-            "`jax.lax.index_in_dim(x, 0)`",
-            lambda x: jax.lax.index_in_dim(x, 0),
-            lambda x: x[:1],
-            bounces=True,
-        ),
-        Form(
-            "dynamic-index",
-            "`jax.lax.dynamic_index_in_dim(x, 0)`",
-            lambda x: jax.lax.dynamic_index_in_dim(x, 0),
-            lambda x: x[:1],
-            bounces=True,
-        ),
-        Form("jit-rest", "`x[1:]` under jit", lambda x: x[1:], jitted=True, bounces=True),
-        Form(
-            "jit-column",
-            "`x[:, 0]` under jit",
-            lambda x: x[:, 0],
-            jitted=True,
-            bounces=True,
-            split=True,
-        ),
-        Form("jit-iteration", "`list(x)` under jit", list, jitted=True, bounces=True),
-        Form(
-            "jit-unstack",
-            "`jnp.unstack(x)` under jit",
-            lambda x: list(jnp.unstack(x)),
-            list,
-            jitted=True,
-            bounces=True,
-        ),
-        Form(
-            "jit-fancy",
-            "`x[[0, 1]]` under jit",
-            lambda x: x[np.array([0, 1])],
-            jitted=True,
-            bounces=True,
-        ),
-    )
-}
+FORMS: Mapping[str, Form] = table(
+    Form("whole", "`x[:]`", lambda x: x[:], split=True),
+    Form("dots", "`x[...]`", lambda x: x[...], split=True),
+    Form("one", "`x[0:1]`", lambda x: x[0:1]),
+    Form("first", "`x[:1]`", lambda x: x[:1], bounces=True),
+    Form("rest", "`x[1:]`", lambda x: x[1:], bounces=True),
+    Form("stride", "`x[::2]`", lambda x: x[::2], bounces=True),
+    Form("fancy", "`x[np.array([0, 1])]`", lambda x: x[np.array([0, 1])], bounces=True),
+    Form(
+        "mask",
+        "`x[mask]`, every other row",
+        lambda x: x[np.arange(x.shape[0]) % 2 == 0],
+        bounces=True,
+    ),
+    Form("element", "`x[0, 1]`", lambda x: x[0, 1], bounces=True),
+    Form("ellipsis", "`x[0, ...]`", lambda x: x[0, ...], bounces=True),
+    Form("column", "`x[:, 0]`", lambda x: x[:, 0], bounces=True, split=True),
+    Form("iteration", "`list(x)`", list, loops=True),
+    Form("reversed", "`list(reversed(x))`", _backwards, loops=True),
+    Form("loop", "`x[i]` for each row", lambda x: [x[i] for i in range(len(x))], loops=True),
+    Form("unstack", "`jnp.unstack(x)`", lambda x: list(jnp.unstack(x)), list, bounces=True),
+    Form("at-get", "`x.at[0].get()`", lambda x: x.at[0].get(), lambda x: x[0], bounces=True),
+    Form(
+        "at-get-rest",
+        "`x.at[1:].get()`",
+        lambda x: x.at[1:].get(),
+        lambda x: x[1:],
+        bounces=True,
+    ),
+    Form(
+        "take",
+        "`jnp.take(x, 0, axis=0)`",
+        lambda x: jnp.take(x, 0, axis=0),
+        lambda x: x[0],
+        bounces=True,
+    ),
+    Form(
+        "index-in-dim",
+        "`jax.lax.index_in_dim(x, 0)`",
+        lambda x: jax.lax.index_in_dim(x, 0),
+        lambda x: x[:1],
+        bounces=True,
+    ),
+    Form(
+        "dynamic-index",
+        "`jax.lax.dynamic_index_in_dim(x, 0)`",
+        lambda x: jax.lax.dynamic_index_in_dim(x, 0),
+        lambda x: x[:1],
+        bounces=True,
+    ),
+    Form("jit-rest", "`x[1:]` under jit", lambda x: x[1:], jitted=True, bounces=True),
+    Form(
+        "jit-column",
+        "`x[:, 0]` under jit",
+        lambda x: x[:, 0],
+        jitted=True,
+        bounces=True,
+        split=True,
+    ),
+    Form("jit-iteration", "`list(x)` under jit", list, jitted=True, bounces=True),
+    Form(
+        "jit-unstack",
+        "`jnp.unstack(x)` under jit",
+        lambda x: list(jnp.unstack(x)),
+        list,
+        jitted=True,
+        bounces=True,
+    ),
+    Form(
+        "jit-fancy",
+        "`x[[0, 1]]` under jit",
+        lambda x: x[np.array([0, 1])],
+        jitted=True,
+        bounces=True,
+    ),
+)
 
 # Two rows are all that a process of four has; and a global array cannot be fetched by one process.
-IN_ONE_PROCESS = {
-    form.name: form
-    for form in (
-        Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True),
-        Form("asarray", "`np.asarray(x)[0]`", lambda x: np.asarray(x)[0], bounces=True),
-        Form(
-            "device-get",
-            "`jax.device_get(x)[0]`",
-            lambda x: jax.device_get(x)[0],
-            lambda x: x[0],
-            bounces=True,
-        ),
-    )
-}
+IN_ONE_PROCESS: Mapping[str, Form] = table(
+    Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True),
+    Form("asarray", "`np.asarray(x)[0]`", lambda x: np.asarray(x)[0], bounces=True),
+    Form(
+        "device-get",
+        "`jax.device_get(x)[0]`",
+        lambda x: jax.device_get(x)[0],
+        lambda x: x[0],
+        bounces=True,
+    ),
+)
 
 FETCHES = ("asarray", "device-get")  # which go through the host by what they are
 
-_ALL = {**FORMS, **IN_ONE_PROCESS}
 
-
-def read(impl: Any, cluster: Any, form: str) -> None:
-    """A map's output, read in one of the forms."""
-    access(cluster, "access", _ALL[form], stack(impl, cluster))
-
-
-def expected(form: Form, implementation: str) -> Expectation:
-    """NumPy's values, and what may be moved for them."""
-
-    def model(place: Place) -> Any:
-        return form.held(place, implementation)
-
-    right = returns(model, text=f"what NumPy gives for {form.text}")
-    if form.name in FETCHES:  # the control: where this did not show, no other access would
-        return every(BOUNCES, right)
-    if implementation == LEGACY_PMAP:
-        return every(BOUNCES if form.bounces else STAYS, right)
+def moderate(form: Form) -> Expectation:
+    """No more between devices than the result has, and off them only where legacy is."""
+    if form.key in FETCHES:  # the control: where this did not show, no other access would
+        return BOUNCES
     if form.loops:
-        return every(stays_unless_legacy_bounces(form.bounces), right)
-    return every(moves_at_most_its_result(form.bounces), right)
+        return stays_unless_legacy_bounces(form.bounces)
+    return moves_at_most_its_result(form.bounces)
 
 
-for _name, _form in _ALL.items():
-    clause(
-        f"indexing.access.{_name}",
-        claim=CLAIM,
-        topologies=ONE_PROCESS if _name in IN_ONE_PROCESS else ONE_AND_FOUR,
-        parameters={"form": _name},
-        title=f"{_form.text} moves no more than it has to.",
-        expect={one: expected(_form, one) for one in IMPLEMENTATIONS},
-    )(read)
+@family(
+    "indexing.access.{form}",
+    form={**FORMS, **IN_ONE_PROCESS},
+    claim="pmap-silence.access-cost",
+    title="{form.text} moves no more than it has to.",
+    topologies=lambda form: ONE_PROCESS if form.key in IN_ONE_PROCESS else ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: lambda form: every(
+            BOUNCES if form.bounces else STAYS, form.right(LEGACY_PMAP)
+        ),
+        NEW_PMAP: lambda form: every(moderate(form), form.right(NEW_PMAP)),
+        SHARD_MAP: lambda form: every(moderate(form), form.right(SHARD_MAP)),
+    },
+)
+def read(impl: Any, cluster: Any, form: Form) -> None:
+    """A map's output, read in one of the forms."""
+    access(cluster, "access", form, stack(impl, cluster))

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import FOUR_PROCESSES, ONE_AND_FOUR, clause, devices, processes
+from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, not_applicable, raises, returns, sharded
 from conformance.sections.rank.bodies import OTHER_FUNCTIONS, mapped, run, sensitive
 from conformance.sections.rank.shapes import of_pmap, of_shard_map, sees, watched

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import ONE_AND_FOUR, ONE_PROCESS, Probe, clause, devices
+from conformance.catalogue.clause import Probe, clause, devices
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place, Topology
 from conformance.judging.expectation import (
     RELATIVE_TOLERANCE,
     Expectation,

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import ONE_AND_FOUR, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, every, not_applicable, noted, returns
 from conformance.probing.recording import FIRST_CALL, SECOND_CALL
 from conformance.sections.rank.bodies import mapped

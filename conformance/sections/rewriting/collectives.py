@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import ONE_AND_FOUR, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, every, not_applicable, raises, returns
 from conformance.sections.rewriting.recipes import REPLICATED
 

@@ -16,9 +16,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import ONE_AND_FOUR, ONE_PROCESS, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
 
 TOPOLOGIES = ("1x8", "2x2", "4x2")

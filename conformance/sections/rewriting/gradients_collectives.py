@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import ONE_AND_FOUR, ONE_PROCESS, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, not_applicable, raises, returns
 from conformance.sections.rewriting.collectives import BY_NAME, COLLECTIVES, Rows, blocks
 

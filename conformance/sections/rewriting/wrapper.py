@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import ONE_AND_FOUR, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import (
     Expectation,
     OfEachStep,

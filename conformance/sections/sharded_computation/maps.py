@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import ONE_AND_FOUR, clause, devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
 from conformance.sections.sharded_computation.arrays import ABOUT_JIT, COUNT, only_shard_map
 

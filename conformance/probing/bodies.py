@@ -1,0 +1,57 @@
+"""Bodies that many probes map, each beside the NumPy model of the map of it.
+
+JAX's caches go by function object, so that a probe maps a body of its own: `impl.map(double())`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Model
+
+Body = Callable[..., Any]
+
+
+def double() -> Body:
+    """The row, doubled."""
+    return lambda x: x * 2
+
+
+def doubled(*shape: int) -> Model:
+    """`double` of rows of this shape."""
+
+    def model(place: Place) -> Any:
+        """this process's rows, doubled"""
+        return place.rows(*shape) * 2
+
+    return model
+
+
+def add() -> Body:
+    """The sum of two arguments."""
+    return lambda x, y: x + y
+
+
+def addend(width: int) -> Any:
+    """An unmapped argument to add to each row: 10, 20, ... (float32)."""
+    return np.arange(10, 10 * width + 10, 10, dtype=np.float32)
+
+
+def psum(axis_name: str = "i") -> Body:
+    """The sum of all rows of all devices, in each of them."""
+    return lambda x: jax.lax.psum(x, axis_name)
+
+
+def summed(*shape: int) -> Model:
+    """`psum` of rows of this shape, as a replicated output holds it."""
+
+    def model(place: Place) -> Any:
+        """the sum of all rows"""
+        return place.all_rows(*shape).sum(0)
+
+    return model
