@@ -11,45 +11,29 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import Place, Topology
+from conformance.catalogue.topology import Topology
 from conformance.probing import phases
 from conformance.probing.describing import describe
 from conformance.probing.implementations import Implementation
-from conformance.probing.programs import Compiled, compiled_by
+from conformance.probing.plain import FIRST_CALL as FIRST_CALL
+from conformance.probing.plain import SECOND_CALL as SECOND_CALL
+from conformance.probing.plain import PlainCluster
 
 MOST_TEXT = 20_000  # characters of one message
 MOST_RECORDS = 100  # warnings, and log records, of one step
-
-FIRST_CALL, SECOND_CALL = "first call", "second call"
 
 _THIS_FILE = __file__.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
-class Cluster(Place):
-    """One process's view of the cluster that a probe runs on.
-
-    `meet` waits until every process of the cluster has called it as often.
-    """
-
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    meet: Callable[[], None] = lambda: None
-
-    @property
-    def local_devices(self) -> list[Any]:
-        """This process's devices."""
-        return list(jax.local_devices())
-
-    @property
-    def devices(self) -> list[Any]:
-        """All devices of the cluster."""
-        return list(jax.devices())
+class Cluster(PlainCluster):
+    """The cluster of a case: every step is kept as a record of what happened in it."""
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function`, wait for its result and record it; None where it raised.
@@ -71,34 +55,6 @@ class Cluster(Place):
         if "exception" not in record:
             record["value"] = describe(result)
         return result
-
-    def twice(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Two calls with the same arguments: caches differ between a first and a second call."""
-        self.step(FIRST_CALL, function, *args)
-        return self.step(SECOND_CALL, function, *args)
-
-    def compiled(
-        self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
-    ) -> Compiled | None:
-        """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
-
-        See `programs.compiled_by`, whose answer is returned; None where the step raised.
-        """
-        told: list[Compiled] = []
-
-        def compiling() -> Any:
-            told.append(compiled_by(lambda: function(*args), watched=watched))
-            return told[0].result
-
-        self.step(name, compiling)
-        if not told:
-            return None
-        self.note("programs", told[0].programs)
-        return told[0]
-
-    def note(self, key: str, value: Any) -> None:
-        """Add a fact (a JSON value) to the step that was last recorded."""
-        self.steps[-1]["extra"][key] = value
 
 
 def observe(

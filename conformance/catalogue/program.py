@@ -1,0 +1,303 @@
+"""A clause's program as text: the row and the probe that it goes into, and all that they use.
+
+The text runs by itself in a Python that has jax: the code is taken from this project's modules,
+name by name, and what a probe is given (`probing.plain`) method by method. Nothing is imported to
+find it; the modules are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import textwrap
+from collections.abc import Mapping
+
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP
+from conformance.catalogue.reading import (
+    OURS,
+    Module,
+    Place,
+    ProgramError,
+    bindings,
+    globals_of,
+    is_module,
+    module_of,
+    rows,
+    undeclared,
+)
+from conformance.catalogue.topology import Topology
+
+SECTIONS = "conformance.sections."  # all that is not a section's is what probes are given
+STARTS_PYTHON = "conformance.probing.child"  # its programs run as modules of this project
+
+_SETUP = """\
+from conformance.catalogue.topology import Topology
+from conformance.probing.plain import PlainCluster, PlainImplementation
+
+impl = PlainImplementation(IMPLEMENTATION)
+cluster = PlainCluster(Topology(PROCESSES, DEVICES), PROCESS)
+"""
+
+
+def program(clause: Clause, implementation: str = NEW_PMAP, topology: str | None = None) -> str:
+    """The text of a clause's program, to be run under one implementation in one topology.
+
+    The first of the clause's own topologies where none is named. ProgramError where the probe is
+    not a function at the top of its module.
+    """
+    return _Text(clause).build(implementation, Topology.parse(topology or clause.topologies[0]))
+
+
+class _Text:
+    """Puts one program together."""
+
+    def __init__(self, clause: Clause) -> None:
+        self._clause = clause
+        self._pieces: dict[Place, str] = {}  # in the order in which they must stand
+        self._names: dict[str, Place] = {}  # what each name of the text means
+        self._renamed: dict[Place, str] = {}
+        self._imports: dict[str, str] = {}  # a name of the text, and the line that imports it
+        self._classes: dict[Place, set[str]] = {}  # and those of their methods that are called
+        self._attributes: set[str] = set()
+        self._needs_project = False
+
+    def build(self, implementation: str, topology: Topology) -> str:
+        clause = self._clause
+        home = module_of(clause.probe.__module__)
+        setup = [node for node in ast.parse(_SETUP).body if isinstance(node, ast.Assign)]
+        chosen = self._row_lines(home)
+        main = self._piece(home, home.bound[clause.probe.__name__])
+        for node in setup:
+            self._use(_setup_module(), node)
+        self._choose_methods()
+        given = "".join(f", {name}={name}" for name in clause.rows)
+        parts = [
+            self._head(implementation, topology),
+            "from __future__ import annotations\n\nimport os\n" + "\n".join(self._import_lines()),
+            _where(implementation, topology),
+            self._titled("What a probe is given", sections=False),
+            self._titled("What the program uses", sections=True),
+            f"# The program\n\n\n{pasteable(main)}",
+            "\n".join(ast.unparse(node) for node in setup),
+            "\n".join([*chosen, f"{clause.probe.__name__}(impl, cluster{given})"]),
+        ]
+        return "\n\n\n".join(filter(None, parts)) + "\n"
+
+    def _titled(self, title: str, *, sections: bool) -> str:
+        chosen = [
+            pasteable(text)
+            for place, text in self._pieces.items()
+            if text and place.module.startswith(SECTIONS) is sections
+        ]
+        return "\n\n\n".join([f"# {title}", *chosen]) if chosen else ""
+
+    def _head(self, implementation: str, topology: Topology) -> str:
+        clause = self._clause
+        lines = [f"# {clause.id}: {clause.title}"]
+        if self._needs_project:
+            lines.append("# It starts Pythons of its own that run modules of this project.")
+        what = "process" if topology.processes == 1 else "processes"
+        lines.append(
+            f"# As {implementation}, in {topology.processes} {what} with "
+            f"{topology.devices_per_process} devices"
+            + (": start it once for each PROCESS." if topology.processes > 1 else ".")
+        )
+        return "\n".join(lines)
+
+    def _import_lines(self) -> list[str]:
+        return sorted(
+            {*self._imports.values(), "import jax"},
+            key=lambda line: (not line.startswith("import "), line),
+        )
+
+    def _row_lines(self, home: Module) -> list[str]:
+        """`form = Form(...)` for each table, and all that the rows use."""
+        lines = []
+        for name, found in rows(self._clause).items():
+            if found is not None:
+                module = module_of(found.module)
+                lines.append(f"{name} = {self._piece(module, found.node)}")
+                continue
+            table = self._table(home, name)
+            text = self._piece(home, table)
+            lines.append(f"{name} = ({text})[{self._clause.parameters[name]!r}]")
+        return lines
+
+    def _table(self, home: Module, name: str) -> ast.expr:
+        probe = home.bound[self._clause.probe.__name__]
+        for decorator in getattr(probe, "decorator_list", ()):
+            for one in getattr(decorator, "keywords", ()):
+                if one.arg == name:
+                    value: ast.expr = one.value
+                    return value
+        raise ProgramError(f"{self._clause.id}: no table {name} at its probe")
+
+    def _piece(self, module: Module, node: ast.AST, *, indented: bool = False) -> str:
+        """A node's text in the program, once all that it uses has a place there."""
+        renamed = self._use(module, node)
+        if not renamed:
+            return module.text(node)
+        text = ast.unparse(_Renamed(renamed).visit(copy.deepcopy(undeclared(node))))
+        return textwrap.indent(text, "    ") if indented else text
+
+    def _use(self, module: Module, node: ast.AST) -> dict[str, str]:
+        """Place what a node uses; the names that are others in the text than in the module."""
+        bare = undeclared(node)
+        self._attributes |= {one.attr for one in ast.walk(bare) if isinstance(one, ast.Attribute)}
+        renamed = {}
+        for name in sorted(globals_of(bare)):
+            said = self._name(module, name)
+            if said != name:
+                renamed[name] = said
+        return renamed
+
+    def _name(self, module: Module, name: str) -> str:
+        """What a name of a module is called in the text, where its meaning then stands."""
+        if name in module.bound:
+            return self._define(Place(module.name, name))
+        if name not in module.imported:
+            return name  # a builtin, or bound by the program's own setup
+        source, attribute = module.imported[name]
+        if source.split(".")[0] != OURS:
+            line = f"import {source}" if attribute is None else f"from {source} import {attribute}"
+            aliased = name != (attribute or source.split(".")[0])
+            self._imports[name] = f"{line} as {name}" if aliased else line
+            return name
+        if attribute is not None and is_module(f"{source}.{attribute}"):
+            self._needs_project |= f"{source}.{attribute}" == STARTS_PYTHON
+            self._imports[name] = f"from {source} import {attribute}"
+            return name
+        if attribute is None:
+            raise ProgramError(f"{module.name} imports {source} as a whole")
+        return self._name(module_of(source), attribute)
+
+    def _define(self, place: Place) -> str:
+        if place in self._renamed:
+            return self._renamed[place]
+        name = place.name
+        while name in self._names or name in self._imports:
+            name = f"{place.module.rsplit('.', 1)[1]}_{name}"
+        self._names[name], self._renamed[place] = place, name
+        module = module_of(place.module)
+        node = module.bound[place.name]
+        if isinstance(node, ast.ClassDef):
+            # Its methods are chosen once it is known which are called.
+            self._classes[place] = set()
+            for part in (*node.bases, *node.decorator_list, *map(_value, node.body)):
+                if part is not None:
+                    self._use(module, part)
+            self._pieces[place] = ""
+            return name
+        for other in bindings(node):
+            if other != place.name and Place(place.module, other) not in self._renamed:
+                self._names[other] = self._names[name]
+                self._renamed[Place(place.module, other)] = other
+        text = self._piece(module, node)
+        self._pieces[place] = _called(text, place.name, name)
+        return name
+
+    def _choose_methods(self) -> None:
+        """Each class with those of its methods that anything in the text calls."""
+        grown = True
+        while grown:
+            grown = False
+            for place, chosen in list(self._classes.items()):
+                module = module_of(place.module)
+                for member in _members(module.bound[place.name]):
+                    name = getattr(member, "name", "")
+                    if name in chosen or not (name.startswith("__") or name in self._attributes):
+                        continue
+                    chosen.add(name)
+                    self._use(module, member)
+                    grown = True
+        for place, chosen in self._classes.items():
+            module = module_of(place.module)
+            node = module.bound[place.name]
+            assert isinstance(node, ast.ClassDef)
+            head = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+            bases = ", ".join(ast.unparse(one) for one in node.bases)
+            head.append(f"class {node.name}({bases}):" if bases else f"class {node.name}:")
+            kept = [
+                self._piece(module, one, indented=True)
+                for one in node.body
+                if not isinstance(one, ast.FunctionDef) or one.name in chosen
+            ]
+            self._pieces[place] = _called(
+                "\n".join([*head, *kept]), node.name, self._renamed[place]
+            )
+
+
+def pasteable(text: str) -> str:
+    """Code without empty lines within a block and with one-line docstrings, for any session."""
+    tree = ast.parse(text)
+    lines = text.split("\n")
+    drop: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            said = node.body[0]
+            if said.end_lineno and said.end_lineno > said.lineno:
+                lines[said.lineno - 1] += '"""'
+                drop.update(range(said.lineno, said.end_lineno))
+    return "\n".join(one for at, one in enumerate(lines) if at not in drop and one.strip())
+
+
+def _called(text: str, name: str, said: str) -> str:
+    """A definition's text under another name."""
+    if name == said:
+        return text
+    return ast.unparse(_Renamed({name: said}).visit(ast.parse(text)))
+
+
+def _value(member: ast.stmt) -> ast.AST | None:
+    """What a class's body evaluates at once: the value of an assignment, no method."""
+    return (
+        getattr(member, "value", None) if isinstance(member, ast.Assign | ast.AnnAssign) else None
+    )
+
+
+@functools.cache
+def _setup_module() -> Module:
+    imported: dict[str, tuple[str, str | None]] = {
+        alias.name: (node.module or "", alias.name)
+        for node in ast.parse(_SETUP).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return Module("setup", tuple(_SETUP.split("\n")), {}, imported)
+
+
+def _where(implementation: str, topology: Topology) -> str:
+    others = " or ".join(f'"{name}"' for name in IMPLEMENTATIONS if name != implementation)
+    lines = [
+        f'IMPLEMENTATION = "{implementation}"  # or {others}',
+        f"PROCESSES, DEVICES = {topology.processes}, {topology.devices_per_process}",
+        'PROCESS = int(os.environ.get("PROCESS", "0"))',
+        'jax.config.update("jax_platforms", "cpu")',
+        'jax.config.update("jax_num_cpu_devices", DEVICES)',
+        "if PROCESSES > 1:",
+        '    jax.config.update("jax_cpu_collectives_implementation", "gloo")',
+        '    jax.distributed.initialize("localhost:12357", PROCESSES, PROCESS)',
+    ]
+    return "\n".join(lines)
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = self._names.get(node.id, node.id)
+        return node
+
+    def _definition(self, node: ast.FunctionDef | ast.ClassDef) -> ast.AST:
+        node.name = self._names.get(node.name, node.name)
+        return self.generic_visit(node)
+
+    visit_FunctionDef = visit_ClassDef = _definition  # noqa: N815
+
+
+def _members(node: ast.AST) -> list[ast.stmt]:
+    assert isinstance(node, ast.ClassDef)
+    return node.body

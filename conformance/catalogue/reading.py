@@ -1,0 +1,216 @@
+"""Our own modules, read as text: what a name stands for, what it uses, where a row is written.
+
+Nothing is imported for it, so that a program can be shown without the JAX that it needs.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import copy
+import dis
+import functools
+import importlib.util
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+from conformance.catalogue.clause import Clause
+
+OURS = "conformance"
+FORMS = ("clause", "family")
+
+_ANNOTATIONS = __future__.annotations.compiler_flag
+
+
+class ProgramError(ValueError):
+    """A program's text cannot be put together; the message says of what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name is bound at the top of one of our modules."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row's expression in its table, and the module that it is written in."""
+
+    module: str
+    node: ast.expr
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's text, what it binds at its top, and what it imports there."""
+
+    name: str
+    lines: tuple[str, ...]
+    bound: Mapping[str, ast.stmt]
+    imported: Mapping[str, tuple[str, str | None]]
+
+    def text(self, node: ast.AST) -> str:
+        """The node as written, without the decorators that declare clauses."""
+        first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        for decorator in getattr(node, "decorator_list", ()):
+            if not declares(decorator):
+                first = min(first, decorator.lineno)
+        if isinstance(node, ast.expr):
+            return textwrap.dedent(self._segment(node))
+        return "\n".join(self.lines[first - 1 : last])
+
+    def _segment(self, node: ast.expr) -> str:
+        """An expression as written; its first line indented as the others are, to be dedented."""
+        text = ast.get_source_segment("\n".join(self.lines), node) or ast.unparse(node)
+        line = self.lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())] + text
+
+
+@functools.cache
+def module_of(name: str) -> Module:
+    """A module of this project, read from its file."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ProgramError(f"the module {name} is not there")
+    text = Path(spec.origin).read_text(encoding="utf-8")
+    bound: dict[str, ast.stmt] = {}
+    imported: dict[str, tuple[str, str | None]] = {}
+    for node in ast.parse(text).body:
+        for one in bindings(node):
+            bound[one] = node
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                imported[alias.asname or alias.name.split(".")[0]] = (alias.name, None)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                imported[alias.asname or alias.name] = (node.module or "", alias.name)
+    return Module(name, tuple(text.split("\n")), bound, imported)
+
+
+def line_of(clause: Clause) -> tuple[str, int] | None:
+    """The module and line of the first of a clause's rows that is a literal; None without one."""
+    for found in rows(clause).values():
+        if found is not None and isinstance(found.node, ast.Call):
+            return found.module, found.node.lineno
+    return None
+
+
+def rows(clause: Clause) -> dict[str, Found | None]:
+    """Each table's row as it is written; None where only running the module can tell."""
+    home = module_of(clause.probe.__module__)
+    probe = home.bound.get(clause.probe.__name__)
+    if not isinstance(probe, ast.FunctionDef):
+        raise ProgramError(f"{clause.id}: its probe is no function at the top of {home.name}")
+    for decorator in probe.decorator_list:
+        if isinstance(decorator, ast.Call) and declares(decorator):
+            tables = {one.arg: one.value for one in decorator.keywords}
+            if set(clause.rows) <= set(tables) and _is_id(decorator, clause):
+                return {
+                    name: _row(home, tables[name], key) for name, key in clause.parameters.items()
+                }
+    return dict.fromkeys(clause.rows)
+
+
+def _is_id(decorator: ast.Call, clause: Clause) -> bool:
+    template = decorator.args[0] if decorator.args else None
+    if not isinstance(template, ast.Constant) or not isinstance(template.value, str):
+        return False
+    parts = re.split(r"\{(\w+)\}", template.value)
+    said = "".join(clause.parameters.get(p, "") if at % 2 else p for at, p in enumerate(parts))
+    return said == clause.id
+
+
+def _row(module: Module, table: ast.expr, key: str) -> Found | None:
+    """The row with this key in a table's expression."""
+    if isinstance(table, ast.Name):
+        if table.id in module.bound:
+            value = getattr(module.bound[table.id], "value", None)
+            return None if value is None else _row(module, value, key)
+        source, name = module.imported.get(table.id, ("", None))
+        if name is None or not source.startswith(OURS):
+            return None
+        return _row(module_of(source), ast.Name(name, ast.Load()), key)
+    if isinstance(table, ast.Dict):
+        for at, value in zip(table.keys, table.values, strict=True):
+            if at is None:
+                found = _row(module, value, key)
+                if found is not None:
+                    return found
+            elif isinstance(at, ast.Constant) and at.value == key:
+                return Found(module.name, value)
+    if isinstance(table, ast.DictComp):  # some rows of another table
+        for one in ast.walk(table):
+            if isinstance(one, ast.Name) and one.id.isupper():
+                found = _row(module, one, key)
+                if found is not None:
+                    return found
+    if isinstance(table, ast.Call):
+        for row in table.args:
+            if isinstance(row, ast.Call) and key in [
+                one.value
+                for one in (*row.args[:1], *(k.value for k in row.keywords if k.arg == "key"))
+                if isinstance(one, ast.Constant)
+            ]:
+                return Found(module.name, row)
+    return None
+
+
+def declares(decorator: ast.expr) -> bool:
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(function, ast.Name) and function.id in FORMS
+
+
+def undeclared(node: ast.AST) -> ast.AST:
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node
+    bare = copy.copy(node)
+    bare.decorator_list = [one for one in node.decorator_list if not declares(one)]
+    return bare
+
+
+def is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def bindings(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+
+
+def globals_of(node: ast.AST) -> set[str]:
+    """The names that a node takes from its module, annotations left out."""
+    statement = ast.Expr(node) if isinstance(node, ast.expr) else node
+    assert isinstance(statement, ast.stmt)
+    tree = ast.fix_missing_locations(ast.Module([statement], []))
+    code = compile(tree, "program", "exec", flags=_ANNOTATIONS, dont_inherit=True)
+    return {name for one in _codes(code) for name in _loaded(one)} - set(dir(builtins))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _loaded(code: CodeType) -> Iterator[str]:
+    for one in dis.get_instructions(code):
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(one.argval)

@@ -1,0 +1,207 @@
+"""What a probe is given, with nothing of the harness in it: `impl` maps, `cluster` runs steps.
+
+A clause's program is shown with these two, so that it can be pasted into a Python session and does
+there what it does in a cell. The worker's own (`implementations`, `recording`) derive from them and
+add what proves and records.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.probing.programs import Compiled, compiled_by
+
+FLAG = "jax_pmap_shmap_merge"
+FIRST_CALL, SECOND_CALL = "first call", "second call"
+
+Axes = int | None | tuple[Any, ...]
+
+
+class PlainImplementation:
+    """`name` is one of `names.IMPLEMENTATIONS`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def is_pmap(self) -> bool:
+        """Whether this is one of the two pmaps: inputs and outputs are then this process's."""
+        return self.name != SHARD_MAP
+
+    def map(
+        self,
+        body: Callable[..., Any],
+        axis_name: Hashable = "i",
+        *,
+        in_axes: Axes = 0,
+        out_axes: Any = 0,
+        devices: Sequence[Any] | None = None,
+        check_vma: bool = True,
+        **options: Any,
+    ) -> Any:
+        """`body` mapped as `jax.pmap` would; `options` go to `jax.pmap` or, here, `jax.jit`.
+
+        Under shard_map `in_axes` is an int, None, or one of them per argument; `out_axes` an int
+        or None; the mesh is over `devices` or all of the cluster's. `check_vma` is shard_map's own.
+        """
+        if self.is_pmap:
+            self.select()
+            function = jax.pmap(
+                body, axis_name, in_axes=in_axes, out_axes=out_axes, devices=devices, **options
+            )
+            return self.adopt(function)
+        mesh = self.mesh(axis_name, devices)
+
+        def ranked(*args: Any) -> Any:
+            axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+            reduced = [
+                arg if axis is None else jax.tree.map(lambda x, a=axis: x.squeeze(a), arg)
+                for arg, axis in zip(args, axes, strict=True)
+            ]
+            result = body(*reduced)
+            if out_axes is None:
+                return result
+            return jax.tree.map(lambda x: jax.numpy.expand_dims(x, out_axes), result)
+
+        function = jax.jit(
+            jax.shard_map(
+                ranked,
+                mesh=mesh,
+                in_specs=_specs(in_axes, axis_name),
+                out_specs=_specs(out_axes, axis_name),
+                check_vma=check_vma,
+            ),
+            **options,
+        )
+        return self.adopt(function, "jit(shard_map)")
+
+    def adopt(self, function: Any, kind: str | None = None) -> Any:
+        """A function that the probe mapped by hand."""
+        return function
+
+    def select(self) -> None:
+        """Make `jax.pmap` mean this implementation, where this JAX still has the switch."""
+        if FLAG not in jax.config.values:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the switch's own, from 0.9.0
+            jax.config.update(FLAG, self.name == NEW_PMAP)
+
+    def mesh(self, axis_name: Hashable = "i", devices: Sequence[Any] | None = None) -> Any:
+        """A 1-D mesh over `devices`, or all of the cluster's, in their order."""
+        chosen = np.array(jax.devices() if devices is None else list(devices))
+        return jax.sharding.Mesh(chosen, (axis_name,))
+
+    def sharding(self, axis_name: Hashable = "i", *, axis: int | None = 0) -> Any:
+        """The NamedSharding that the map's mesh gives an input mapped over `axis`.
+
+        Over `self.devices`, which for pmap are this process's, as are pmap's arguments.
+        """
+        mesh = self.mesh(axis_name, self.devices)
+        return jax.sharding.NamedSharding(mesh, _spec(axis, axis_name))
+
+    @property
+    def devices(self) -> list[Any]:
+        """The devices over which a whole argument of a map lies: pmap's are this process's."""
+        return list(jax.local_devices() if self.is_pmap else jax.devices())
+
+    def rows(self, place: Place, *shape: int) -> NDArray[Any]:
+        """An argument's rows as this implementation's user writes them, one per `self.devices`.
+
+        Under pmap each process has its own rows; under shard_map all write the same whole array.
+        """
+        return place.rows(*shape) if self.is_pmap else place.all_rows(*shape)
+
+    def given(self, rows: NDArray[Any], axis_name: Hashable = "i") -> Any:
+        """This process's rows as this implementation takes them.
+
+        For pmap they are passed as they are (a NumPy array with one row per local device); for
+        shard_map they are stitched into the global array with one row per device of the cluster.
+        """
+        if self.is_pmap:
+            return rows
+        return jax.make_array_from_process_local_data(self.sharding(axis_name), rows)
+
+
+@dataclass(frozen=True)
+class PlainCluster(Place):
+    """One process's view of the cluster that a probe runs on; it prints what its steps did.
+
+    `meet` waits until every process of the cluster has called it as often.
+    """
+
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    meet: Callable[[], None] = lambda: None
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """This process's devices."""
+        return list(jax.local_devices())
+
+    @property
+    def devices(self) -> list[Any]:
+        """All devices of the cluster."""
+        return list(jax.devices())
+
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call `function`, wait for its result and print it; None where it raised."""
+        record: dict[str, Any] = {"name": name, "extra": {}}
+        self.steps.append(record)
+        try:
+            result = jax.block_until_ready(function(*args, **kwargs))
+        except Exception as error:
+            record["exception"] = error
+            print(f"{name}: raised {type(error).__name__}: {error}")
+            return None
+        record["value"] = result
+        print(f"{name}: returned {result!r}")
+        return result
+
+    def twice(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Two calls with the same arguments: caches differ between a first and a second call."""
+        self.step(FIRST_CALL, function, *args)
+        return self.step(SECOND_CALL, function, *args)
+
+    def compiled(
+        self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
+    ) -> Compiled | None:
+        """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
+
+        See `programs.compiled_by`, whose answer is returned; None where the step raised.
+        """
+        told: list[Compiled] = []
+
+        def compiling() -> Any:
+            told.append(compiled_by(lambda: function(*args), watched=watched))
+            return told[0].result
+
+        self.step(name, compiling)
+        if not told:
+            return None
+        self.note("programs", told[0].programs)
+        return told[0]
+
+    def note(self, key: str, value: Any) -> None:
+        """Add a fact (a JSON value) to the step that was last recorded."""
+        self.steps[-1]["extra"][key] = value
+
+
+def _spec(axis: int | None, axis_name: Hashable) -> Any:
+    if axis is None:
+        return jax.sharding.PartitionSpec()
+    return jax.sharding.PartitionSpec(*[None] * axis, axis_name)
+
+
+def _specs(axes: Any, axis_name: Hashable) -> Any:
+    if isinstance(axes, tuple):
+        return tuple(_spec(axis, axis_name) for axis in axes)
+    return _spec(axes, axis_name)
