@@ -1,17 +1,19 @@
-"""The command line of the catalogue: what is claimed, and what changed in a document since.
+"""The command line of the catalogue: what is claimed, what checks it, and what changed since.
 
 A review of a document's new revision starts with `drift`; a search for what no clause checks yet
-starts with `claims`.
+with `claims`; a look at one clause with `show`; a clause of your own with `new`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.catalogue import names
 from conformance.catalogue.claims import drift, load_claims
 
 EXIT_OK = 0
@@ -23,9 +25,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand, and return the exit status."""
     options = _parser().parse_args(argv)
     try:
-        if options.command == "drift":
-            return _drift(options.document, options.file)
-        return _claims()
+        match options.command:
+            case "drift":
+                return _drift(options.document, options.file)
+            case "show":
+                return _show(options.id, options.implementation, options.topology)
+            case "new":
+                return _new(options.id, options.claim, options.module)
+            case _:
+                return _claims(options.slug)
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -36,7 +47,22 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m conformance", description="What the documents about pmap claim."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("claims", help="list the claims, and how many clauses check each")
+    claims_parser = commands.add_parser(
+        "claims", help="list the claims, and how many clauses check each; or the clauses of one"
+    )
+    claims_parser.add_argument("slug", metavar="SLUG", nargs="?", help="a claim")
+    show_parser = commands.add_parser(
+        "show", help="print a clause whole, and its program as text that runs by itself"
+    )
+    show_parser.add_argument("id", metavar="ID", help="as in errors.lowered.one-process-map")
+    show_parser.add_argument(
+        "--implementation", choices=names.IMPLEMENTATIONS, default=names.NEW_PMAP
+    )
+    show_parser.add_argument("--topology", metavar="NxD", help="default: the clause's first")
+    new_parser = commands.add_parser("new", help="write a clause's skeleton where it belongs")
+    new_parser.add_argument("id", metavar="ID", help="as in errors.some-thing")
+    new_parser.add_argument("--claim", required=True, metavar="SLUG", help="the claim it checks")
+    new_parser.add_argument("--module", metavar="NAME", help="of its section; made if not there")
     drift_parser = commands.add_parser(
         "drift", help="print the headings of a document that need another look; exit 1 if any"
     )
@@ -45,17 +71,46 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _claims() -> int:
-    # The clauses are imported for this command alone: their probes need JAX, `drift` does not.
+def _claims(slug: str | None) -> int:
+    # The clauses are imported where they are asked for: their probes need JAX, `drift` does not.
     from conformance.catalogue.loading import load
 
     claims = load_claims().claims
-    clauses = Counter(clause.claim for clause in load().clauses.values())
-    for claim in claims.values():
-        count = clauses[claim.slug]
-        print(f"{claim.ref:<4} {claim.kind:<11} {count:>3}  {claim.slug}: {claim.statement}")
-    gaps = sum(1 for slug in claims if not clauses[slug])
+    clauses = load().clauses.values()
+    if slug is not None:
+        if slug not in claims:
+            raise ValueError(f"no claim is called {slug}: call `claims` alone to list them")
+        one = claims[slug]
+        print(f"{one.ref:<4} {one.kind:<11} {one.slug}: {one.statement}")
+        for clause in clauses:
+            if clause.claim == slug:
+                print(f"  {clause.id}: {clause.title}")
+        return EXIT_OK
+    counts = Counter(clause.claim for clause in clauses)
+    for one in claims.values():
+        print(f"{one.ref:<4} {one.kind:<11} {counts[one.slug]:>3}  {one.slug}: {one.statement}")
+    gaps = sum(1 for slug in claims if not counts[slug])
     print(f"{len(claims)} claims, {gaps} without a clause")
+    return EXIT_OK
+
+
+def _show(id: str, implementation: str, topology: str | None) -> int:
+    from conformance.catalogue.loading import load
+    from conformance.commands.show import show
+    from conformance.judging.deviations import load_all
+
+    for line in show(load(), load_claims(), load_all(), id, implementation, topology):
+        print(line)
+    return EXIT_OK
+
+
+def _new(id: str, claim: str, module: str | None) -> int:
+    from conformance.catalogue.loading import load
+    from conformance.commands.new import new
+
+    file = new(load(), load_claims(), id, claim, module)
+    print(f"{file}: the clause stands at its end; now say what it expects, and run")
+    print(f"  pytest suites/ --clause {id} --target jax==0.9.0")
     return EXIT_OK
 
 

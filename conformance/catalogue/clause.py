@@ -109,12 +109,6 @@ class Clause:
         return (*probe, json.dumps(self.parameters, sort_keys=True), *asked)
 
     @property
-    def source(self) -> str:
-        """The probe as written, without the decorator that declares it."""
-        text = inspect.getsource(self.probe)
-        return text[text.index("def ") :]
-
-    @property
     def where(self) -> tuple[str, int]:
         """Module file, from the package's folder on, and line of the probe."""
         path = Path(inspect.getsourcefile(self.probe) or "")

@@ -6,11 +6,13 @@ clause by id, so no code travels between processes.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
@@ -22,7 +24,7 @@ class CatalogueError(ValueError):
     """Clauses that contradict one another or the claims."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """All clauses by id."""
 
@@ -31,6 +33,14 @@ class Catalogue:
     def sections(self) -> list[str]:
         """The sections of the matrix that have clauses, sorted; the time lane's is none."""
         return sorted({c.section for c in self.clauses.values() if c.timing is None})
+
+    @functools.cached_property
+    def runs(self) -> Mapping[str, tuple[str, ...]]:
+        """By clause id, all clauses that judge the same run as it, itself included."""
+        together: dict[tuple[Any, ...], list[str]] = {}
+        for one in self.clauses.values():
+            together.setdefault(one.run, []).append(one.id)
+        return {id: tuple(ids) for ids in together.values() for id in ids}
 
     def check(self, claims: Claims) -> None:
         """CatalogueError where a clause names a claim or a fixed clause that does not exist."""

@@ -20,6 +20,7 @@ from conformance.catalogue.reading import (
     Module,
     Place,
     ProgramError,
+    attributes_of,
     bindings,
     globals_of,
     is_module,
@@ -145,7 +146,7 @@ class _Text:
     def _use(self, module: Module, node: ast.AST) -> dict[str, str]:
         """Place what a node uses; the names that are others in the text than in the module."""
         bare = undeclared(node)
-        self._attributes |= {one.attr for one in ast.walk(bare) if isinstance(one, ast.Attribute)}
+        self._attributes |= attributes_of(bare)
         renamed = {}
         for name in sorted(globals_of(bare)):
             said = self._name(module, name)
@@ -229,6 +230,7 @@ class _Text:
             )
 
 
+@functools.cache
 def pasteable(text: str) -> str:
     """Code without empty lines within a block and with one-line docstrings, for any session."""
     tree = ast.parse(text)

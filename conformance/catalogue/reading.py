@@ -62,15 +62,19 @@ class Module:
         for decorator in getattr(node, "decorator_list", ()):
             if not declares(decorator):
                 first = min(first, decorator.lineno)
+        lines = list(self.lines[first - 1 : last])
         if isinstance(node, ast.expr):
-            return textwrap.dedent(self._segment(node))
-        return "\n".join(self.lines[first - 1 : last])
+            # Its first line is indented as the others are, so that all can be dedented.
+            lines[-1] = _bytes_of(lines[-1], 0, node.end_col_offset)
+            start = _bytes_of(self.lines[first - 1], 0, node.col_offset)
+            lines[0] = start[: len(start) - len(start.lstrip())] + lines[0][len(start) :]
+            return textwrap.dedent("\n".join(lines))
+        return "\n".join(lines)
 
-    def _segment(self, node: ast.expr) -> str:
-        """An expression as written; its first line indented as the others are, to be dedented."""
-        text = ast.get_source_segment("\n".join(self.lines), node) or ast.unparse(node)
-        line = self.lines[node.lineno - 1]
-        return line[: len(line) - len(line.lstrip())] + text
+
+def _bytes_of(line: str, first: int, last: int | None) -> str:
+    """A part of a line; the syntax tree counts bytes."""
+    return line.encode()[first:last].decode()
 
 
 @functools.cache
@@ -167,6 +171,7 @@ def declares(decorator: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in FORMS
 
 
+@functools.cache
 def undeclared(node: ast.AST) -> ast.AST:
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
         return node
@@ -175,6 +180,7 @@ def undeclared(node: ast.AST) -> ast.AST:
     return bare
 
 
+@functools.cache
 def is_module(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
@@ -194,13 +200,21 @@ def bindings(node: ast.stmt) -> Iterator[str]:
         yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
 
 
-def globals_of(node: ast.AST) -> set[str]:
+@functools.cache
+def globals_of(node: ast.AST) -> frozenset[str]:
     """The names that a node takes from its module, annotations left out."""
     statement = ast.Expr(node) if isinstance(node, ast.expr) else node
     assert isinstance(statement, ast.stmt)
     tree = ast.fix_missing_locations(ast.Module([statement], []))
     code = compile(tree, "program", "exec", flags=_ANNOTATIONS, dont_inherit=True)
-    return {name for one in _codes(code) for name in _loaded(one)} - set(dir(builtins))
+    found = {name for one in _codes(code) for name in _loaded(one)}
+    return frozenset(found - set(dir(builtins)))
+
+
+@functools.cache
+def attributes_of(node: ast.AST) -> frozenset[str]:
+    """The names that anywhere in a node follow a dot."""
+    return frozenset(one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -11,7 +11,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,18 @@ class Deviation:
     jax: str = ""
     platform: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
+    where: str = field(default="a deviation entry", compare=False)  # its file and number
+
+    def names(self, clause: str) -> bool:
+        """Whether the entry is about this clause, under whatever else it asks."""
+        return any(fnmatchcase(clause, pattern) for pattern in self.clause)
 
     def matches(
         self, clause: str, implementation: str, jax: str, platform: str, topology: str
     ) -> bool:
         """Whether the entry is about this cell."""
         return (
-            any(fnmatchcase(clause, pattern) for pattern in self.clause)
+            self.names(clause)
             and implementation in self.implementation
             and _within(self.jax, jax)
             and any(fnmatchcase(platform, p) for p in self.platform)
@@ -91,6 +96,17 @@ def unmatched(
     return [e for e in entries if not any(e.matches(*cell) for cell in cells)]
 
 
+def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:
+    """What is said of each entry that names a clause, or a pattern of them, that does not exist."""
+    known = list(clauses)
+    return [
+        f"{entry.where}: no clause is called {pattern}"
+        for entry in entries
+        for pattern in entry.clause
+        if not any(fnmatchcase(id, pattern) for id in known)
+    ]
+
+
 def matching(
     entries: Iterable[Deviation],
     clause: str,
@@ -104,7 +120,7 @@ def matching(
     if len(found) > 1:
         raise DeviationError(
             f"{len(found)} deviation entries claim {clause} under {implementation} on jax "
-            f"{jax}, {topology}: narrow them so that one does"
+            f"{jax}, {topology} ({'; '.join(e.where for e in found)}): narrow them so that one does"
         )
     return found
 
@@ -116,7 +132,7 @@ def _within(versions: str, jax: str) -> bool:
 
 def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     where = f"{file}, entry {number} ({raw.get('clause', 'no clause')})"
-    known = {f.name for f in fields(Deviation)}
+    known = {f.name for f in fields(Deviation)} - {"where"}
     required = {"clause", "implementation", "saw", "why", "link", "kind", "review"}
     if raw.keys() - known or required - raw.keys():
         raise DeviationError(
@@ -145,4 +161,4 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         re.compile(raw["saw"])
     except (InvalidSpecifier, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
-    return Deviation(**raw)
+    return Deviation(**raw, where=f"{file}, entry {number}")

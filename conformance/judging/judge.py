@@ -15,7 +15,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Finding, Hangs
-from conformance.judging.observation import Observation, Witness
+from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 
 PMAP_SHARDING = "PmapSharding"
 TRACED = "traced"
@@ -67,7 +67,7 @@ def judge(
     if seen.verdict == names.CONFORMS:
         return Judgement(
             names.DEVIATES,
-            f"a deviation entry says this cell deviates ({entry.saw!r}), but it conforms: "
+            f"{entry.where} says that this cell deviates ({entry.saw!r}), but it conforms: "
             "remove or narrow the entry",
             seen.findings,
         )
@@ -76,7 +76,7 @@ def judge(
     if unproven or not all(entry.explains(text) for text in evidence):
         return Judgement(
             seen.verdict,
-            f"{seen.reason} — not what its deviation entry says is seen ({entry.saw!r})",
+            f"{seen.reason} — not what {entry.where} says is seen ({entry.saw!r})",
             seen.findings,
         )
     return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
@@ -113,6 +113,13 @@ def _compare(
         compared = [
             Finding("the case", 0, False, "something to be compared", "nothing was compared")
         ]
+    compared = [f for f in compared if f.step != OUTSIDE]
+    compared += [
+        Finding(OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s))
+        for o in observations
+        for s in o.steps
+        if s.name == OUTSIDE
+    ]
     for o in observations:
         checked = {f.step for f in compared if f.process == o.process}
         compared += [
@@ -123,10 +130,10 @@ def _compare(
     findings += compared
     failed = [f for f in findings if not f.holds]
     if not failed:
-        return Judgement(names.CONFORMS, compared[0].saw, tuple(findings))
+        return Judgement(names.CONFORMS, shortened(compared[0].saw), tuple(findings))
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
-    return Judgement(names.DEVIATES, f"{first.step}: {first.saw}", tuple(findings))
+    return Judgement(names.DEVIATES, f"{first.step}: {shortened(first.saw)}", tuple(findings))
 
 
 def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:

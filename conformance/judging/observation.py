@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+OUTSIDE = "outside any step"  # the name of what a probe raised where no step was under way
+
 RETURNED = "returned"
 RAISED = "raised"
 
-MESSAGE_SHOWN = 160  # characters of an exception's message in a one-line text
+MESSAGE_KEPT = 4_000  # characters of an exception's message in a step's text, which is judged
+MESSAGE_SHOWN = 200  # characters of such a text where a reader wants one line
+
+
+def shortened(text: str, most: int = MESSAGE_SHOWN) -> str:
+    """The beginning of a text that is too long to show."""
+    return text if len(text) <= most else text[:most] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +39,7 @@ class Raised:
 
     def __str__(self) -> str:
         text = " ".join(self.message.split())
-        if len(text) > MESSAGE_SHOWN:
-            text = text[:MESSAGE_SHOWN] + "…"
-        return f"raised {self.type} (phase {self.phase}): {text}"
+        return f"raised {self.type} (phase {self.phase}): {shortened(text, MESSAGE_KEPT)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.topology import Topology
+from conformance.judging.observation import OUTSIDE
 from conformance.probing import phases
 from conformance.probing.describing import describe
 from conformance.probing.implementations import Implementation
@@ -78,7 +79,7 @@ def observe(
     except Exception as error:
         cluster.steps.append(
             {
-                "name": "outside any step",
+                "name": OUTSIDE,
                 "outcome": "raised",
                 "exception": exception_record(error),
                 "seconds": 0.0,

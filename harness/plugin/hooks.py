@@ -54,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
         chosen = Options.load(handed) if handed else options.read(config, say)
         session = Session(chosen, loading.load(), load_claims(), deviations.load_all())
         session.catalogue.check(session.claims)
+        orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
+        if orphans:
+            raise ValueError("; ".join(orphans))
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
             session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
@@ -210,7 +213,9 @@ class _SessionHooks:
             return None  # the user asked for another way to distribute
         from harness.plugin.scheduler import ClusterScheduling
 
-        return ClusterScheduling(config, log)
+        scheduling = ClusterScheduling(config, log)
+        scheduling.runs = self._session.catalogue.runs
+        return scheduling
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_auto_num_workers(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.program import program
 
 SCHEMA = 1
 
@@ -91,7 +92,9 @@ def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
         "fixes": clause.fixes,
         "topologies": list(clause.topologies),
         "expected": {name: e.text for name, e in clause.expect.items()},
-        "source": clause.source,
+        "fact": clause.fact,
+        "parameters": dict(clause.parameters),
+        "source": program(clause),
         "module": module,
         "line": line,
     }

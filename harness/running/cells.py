@@ -7,7 +7,7 @@ named; collection is the same in every xdist worker.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.loading import Catalogue
@@ -58,15 +58,17 @@ def select(
     return sorted(chosen, key=lambda c: (order[c.target], c.topology))
 
 
-def group(nodeid: str, chunks: int = 1) -> str:
+def group(nodeid: str, chunks: int = 1, runs: Mapping[str, Sequence[str]] | None = None) -> str:
     """What must stay together on one pytest worker: a target's topology, else the test's module.
 
-    A large group is split into `chunks` by clause, so that several workers can share it.
+    A large group is split into `chunks` by clause, so that several workers can share it; clauses
+    that judge the same run (`runs`, by clause) stay together.
     """
     cell = parse_nodeid(nodeid)
     if cell is None:
         return nodeid.split("::", 1)[0]
-    chunk = sum(cell.clause.encode()) % chunks
+    first = (runs or {}).get(cell.clause, (cell.clause,))[0]
+    chunk = sum(first.encode()) % chunks
     return f"{cell.target} {cell.topology} {chunk}"
 
 

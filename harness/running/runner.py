@@ -15,7 +15,7 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.judging.deviations import Deviation, matching
+from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import NotApplicable
 from conformance.judging.judge import Fault, Judgement, judge
 from conformance.judging.observation import parse
@@ -24,9 +24,11 @@ from harness.clusters.cluster import Case, CaseResult, ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault
 from harness.running.cells import CellId
-from harness.running.pool import Pool
+from harness.running.pool import Pool, Run
 from harness.targets.target import Target
 from harness.targets.tidy import Tidy
+
+MOST_KEPT = 400  # runs that clauses still to come may judge as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Runner:
     deadline_s: float | None = None
     repeat: int = 1
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
 
     def run(self, cell: CellId) -> dict[str, Any]:
         """The cell's results record, without `reproduce`, which only the caller knows."""
@@ -98,21 +101,43 @@ class Runner:
     def _run(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology
     ) -> dict[str, Any]:
+        try:
+            of, runs = self._runs(cell, clause, target, topology)
+        except TargetDown as down:
+            return _record(cell, Judgement(names.NOT_RUN, str(down)))
+        records = []
+        for run in runs:
+            try:
+                verdict = self._judge(cell, clause, topology, run.result)
+            except DeviationError as error:
+                verdict = Judgement(names.DEVIATES, str(error))
+            records.append(_record(cell, verdict, run.result, fresh=run.fresh))
+        return _steady(records) | {"run_of": of}
+
+    def _runs(
+        self, cell: CellId, clause: Clause, target: Target, topology: Topology
+    ) -> tuple[str, Sequence[Run]]:
+        """The runs that this cell judges, and the clause for which they were made.
+
+        A run is kept while other clauses may judge it too: they find in it what this one did.
+        """
+        key = (clause.run, cell.implementation, cell.target, cell.topology)
+        if key in self._kept:
+            return self._kept[key]
         case = Case(
             cell.clause,
             cell.implementation,
             clause.parameters,
             self.deadline_s or clause.deadline_s or deadlines.CASE_S,
         )
-        records = []
-        for _ in range(self.repeat):
-            try:
-                run = self.pool.run(target, topology, case, fresh=clause.fresh)
-            except TargetDown as down:
-                return _record(cell, Judgement(names.NOT_RUN, str(down)))
-            verdict = self._judge(cell, clause, topology, run.result)
-            records.append(_record(cell, verdict, run.result, fresh=run.fresh))
-        return _steady(records)
+        runs = [
+            self.pool.run(target, topology, case, fresh=clause.fresh) for _ in range(self.repeat)
+        ]
+        if len(self.catalogue.runs.get(cell.clause, ())) > 1 and clause.timing is None:
+            while len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = (cell.clause, runs)
+        return cell.clause, runs
 
     def _judge(
         self, cell: CellId, clause: Clause, topology: Topology, result: CaseResult

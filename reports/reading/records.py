@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -70,7 +70,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One executable check of a claim; `topologies` are those it is declared for, where known."""
+    """One executable check of a claim.
+
+    `topologies` are those it is declared for, where known; `fact` is what it varies, `parameters`
+    the keys of its rows, `source` its program as text that runs by itself.
+    """
 
     clause: str
     section: str
@@ -82,6 +86,8 @@ class Clause:
     module: str
     line: int
     topologies: tuple[str, ...] = ()
+    fact: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One clause under one implementation, target and topology: what was seen and concluded."""
+    """One clause under one implementation, target and topology: what was seen and concluded.
+
+    `run_of` is the clause for which the run was made that this cell judges.
+    """
 
     clause: str
     implementation: str
@@ -146,6 +155,7 @@ class Cell:
     probe_seconds: float | None
     fresh: bool
     reproduce: str
+    run_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +224,9 @@ def _decode(cls: Any, value: object, where: str) -> Any:
 
 @cache
 def _shape(cls: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    required = {f.name for f in fields(cls) if f.default is MISSING}
+    required = {
+        f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING
+    }
     return get_type_hints(cls), frozenset(required)
 
 

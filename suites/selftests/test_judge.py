@@ -574,7 +574,7 @@ def test_an_entry_must_explain_every_process_that_failed() -> None:
     other = observation(returned(np.array([0, 0], np.float32)), process=1)
     verdict = judged(returns(doubled), [both[0], other], deviations=[known])
     assert verdict.verdict == names.DEVIATES
-    assert "not what its deviation entry says is seen" in verdict.reason
+    assert "not what a deviation entry says is seen" in verdict.reason
 
 
 def test_an_entry_does_not_cover_a_step_that_nothing_looked_at() -> None:
@@ -600,7 +600,7 @@ def test_an_entry_about_a_hang_that_is_expected_is_stale() -> None:
 def test_an_entry_that_says_something_else_excuses_nothing() -> None:
     verdict = judged(returns(doubled), wrong(), deviations=[entry("raised TypeError")])
     assert verdict.verdict == names.DEVIATES
-    assert "not what its deviation entry says is seen ('raised TypeError')" in verdict.reason
+    assert "not what a deviation entry says is seen ('raised TypeError')" in verdict.reason
     assert verdict.deviation is None
 
 

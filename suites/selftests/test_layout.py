@@ -31,6 +31,7 @@ ROOMS: dict[str, set[str]] = {
         "conformance.judging",
         "conformance.probing",
     },
+    "conformance.commands": {"conformance.*"},
     "conformance.__main__": {"conformance.*"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},

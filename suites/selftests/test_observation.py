@@ -14,7 +14,7 @@ from parameterized import parameterized
 
 from conformance.judging.expectation import HALF_TOLERANCE, difference
 from conformance.judging.observation import (
-    MESSAGE_SHOWN,
+    MESSAGE_KEPT,
     Leaf,
     Raised,
     Step,
@@ -149,10 +149,10 @@ def test_an_exception_is_said_in_one_line() -> None:
 
 
 def test_a_long_message_is_cut() -> None:
-    at_most = Raised("ValueError", (), "lower", "x" * MESSAGE_SHOWN)
-    assert str(at_most).endswith("x" * MESSAGE_SHOWN)
-    longer = Raised("ValueError", (), "lower", "x" * (MESSAGE_SHOWN + 1))
-    assert str(longer).endswith(": " + "x" * MESSAGE_SHOWN + "…")
+    at_most = Raised("ValueError", (), "lower", "x" * MESSAGE_KEPT)
+    assert str(at_most).endswith("x" * MESSAGE_KEPT)
+    longer = Raised("ValueError", (), "lower", "x" * (MESSAGE_KEPT + 1))
+    assert str(longer).endswith(": " + "x" * MESSAGE_KEPT + "…")
 
 
 def test_a_large_array_is_said_in_one_short_line() -> None:

@@ -1,0 +1,1 @@
+"""What `python -m conformance` does, a module per subcommand."""

@@ -1,0 +1,75 @@
+"""`show ID`: one clause whole: what it claims, expects and is excused for, and its program."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from conformance.catalogue.claims import Claims
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.program import program
+from conformance.catalogue.reading import line_of
+from conformance.judging.deviations import Deviation
+
+CLOSE = 5  # ids that are offered in place of one that does not exist
+
+
+def show(
+    catalogue: Catalogue,
+    claims: Claims,
+    deviations: Sequence[Deviation],
+    id: str,
+    implementation: str,
+    topology: str | None,
+) -> Iterator[str]:
+    """The lines about one clause; ValueError with ids that are close where there is none."""
+    clause = catalogue.clauses.get(id)
+    if clause is None:
+        raise ValueError(f"no clause is called {id}{_close(catalogue, id)}")
+    claim = claims.claims[clause.claim]
+    document = claims.documents[claim.document].title
+    yield clause.id
+    yield from _rows(
+        {
+            "clause": clause.title,
+            "statement": f"{claim.statement} ({claim.slug})",
+            "source": f"{document}{f', “{claim.heading}”' if claim.heading else ''}",
+            "fact": clause.fact,
+            **{f"expected of {name}": one.text for name, one in clause.expect.items()},
+            "rows": ", ".join(f"{name} = {key!r}" for name, key in clause.parameters.items()),
+            "topologies": ", ".join(clause.topologies),
+            "same run as": ", ".join(i for i in catalogue.runs[id] if i != id),
+            "remedies": clause.fixes or "",
+            "remedied by": ", ".join(
+                one.id for one in catalogue.clauses.values() if one.fixes == id
+            ),
+            "file": ":".join(map(str, clause.where)),
+            "row": ":".join(map(str, line_of(clause) or ())),
+        }
+    )
+    for entry in _entries(clause, deviations):
+        yield f"  deviation      {entry.where}: {', '.join(entry.implementation)}, "
+        yield f"                 jax {entry.jax or 'any'}, on {', '.join(entry.topology)}"
+        yield f"                 sees /{entry.saw}/"
+        yield f"                 {' '.join(entry.why.split())}"
+    yield ""
+    yield from program(clause, implementation, topology).splitlines()
+
+
+def _rows(said: dict[str, str]) -> Iterator[str]:
+    for what, text in said.items():
+        if text:
+            yield f"  {what:<26} {text}"
+
+
+def _entries(clause: Clause, deviations: Sequence[Deviation]) -> Iterator[Deviation]:
+    for entry in deviations:
+        if entry.names(clause.id):
+            yield entry
+
+
+def _close(catalogue: Catalogue, id: str) -> str:
+    found = difflib.get_close_matches(id, catalogue.clauses, CLOSE, cutoff=0.5)
+    found = found or [one for one in catalogue.clauses if id in one][:CLOSE]
+    return f"; did you mean {', '.join(found)}?" if found else ""
