@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.observation import Observation
+from conformance.sections.errors import sync
 
 MISALIGNED = "migrate-pmap.core-halted"
 ELSEWHERE = "pmap-silence.misaligned-barriers"
@@ -250,10 +251,3 @@ def map_without_collective(impl: Any, cluster: Any) -> None:
         began = time.perf_counter()
         cluster.step(name, function, rows)
         cluster.note("seconds", 0.0 if name == "first call" else time.perf_counter() - began)
-
-
-def sync(name: str) -> None:
-    """The documented barrier."""
-    from jax.experimental import multihost_utils
-
-    multihost_utils.sync_global_devices(name)

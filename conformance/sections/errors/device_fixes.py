@@ -18,15 +18,16 @@ from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns
-from conformance.sections.errors.arguments import (
+from conformance.sections.errors import (
     FOUR_DEVICES,
-    POSITIONAL_ONLY,
     WHERE,
     WIDTH,
     added,
     first_half,
     times,
 )
+
+POSITIONAL_ONLY = "shard_map takes no keyword arguments"
 
 PUT_CLAIM = "migrate-pmap.fix-device-put-named-sharding"
 PREFIX = "errors.incompatible-devices"
@@ -149,19 +150,19 @@ PUTS = (
 
 for _how, _text in MESHES.items():
     for _where in WHERE.values():
-        if _where.name == "one-device":
+        if _where.key == "one-device":
             continue  # the document's own example, in errors_devices
         # A process cannot put from devices that it does not hold, whatever the order.
-        _topologies = ONE_PROCESS if _where.name == "other-order" else _where.topologies
+        _topologies = ONE_PROCESS if _where.key == "other-order" else _where.topologies
         clause(
-            _named(f"fix-device-put-{_where.name}", _how),
+            _named(f"fix-device-put-{_where.key}", _how),
             claim=PUT_CLAIM,
             title=f"`device_put` of what lay {_where.text}, {_text}.",
-            fixes=f"{PREFIX}.{_where.name}",
+            fixes=f"{PREFIX}.{_where.key}",
             needs=FOUR_DEVICES if _where.topologies == ONE_PROCESS else processes(1),
             topologies=_topologies,
             expect=everywhere(times(2, _where)),
-            parameters={"where": _where.name, "how": _how},
+            parameters={"where": _where.key, "how": _how},
         )(put_mapped)
     for _one in PUTS:
         _keyword = _one.probe is put_keyword

@@ -11,6 +11,7 @@ from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, not_applicable, raises, returns
+from conformance.sections.errors import INNER, OUTER, grid
 
 CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"
@@ -20,14 +21,6 @@ def refused(model: Any) -> Expectation:
     """The documented error."""
     message = "context mesh .* should match the mesh passed to shard_map"
     return raises(ValueError, message, otherwise=model)
-
-
-OUTER, INNER = 4, 2
-
-
-def grid(place: Place) -> Any:
-    """One row per pair of an outer and an inner index, shape `(OUTER, INNER, 3)`."""
-    return np.arange(1, 1 + OUTER * INNER * 3, dtype=np.float32).reshape(OUTER, INNER, 3)
 
 
 def doubled(place: Place) -> Any:

@@ -14,7 +14,8 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.expectation import Expectation, Model, raises, returns
-from conformance.sections.errors.arguments import FOUR_DEVICES, MESSAGE, first_half
+from conformance.sections.errors import FOUR_DEVICES, first_half
+from conformance.sections.errors import INCOMPATIBLE as MESSAGE
 
 CLAIM = "migrate-pmap.incompatible-devices"
 OWN_DEVICES_CLAIM = "migrate-pmap.incompatible-sharding"

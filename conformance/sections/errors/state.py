@@ -18,9 +18,16 @@ from conformance.catalogue.clause import Need, clause, devices, processes
 from conformance.catalogue.names import IMPLEMENTATIONS, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, OfEachStep, not_applicable, returns, steps
-from conformance.sections.errors.arguments import FOUR_DEVICES, WHERE, WIDTH, added
-from conformance.sections.errors.barriers import sync
-from conformance.sections.errors.nesting import INNER, OUTER, grid
+from conformance.sections.errors import (
+    FOUR_DEVICES,
+    INNER,
+    OUTER,
+    WHERE,
+    WIDTH,
+    added,
+    grid,
+    sync,
+)
 
 CLAIM = "pmap-silence.state-after-an-error"
 

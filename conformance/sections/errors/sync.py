@@ -11,6 +11,7 @@ from typing import Any
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_PROCESS
 from conformance.judging.expectation import every, hangs, raises, returns, steps
+from conformance.sections.errors import sync
 from conformance.sections.errors.barriers import (
     FIX,
     HANG_S,
@@ -18,7 +19,6 @@ from conformance.sections.errors.barriers import (
     TOPOLOGIES,
     Together,
     everywhere,
-    sync,
     timed,
     total,
     totalled,
