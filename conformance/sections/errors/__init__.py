@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
+from conformance.catalogue.clause import Need, processes
 from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
@@ -28,6 +28,7 @@ AS_JIT_CLAIM = "migrate-pmap.incompatible-devices-as-jit"
 IN_AXES_CLAIM = "migrate-pmap.fix-redefine-in-axes"
 
 INCOMPATIBLE = "Received incompatible devices"
+POSITIONAL_ONLY = "shard_map takes no keyword arguments"
 
 WIDTH = 8  # of a row; so that rows can be sharded along it as well
 FOUR_DEVICES = processes(1, devices_per_process=4)
@@ -70,6 +71,11 @@ class Where:
     def name(self) -> str:
         """The key, as modules say it that are not yet families."""
         return self.key
+
+    @property
+    def needs(self) -> Need:
+        """The least cluster that has such a place."""
+        return FOUR_DEVICES if self.topologies == ONE_PROCESS else Need()
 
     def put(self, impl: Any, array: Any, *, mapped: bool = True) -> Any:
         """The array where the map does not expect it."""
@@ -151,6 +157,11 @@ def times(factor: int, where: Where) -> Model:
 
     model.__doc__ = f"this process's rows times {factor}"
     return model
+
+
+def half_doubled(place: Place) -> Any:
+    """the rows of the first half of the devices, doubled"""
+    return first_half(place.rows(2)) * 2
 
 
 def refused_unless_legacy(model: Model, shard_map: Model | None = None) -> Columns:
