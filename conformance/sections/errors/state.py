@@ -27,14 +27,13 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.probing.bodies import add, double, doubled
+from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.errors import (
     FOUR_DEVICES,
     INNER,
     OUTER,
     WHERE,
     WIDTH,
-    added,
     grid,
     plus_addend,
     sync,
@@ -114,8 +113,8 @@ def misplaced(key: str) -> Cause:
 def _unmapped(impl: Any, cluster: Any) -> Scene:
     function = impl.map(add(), in_axes=(0, None))
     rows = impl.given(cluster.rows(WIDTH))
-    elsewhere = WHERE["one-device"].put(impl, added(), mapped=False)
-    return Scene(function, (rows, added()), lambda: function(rows, elsewhere))
+    elsewhere = WHERE["one-device"].put(impl, addend(WIDTH), mapped=False)
+    return Scene(function, (rows, addend(WIDTH)), lambda: function(rows, elsewhere))
 
 
 def _outside(impl: Any, cluster: Any) -> Scene:
