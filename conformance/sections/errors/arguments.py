@@ -31,7 +31,7 @@ from conformance.sections.errors import (
 
 # Where an argument lies is the finding, however it is passed.
 FACT = "errors.incompatible-devices.{where}"
-PASSING = "errors.incompatible-devices.uncommitted-passes"
+PASSING = "errors.incompatible-devices.passes"
 
 
 @family(
