@@ -68,11 +68,6 @@ class Where:
     claim: str = DEVICES_CLAIM
 
     @property
-    def name(self) -> str:
-        """The key, as modules say it that are not yet families."""
-        return self.key
-
-    @property
     def needs(self) -> Need:
         """The least cluster that has such a place."""
         return FOUR_DEVICES if self.topologies == ONE_PROCESS else Need()
@@ -132,11 +127,6 @@ WHERE: Mapping[str, Where] = table(
         claim=OWN_DEVICES_CLAIM,
     ),
 )
-
-
-def added() -> Any:
-    """An unmapped argument."""
-    return addend(WIDTH)
 
 
 def plus_addend(width: int) -> Model:

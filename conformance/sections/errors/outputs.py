@@ -31,7 +31,7 @@ from conformance.sections.errors import (
 OUT_AXES_FACT = "errors.incompatible-devices.output-axis"
 IN_AXES_FACT = "errors.incompatible-devices.fix-in-axes"
 OUTSIDE_FACT = "errors.incompatible-devices.outside-any-map"
-UNCOMMITTED_FACT = "errors.incompatible-devices.uncommitted-passes"
+PASSES_FACT = "errors.incompatible-devices.passes"
 
 
 def half_added(place: Place) -> Any:
@@ -160,7 +160,7 @@ def output_fed_back(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.output-and-uncommitted",
-    fact=UNCOMMITTED_FACT,
+    fact=PASSES_FACT,
     claim=AS_JIT_CLAIM,
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
@@ -174,7 +174,7 @@ def output_and_uncommitted(impl: Any, cluster: Any) -> None:
 
 @clause(
     "errors.incompatible-devices.output-and-numpy-added",
-    fact=UNCOMMITTED_FACT,
+    fact=PASSES_FACT,
     claim=AS_JIT_CLAIM,
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
 )
