@@ -41,7 +41,7 @@ from conformance.sections.errors import (
 )
 
 CLAIM = "pmap-silence.state-after-an-error"
-REFUSED_FACT = "errors.state-after-error.refused-argument"
+REFUSED = "refused-argument"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Cause:
     """A documented error, and what the wrapper returns of arguments that fit.
 
     `warms` says that a wrapper which was called before is worth a clause of its own; `pmap_only` is
-    why shard_map is not asked; `fact` is its own unless several causes are one finding.
+    why shard_map is not asked; `finding` names what is one finding with other causes.
     """
 
     key: str
@@ -69,7 +69,7 @@ class Cause:
     needs: Need | None = None
     pmap_only: str = ""
     warms: bool = False
-    fact: str = ""
+    finding: str = ""
 
     @property
     def right(self) -> Expectation:
@@ -106,7 +106,7 @@ def misplaced(key: str) -> Cause:
         where.topologies,
         FOUR_DEVICES if where.topologies == ONE_PROCESS else devices(2),
         warms=True,
-        fact=REFUSED_FACT,
+        finding=REFUSED,
     )
 
 
@@ -174,7 +174,7 @@ CAUSES: Mapping[str, Cause] = table(
         ONE_AND_FOUR,
         devices(2),
         warms=True,
-        fact=REFUSED_FACT,
+        finding=REFUSED,
     ),
     Cause(
         "outside-any-map",
@@ -237,15 +237,20 @@ ANYTHING = OfEachStep(
 )
 
 
-def fact_of(cause: Cause) -> str:
-    """One finding per cause, and one of all refused arguments."""
-    return cause.fact or f"errors.state-after-error.{cause.key}"
+def process_fact(cause: Cause) -> str:
+    """Whether the process is still good for another map."""
+    return f"errors.state-after-error.{cause.finding or cause.key}"
+
+
+def wrapper_fact(cause: Cause) -> str:
+    """Whether the wrapper itself is still good."""
+    return f"{process_fact(cause)}-wrapper"
 
 
 @family(
     "errors.state-after-error.{cause}-fresh-map",
     cause=CAUSES,
-    fact=fact_of,
+    fact=process_fact,
     claim=CLAIM,
     title="After {cause.text}, a new map is right.",
     needs=lambda cause: cause.needs,
@@ -270,7 +275,7 @@ def fresh_map(impl: Any, cluster: Any, cause: Cause) -> None:
 @family(
     "errors.state-after-error.{cause}-same-wrapper",
     cause=CAUSES,
-    fact=fact_of,
+    fact=wrapper_fact,
     claim=CLAIM,
     title="After {cause.text}, the same wrapper is right about arguments that fit.",
     needs=lambda cause: cause.needs,
@@ -291,7 +296,7 @@ def same_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
     "errors.state-after-error.{cause}-warm-wrapper",
     cause=CAUSES,
     only=lambda cause: cause.warms,
-    fact=fact_of,
+    fact=wrapper_fact,
     claim=CLAIM,
     title="After {cause.text}, a wrapper that worked before works as before.",
     needs=lambda cause: cause.needs,
