@@ -7,16 +7,18 @@ it has to convert.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.clause import processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import everywhere
 from conformance.judging.expectation import (
     Expectation,
     Model,
@@ -29,15 +31,16 @@ from conformance.judging.expectation import (
 from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
 
-SEVERAL = ("2x2", "4x2")
-ALL = (*ONE_PROCESS, *SEVERAL)
+ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
+BY_ITSELF = "legacy's compiled stage converts by itself"
+TO_BEGIN_WITH = "shard_map's arguments are global to begin with"
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """A map of this process's rows, by what a conversion could get wrong in it."""
 
-    name: str
+    key: str
     text: str
     body: Callable[[Any], Any]
     model: Model
@@ -55,43 +58,40 @@ class Program:
         return jax.sharding.PartitionSpec(*[None] * self.out_axes, "i")
 
 
-PROGRAMS = {
-    one.name: one
-    for one in (
-        Program("map", "a plain map", lambda x: x * 2, lambda place: place.rows(3) * 2),
-        Program(
-            "psum",
-            "a map with a psum over all devices",
-            lambda x: x + jax.lax.psum(x, "i"),
-            lambda place: place.rows(3) + place.all_rows(3).sum(0),
+PROGRAMS: Mapping[str, Program] = table(
+    Program("map", "a plain map", lambda x: x * 2, lambda place: place.rows(3) * 2),
+    Program(
+        "psum",
+        "a map with a psum over all devices",
+        lambda x: x + jax.lax.psum(x, "i"),
+        lambda place: place.rows(3) + place.all_rows(3).sum(0),
+    ),
+    Program(
+        "out-axis-1",
+        "a map with `out_axes=1`",
+        lambda x: x * 2,
+        lambda place: place.rows(3).T * 2,
+        out_axes=1,
+    ),
+    Program(
+        "out-axis-none",
+        "a map with `out_axes=None`",
+        lambda x: jax.lax.psum(x, "i"),
+        lambda place: place.all_rows(3).sum(0),
+        out_axes=None,
+    ),
+    Program(
+        "axis-index",
+        "a map that asks for its index",
+        lambda x: x * 0 + jax.lax.axis_index("i"),
+        lambda place: place.mine(
+            np.broadcast_to(
+                np.arange(place.topology.devices, dtype=np.float32)[:, None],
+                (place.topology.devices, 3),
+            )
         ),
-        Program(
-            "out-axis-1",
-            "a map with `out_axes=1`",
-            lambda x: x * 2,
-            lambda place: place.rows(3).T * 2,
-            out_axes=1,
-        ),
-        Program(
-            "out-axis-none",
-            "a map with `out_axes=None`",
-            lambda x: jax.lax.psum(x, "i"),
-            lambda place: place.all_rows(3).sum(0),
-            out_axes=None,
-        ),
-        Program(
-            "axis-index",
-            "a map that asks for its index",
-            lambda x: x * 0 + jax.lax.axis_index("i"),
-            lambda place: place.mine(
-                np.broadcast_to(
-                    np.arange(place.topology.devices, dtype=np.float32)[:, None],
-                    (place.topology.devices, 3),
-                )
-            ),
-        ),
-    )
-}
+    ),
+)
 
 
 def unconverted(model: Model) -> OfEachStep:
@@ -127,98 +127,120 @@ class Staged:
         return self._compiled(*args)
 
 
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """Which arguments a map is lowered for: what one process has of them, or the global arrays."""
+
+    key: str
+    text: str
+    converts: bool
+
+
+LOWERINGS: Mapping[str, Lowering] = table(
+    Lowering("local", "each process's own", converts=False),
+    Lowering("global", "global", converts=True),
+)
+
 THE_MAP = "the map itself"
 
 
-def staged(impl: Any, cluster: Any, name: str) -> None:
+def right(program: Program) -> Expectation:
+    """What NumPy makes of the program."""
+    return returns(program.model, text="the map's result")
+
+
+def as_the_map(program: Program) -> Expectation:
+    """The map and its compiled stage return the same."""
+    same = right(program)
+    return steps(the_map_itself=same, first_call=same, second_call=same)
+
+
+def bare(program: Program) -> Expectation:
+    """The map is right, and its compiled stage converts nothing."""
+    stage = unconverted(program.model)
+    return steps(the_map_itself=right(program), first_call=stage, second_call=stage)
+
+
+@family(
+    "errors.lowered.one-process-{program}",
+    program=PROGRAMS,
+    claim=ONE_PROCESS_CLAIM,
+    fact="errors.lowered.one-process",
+    title="The compiled stage of {program.text}, in one process.",
+    topologies=ONE_PROCESS,
+    expect=lambda program: everywhere(as_the_map(program)),
+)
+@family(
+    "errors.lowered.several-processes-{program}",
+    program=PROGRAMS,
+    claim="migrate-pmap.lowered-multi-process",
+    fact="errors.lowered.several-processes",
+    title="The compiled stage of {program.text}, with each process's own arguments.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect={LEGACY_PMAP: as_the_map, NEW_PMAP: bare, SHARD_MAP: as_the_map},
+)
+def staged(impl: Any, cluster: Any, program: Program) -> None:
     """The map itself, then the compiled stage of another such map, with the same arguments."""
-    program, rows = PROGRAMS[name], impl.given(cluster.rows(3))
+    rows = impl.given(cluster.rows(3))
     cluster.step(THE_MAP, program.map(impl), rows)
     cluster.twice(Staged(impl, program.map(impl), rows), rows)
 
 
-def staged_after_call(impl: Any, cluster: Any, name: str) -> None:
+def as_the_map_again(program: Program) -> Expectation:
+    """As `as_the_map`, and so does the map once its compiled stage was called."""
+    same = right(program)
+    return steps(the_map_itself=same, first_call=same, second_call=same, the_map_again=same)
+
+
+@family(
+    "errors.lowered.one-process-{program}-after-a-call",
+    program=PROGRAMS,
+    claim=ONE_PROCESS_CLAIM,
+    fact="errors.lowered.one-process-after-a-call",
+    title="The compiled stage of {program.text} that was called before, in one process.",
+    expect=lambda program: everywhere(as_the_map_again(program)),
+)
+def staged_after_call(impl: Any, cluster: Any, program: Program) -> None:
     """A wrapper that was called, then its compiled stage, then the wrapper again."""
-    function, rows = PROGRAMS[name].map(impl), impl.given(cluster.rows(3))
+    function, rows = program.map(impl), impl.given(cluster.rows(3))
     cluster.step(THE_MAP, function, rows)
     cluster.twice(Staged(impl, function, rows), rows)
     cluster.step("the map again", function, rows)
 
 
-def converted(impl: Any, cluster: Any, name: str, lowered_for: str) -> None:
+@family(
+    "errors.lowered.fix-{program}-lowered-for-{lowering}",
+    program=PROGRAMS,
+    lowering=LOWERINGS,
+    claim="migrate-pmap.fix-host-local-global",
+    fact="errors.lowered.fix-lowered-for-{lowering}",
+    title="Both conversions around {program.text} that was lowered for {lowering.text} arguments.",
+    fixes="errors.lowered.several-processes-{program}",
+    topologies=ONE_AND_SEVERAL,
+    expect={
+        LEGACY_PMAP: not_applicable(BY_ITSELF),
+        NEW_PMAP: as_the_map,
+        SHARD_MAP: lambda program, lowering: (
+            as_the_map(program) if lowering.converts else not_applicable(TO_BEGIN_WITH)
+        ),
+    },
+)
+def converted(impl: Any, cluster: Any, program: Program, lowering: Lowering) -> None:
     """The map itself, then its compiled stage between the two documented conversions."""
     from jax.experimental import multihost_utils
 
-    program, mesh, spec = PROGRAMS[name], impl.mesh("i"), jax.sharding.PartitionSpec("i")
+    mesh, spec = impl.mesh("i"), jax.sharding.PartitionSpec("i")
     cluster.step(THE_MAP, program.map(impl), impl.given(cluster.rows(3)))
 
     def to_global(rows: Any) -> Any:
         return multihost_utils.host_local_array_to_global_array(rows, mesh, spec)
 
     rows = cluster.rows(3)
-    stage = Staged(impl, program.map(impl), to_global(rows) if lowered_for == "global" else rows)
+    stage = Staged(impl, program.map(impl), to_global(rows) if lowering.converts else rows)
 
-    def whole(rows: Any) -> Any:
+    def between(rows: Any) -> Any:
         result = stage(to_global(rows))
         return multihost_utils.global_array_to_host_local_array(result, mesh, program.out_spec)
 
-    cluster.twice(whole, rows)
-
-
-def _every_step(first: OfEachStep, later: OfEachStep) -> Expectation:
-    return steps(the_map_itself=first, first_call=later, second_call=later)
-
-
-for _program in PROGRAMS.values():
-    _right = returns(_program.model, text="the map's result")
-    assert isinstance(_right, OfEachStep)
-    _bare = {
-        LEGACY_PMAP: _every_step(_right, _right),
-        NEW_PMAP: _every_step(_right, unconverted(_program.model)),
-        SHARD_MAP: _every_step(_right, _right),
-    }
-    clause(
-        f"errors.lowered.one-process-{_program.name}",
-        claim="pmap-silence.lowered-one-process",
-        title=f"The compiled stage of {_program.text}, in one process.",
-        expect={**_bare, NEW_PMAP: _bare[LEGACY_PMAP]},
-        parameters={"name": _program.name},
-    )(staged)
-    clause(
-        f"errors.lowered.one-process-{_program.name}-after-a-call",
-        claim="pmap-silence.lowered-one-process",
-        title=f"The compiled stage of {_program.text} that was called before, in one process.",
-        expect=dict.fromkeys(
-            IMPLEMENTATIONS,
-            steps(
-                the_map_itself=_right, first_call=_right, second_call=_right, the_map_again=_right
-            ),
-        ),
-        parameters={"name": _program.name},
-    )(staged_after_call)
-    clause(
-        f"errors.lowered.several-processes-{_program.name}",
-        claim="migrate-pmap.lowered-multi-process",
-        title=f"The compiled stage of {_program.text}, with each process's own arguments.",
-        needs=processes(2),
-        topologies=SEVERAL,
-        expect=_bare,
-        parameters={"name": _program.name},
-    )(staged)
-    for _lowered_for in ("local", "global"):
-        _of = "each process's own" if _lowered_for == "local" else "global"
-        clause(
-            f"errors.lowered.fix-{_program.name}-lowered-for-{_lowered_for}",
-            claim="migrate-pmap.fix-host-local-global",
-            title=f"Both conversions around {_program.text} that was lowered for {_of} arguments.",
-            fixes=f"errors.lowered.several-processes-{_program.name}",
-            topologies=ALL,
-            expect={
-                LEGACY_PMAP: not_applicable("legacy's compiled stage converts by itself"),
-                NEW_PMAP: _bare[LEGACY_PMAP],
-                SHARD_MAP: not_applicable("shard_map's arguments are global to begin with")
-                if _lowered_for == "local"
-                else _bare[SHARD_MAP],
-            },
-            parameters={"name": _program.name, "lowered_for": _lowered_for},
-        )(converted)
+    cluster.twice(between, rows)

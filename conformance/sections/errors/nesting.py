@@ -6,36 +6,33 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
-from conformance.judging.expectation import Expectation, not_applicable, raises, returns
+from conformance.judging.columns import Columns, of_shard_map
+from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
+from conformance.probing.bodies import double, doubled
+from conformance.sections.errors import INNER, OUTER, grid
 
 CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"
+NESTED = "errors.context-mesh.nested"  # whatever lies between the two maps
 
 
-def refused(model: Any) -> Expectation:
+def refused(model: Model) -> Expectation:
     """The documented error."""
     message = "context mesh .* should match the mesh passed to shard_map"
     return raises(ValueError, message, otherwise=model)
 
 
-OUTER, INNER = 4, 2
-
-
-def grid(place: Place) -> Any:
-    """One row per pair of an outer and an inner index, shape `(OUTER, INNER, 3)`."""
-    return np.arange(1, 1 + OUTER * INNER * 3, dtype=np.float32).reshape(OUTER, INNER, 3)
-
-
-def doubled(place: Place) -> Any:
+def grid_doubled(place: Place) -> Any:
     """the grid, doubled"""
     return grid(place) * 2
 
 
-def summed(place: Place) -> Any:
+def grid_summed(place: Place) -> Any:
     """at every point of this process's part of the grid, the sum over all of it"""
     outer = place.topology.devices_per_process // INNER
     return np.broadcast_to(grid(place).sum((0, 1)), (outer, INNER, 3))
@@ -46,12 +43,13 @@ def box(place: Place) -> Any:
     return grid(place).reshape(2, 2, 2, 3)
 
 
-def rows_doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(3) * 2
+def mesh_of_two_axes(cluster: Any) -> Any:
+    """The outer and the inner map's axes in one mesh."""
+    chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
+    return jax.sharding.Mesh(chosen, ("i", "j"))
 
 
-def nested(model: Any) -> dict[str, Expectation]:
+def nested(model: Model) -> Columns:
     """Legacy nests; the new pmap refuses; shard_map is what the fixes use."""
     return {
         LEGACY_PMAP: returns(model),
@@ -60,21 +58,17 @@ def nested(model: Any) -> dict[str, Expectation]:
     }
 
 
-def remedy(model: Any) -> dict[str, Expectation]:
+def remedied(model: Model) -> Columns:
     """A fix that leaves pmap has only one implementation to run under."""
-    reason = "the fix replaces pmap by shard_map"
-    return {
-        LEGACY_PMAP: not_applicable(reason),
-        NEW_PMAP: not_applicable(reason),
-        SHARD_MAP: returns(model),
-    }
+    return of_shard_map(returns(model), "the fix replaces pmap by shard_map")
 
 
 @clause(
     "errors.context-mesh.different-names",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(summed),
+    expect=nested(grid_summed),
 )
 def different_names(impl: Any, cluster: Any) -> None:
     """A pmap inside a pmap, each with its own axis name, and a psum over both."""
@@ -85,49 +79,53 @@ def different_names(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.unnamed",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def unnamed(impl: Any, cluster: Any) -> None:
     """A pmap inside a pmap, neither with an axis name."""
     impl.select()
-    inner = impl.adopt(jax.pmap(lambda x: x * 2))
+    inner = impl.adopt(jax.pmap(double()))
     cluster.twice(impl.adopt(jax.pmap(inner)), grid(cluster))
 
 
 @clause(
     "errors.context-mesh.same-name",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def same_name(impl: Any, cluster: Any) -> None:
     """A pmap inside a pmap, both with the same axis name."""
-    inner = impl.map(lambda x: x * 2, "i")
+    inner = impl.map(double(), "i")
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
 
 @clause(
     "errors.context-mesh.vmap-between",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, None] * 2),
 )
 def vmap_between(impl: Any, cluster: Any) -> None:
     """A pmap inside a vmap inside a pmap."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
     cluster.twice(impl.map(jax.vmap(inner), "i"), grid(cluster)[:, None])
 
 
 @clause(
     "errors.context-mesh.under-scan",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def under_scan(impl: Any, cluster: Any) -> None:
     """A pmap inside a scan inside a pmap."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
 
     def body(x: Any) -> Any:
         return jax.lax.scan(lambda carry, _: (inner(carry), None), x, None, length=1)[0]
@@ -139,13 +137,13 @@ def under_scan(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.inside-shard-map",
     claim=CLAIM,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def inside_shard_map(impl: Any, cluster: Any) -> None:
     """A pmap inside a shard_map over other devices' axis."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
     mesh = impl.mesh("i", cluster.devices[:OUTER])
-    spec = jax.sharding.PartitionSpec("i")
+    spec = P("i")
     outer = jax.jit(
         jax.shard_map(lambda x: inner(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec)
     )
@@ -155,18 +153,20 @@ def inside_shard_map(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.under-jit",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def under_jit(impl: Any, cluster: Any) -> None:
     """A pmap inside a pmap inside a jit."""
-    outer = impl.map(impl.map(lambda x: x * 2, "j"), "i")
+    outer = impl.map(impl.map(double(), "j"), "i")
     cluster.twice(jax.jit(lambda x: outer(x)), grid(cluster))
 
 
 @clause(
     "errors.context-mesh.three-levels",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(8),
     expect=nested(lambda place: np.broadcast_to(box(place).sum((0, 1, 2)), (2, 2, 2, 3))),
 )
@@ -179,12 +179,13 @@ def three_levels(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.inside-cond",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def inside_cond(impl: Any, cluster: Any) -> None:
     """A pmap inside a branch of `cond` inside a pmap."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
 
     def body(x: Any) -> Any:
         return jax.lax.cond(x[0, 0] > 0, inner, lambda y: y, x)
@@ -195,12 +196,13 @@ def inside_cond(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.inside-while",
     claim=CLAIM,
+    fact=NESTED,
     needs=devices(OUTER * INNER),
-    expect=nested(doubled),
+    expect=nested(grid_doubled),
 )
 def inside_while(impl: Any, cluster: Any) -> None:
     """A pmap inside the body of `while_loop` inside a pmap."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
 
     def body(x: Any) -> Any:
         return jax.lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, inner(c[1])), (0, x))[1]
@@ -212,12 +214,12 @@ def inside_while(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.inner-devices",
     claim="migrate-pmap.nested-pmap-unsupported",
     needs=devices(OUTER * INNER),
-    expect=nested(doubled)
-    | {LEGACY_PMAP: raises(ValueError, "[Nn]ested.*devices", otherwise=doubled)},
+    expect=nested(grid_doubled)
+    | {LEGACY_PMAP: raises(ValueError, "[Nn]ested.*devices", otherwise=grid_doubled)},
 )
 def inner_devices(impl: Any, cluster: Any) -> None:
     """A pmap inside a pmap, the inner one with `devices=`, which legacy too refuses."""
-    inner = impl.map(lambda x: x * 2, "j", devices=cluster.devices[:INNER])
+    inner = impl.map(double(), "j", devices=cluster.devices[:INNER])
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
 
@@ -230,7 +232,7 @@ def inner_devices(impl: Any, cluster: Any) -> None:
 )
 def several_processes(impl: Any, cluster: Any) -> None:
     """A pmap of one row inside a pmap over all devices, in several processes."""
-    inner = impl.map(lambda x: x * 2, "j")
+    inner = impl.map(double(), "j")
     cluster.twice(impl.map(inner, "i"), cluster.rows(3)[:, None])
 
 
@@ -240,14 +242,14 @@ def several_processes(impl: Any, cluster: Any) -> None:
     claim=SILENCE,
     needs=devices(OUTER * INNER),
     expect={
-        LEGACY_PMAP: returns(rows_doubled),
-        NEW_PMAP: returns(rows_doubled),
-        SHARD_MAP: refused(rows_doubled),
+        LEGACY_PMAP: returns(doubled(3)),
+        NEW_PMAP: returns(doubled(3)),
+        SHARD_MAP: refused(doubled(3)),
     },
 )
 def under_set_mesh(impl: Any, cluster: Any) -> None:
     """A map that is called under `jax.set_mesh` of another mesh."""
-    function = impl.map(lambda x: x * 2, "i")
+    function = impl.map(double(), "i")
     rows = cluster.rows(3)
     with jax.set_mesh(impl.mesh("other", cluster.devices)):
         cluster.twice(function, rows)
@@ -259,14 +261,14 @@ def under_set_mesh(impl: Any, cluster: Any) -> None:
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
     topologies=ONE_AND_FOUR,
-    expect=remedy(summed),
+    expect=remedied(grid_summed),
 )
 def fix_one_shard_map(impl: Any, cluster: Any) -> None:
     """One shard_map over a mesh of two axes, each for one axis of the input."""
-    spec = jax.sharding.PartitionSpec("i", "j")
+    spec = P("i", "j")
     function = jax.shard_map(
         lambda x: jax.lax.psum(x, ("i", "j")) + 0 * x,
-        mesh=_mesh2d(cluster),
+        mesh=mesh_of_two_axes(cluster),
         in_specs=spec,
         out_specs=spec,
     )
@@ -279,23 +281,22 @@ def fix_one_shard_map(impl: Any, cluster: Any) -> None:
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
     topologies=ONE_AND_FOUR,
-    expect=remedy(summed),
+    expect=remedied(grid_summed),
 )
 def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
     """A shard_map over one axis inside a shard_map over the other."""
-    mesh, spec = _mesh2d(cluster), jax.sharding.PartitionSpec
 
     def outer(x: Any) -> Any:
         inner = jax.shard_map(
             lambda y: jax.lax.psum(y, ("i", "j")) + 0 * y,
-            in_specs=spec(None, "j"),
-            out_specs=spec(None, "j"),
+            in_specs=P(None, "j"),
+            out_specs=P(None, "j"),
             axis_names={"j"},
         )
         return inner(x)
 
     function = jax.shard_map(
-        outer, mesh=mesh, in_specs=spec("i"), out_specs=spec("i"), axis_names={"i"}
+        outer, mesh=mesh_of_two_axes(cluster), in_specs=P("i"), out_specs=P("i"), axis_names={"i"}
     )
     cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), grid(cluster))
 
@@ -306,7 +307,7 @@ def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
     fixes="errors.context-mesh.different-names",
     needs=devices(OUTER * INNER),
     topologies=ONE_AND_FOUR,
-    expect=remedy(summed),
+    expect=remedied(grid_summed),
 )
 def fix_smap(impl: Any, cluster: Any) -> None:
     """`jax.smap` over one axis inside `jax.smap` over the other."""
@@ -314,10 +315,5 @@ def fix_smap(impl: Any, cluster: Any) -> None:
         lambda y: jax.lax.psum(y, ("i", "j")) + 0 * y, in_axes=1, out_axes=1, axis_name="j"
     )
     function = jax.smap(inner, in_axes=0, out_axes=0, axis_name="i")
-    with jax.set_mesh(_mesh2d(cluster)):
+    with jax.set_mesh(mesh_of_two_axes(cluster)):
         cluster.twice(impl.adopt(jax.jit(function), "smap"), grid(cluster))
-
-
-def _mesh2d(cluster: Any) -> Any:
-    chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
-    return jax.sharding.Mesh(chosen, ("i", "j"))

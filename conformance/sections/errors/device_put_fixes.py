@@ -1,0 +1,247 @@
+"""`device_put` as the remedy for `Received incompatible devices`.
+
+It is to help wherever the argument lay and however it is passed, with a mesh that was built by hand
+and with one from `make_mesh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import SHARD_MAP
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
+from conformance.judging.columns import everywhere, of_shard_map
+from conformance.judging.expectation import not_applicable, returns
+from conformance.probing.bodies import add, addend, double, doubled
+from conformance.sections.errors import (
+    FOUR_DEVICES,
+    POSITIONAL_ONLY,
+    WHERE,
+    WIDTH,
+    Devices,
+    Where,
+    first_half,
+    on_mesh,
+    plus_addend,
+    second_half,
+    times,
+)
+
+CLAIM = "migrate-pmap.fix-device-put-named-sharding"
+# It is one remedy wherever the argument lay, but the two meshes differ: in their axes' types.
+BY_MESH = "errors.incompatible-devices.fix-device-put"
+BY_MAKE_MESH = "errors.incompatible-devices.fix-device-put-make-mesh"
+FACT = "errors.incompatible-devices.fix-device-put{mesh}"
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """One of the two documented ways to make a mesh over devices."""
+
+    key: str
+    text: str
+    over: Callable[[Devices], Any]
+
+
+MESHES: Mapping[str, Making] = table(
+    Making(
+        "",
+        "whose mesh comes from `Mesh`",
+        lambda chosen: jax.sharding.Mesh(np.array(chosen), ("i",)),
+    ),
+    Making(
+        "-make-mesh",
+        "whose mesh comes from `make_mesh`",
+        lambda chosen: jax.make_mesh((len(chosen),), ("i",), devices=chosen),
+    ),
+)
+
+
+def on_one_device(impl: Any, cluster: Any, array: Any) -> Any:
+    """The array on one device.
+
+    Under shard_map in several processes as the host's: what lies in one process cannot be put
+    across them, which has a clause of its own.
+    """
+    if impl.is_pmap or cluster.topology.processes == 1:
+        return jax.device_put(array, cluster.local_devices[0])
+    return array
+
+
+@clause(
+    "errors.incompatible-devices.fix-device-put",
+    claim=CLAIM,
+    fact=BY_MESH,
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(doubled(2))),
+)
+def fix_device_put(impl: Any, cluster: Any) -> None:
+    """`device_put` with a NamedSharding whose mesh comes from `Mesh`."""
+    mesh = jax.sharding.Mesh(np.array(impl.devices), ("i",))
+    rows = on_one_device(impl, cluster, impl.rows(cluster, 2))
+    cluster.twice(impl.map(double()), on_mesh(rows, mesh, "i"))
+
+
+@clause(
+    "errors.incompatible-devices.fix-device-put-make-mesh",
+    claim=CLAIM,
+    fact=BY_MAKE_MESH,
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    expect=everywhere(returns(doubled(2))),
+)
+def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
+    """`device_put` with a NamedSharding whose mesh comes from `make_mesh`, as written."""
+    mesh = jax.make_mesh((len(cluster.local_devices),), ("i",))
+    rows = on_one_device(impl, cluster, impl.rows(cluster, 2))
+    cluster.twice(impl.map(double()), on_mesh(rows, mesh, "i"))
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-{where}{mesh}",
+    # What lay on one device is the document's own example, above.
+    where={key: where for key, where in WHERE.items() if key != "one-device"},
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="`device_put` of what lay {where.text}, {mesh.text}.",
+    fixes="errors.incompatible-devices.{where}",
+    needs=lambda where: where.needs,
+    # A process cannot put from devices that it does not hold, whatever the order.
+    topologies=lambda where: ONE_PROCESS if where.key == "other-order" else where.topologies,
+    expect=lambda where: everywhere(returns(times(2, where))),
+)
+def put_mapped(impl: Any, cluster: Any, where: Where, mesh: Making) -> None:
+    """The argument, which lay elsewhere, is first put where the map expects it."""
+    rows = where.put(impl, where.rows(impl.rows(cluster, WIDTH)))
+    chosen = first_half(impl.devices) if where.half else impl.devices
+    cluster.twice(where.map(impl, double()), on_mesh(rows, mesh.over(chosen), "i"))
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-unmapped{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="An unmapped argument, which lay on one device, is first replicated with `P()`, "
+    "by a NamedSharding {mesh.text}.",
+    fixes="errors.incompatible-devices.unmapped-argument",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(plus_addend(WIDTH))),
+)
+def put_unmapped(impl: Any, cluster: Any, mesh: Making) -> None:
+    """An unmapped argument, which lay on one device, is first replicated with `P()`."""
+    elsewhere = on_one_device(impl, cluster, addend(WIDTH))
+    function = impl.map(add(), in_axes=(0, None))
+    fixed = on_mesh(elsewhere, mesh.over(impl.devices))
+    cluster.twice(function, impl.rows(cluster, WIDTH), fixed)
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-keyword{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="A keyword argument, which lay on one device, is first put where the map expects it, "
+    "by a NamedSharding {mesh.text}.",
+    fixes="errors.incompatible-devices.keyword-one-device",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(times(3, WHERE["one-device"])))
+    | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)},
+)
+def put_keyword(impl: Any, cluster: Any, mesh: Making) -> None:
+    """A keyword argument, which lay on one device, is first put where the map expects it."""
+    rows = impl.rows(cluster, WIDTH)
+    fixed = on_mesh(on_one_device(impl, cluster, rows), mesh.over(impl.devices), "i")
+    function = impl.map(lambda x, y: x + 2 * y)
+    cluster.twice(lambda: function(rows, y=fixed))
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-leaf{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="The offending leaf of a pytree is first put where the map expects it, "
+    "by a NamedSharding {mesh.text}.",
+    fixes="errors.incompatible-devices.leaf-one-device",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(times(3, WHERE["one-device"]))),
+)
+def put_leaf(impl: Any, cluster: Any, mesh: Making) -> None:
+    """The offending leaf of a pytree is first put where the map expects it."""
+    rows = impl.rows(cluster, WIDTH)
+    fixed = on_mesh(on_one_device(impl, cluster, rows), mesh.over(impl.devices), "i")
+    function = impl.map(lambda t: t["a"] + 2 * t["b"][0])
+    cluster.twice(function, {"a": rows, "b": [fixed]})
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-output{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="The output of a map over other devices is first put on the map's, "
+    "by a NamedSharding {mesh.text}.",
+    fixes="errors.incompatible-devices.output-of-other-map",
+    needs=FOUR_DEVICES,
+    topologies=ONE_PROCESS,
+    expect=everywhere(returns(times(2, WHERE["other-devices"]))),
+)
+def put_output(impl: Any, cluster: Any, mesh: Making) -> None:
+    """The output of a map over other devices is first put on the map's."""
+    first, second = first_half(impl.devices), second_half(impl.devices)
+    output = impl.map(lambda x: x, devices=second)(first_half(cluster.rows(WIDTH)))
+    fixed = on_mesh(output, mesh.over(first), "i")
+    cluster.twice(impl.map(double(), devices=first), fixed)
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-outside{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact="errors.incompatible-devices.fix-device-put-outside{mesh}",
+    title="An array on one device is first put to where the output lies that it is added to, "
+    "by a NamedSharding {mesh.text}.",
+    fixes="errors.incompatible-devices.output-and-one-device-added",
+    needs=devices(2),
+    topologies=ONE_PROCESS,
+    expect=everywhere(returns(times(3, WHERE["one-device"]))),
+)
+def put_outside(impl: Any, cluster: Any, mesh: Making) -> None:
+    """An array on one device is first put to where the output lies that it is added to."""
+    output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
+    elsewhere = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[0])
+    fixed = on_mesh(elsewhere, mesh.over(impl.devices), "i")
+    cluster.twice(jax.numpy.add, output, fixed)
+
+
+@clause(
+    "errors.incompatible-devices.fix-device-put-across-processes",
+    claim=CLAIM,
+    fixes="errors.incompatible-devices.one-device",
+    needs=processes(2),
+    topologies=FOUR_PROCESSES,
+    expect=of_shard_map(
+        returns(times(2, WHERE["one-device"])), "pmap's arguments are each process's own"
+    ),
+)
+def fix_device_put_across_processes(impl: Any, cluster: Any) -> None:
+    """`device_put` of what lies on one device of each process, to all processes' devices."""
+    function, mesh = impl.map(double()), impl.mesh("i", impl.devices)
+    rows = impl.rows(cluster, WIDTH)
+    cluster.step("from the host", lambda: function(on_mesh(rows, mesh, "i")))
+    elsewhere = jax.device_put(rows, cluster.local_devices[0])
+    cluster.twice(lambda: function(on_mesh(elsewhere, mesh, "i")))

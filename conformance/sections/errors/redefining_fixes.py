@@ -1,0 +1,174 @@
+"""The map redefined, as the remedy for `Received incompatible devices`.
+
+`in_axes=`, `devices=` and `backend=` help where the argument's place is as good as the map's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.columns import everywhere, of_pmaps
+from conformance.judging.expectation import returns
+from conformance.probing.bodies import add, addend, double, doubled
+from conformance.sections.errors import (
+    FOUR_DEVICES,
+    IN_AXES_CLAIM,
+    WHERE,
+    WIDTH,
+    first_half,
+    half_doubled,
+    on_mesh,
+    plus_addend,
+    second_half,
+    times,
+)
+
+DEVICES = "migrate-pmap.fix-redefine-devices"
+BACKEND = "migrate-pmap.fix-redefine-backend"
+NO_BACKEND = "shard_map takes a mesh, and no backend"
+
+# One finding for each of the map's options, whatever it is that it has to fit.
+BY_DEVICES = "errors.incompatible-devices.fix-devices"
+BY_BACKEND = "errors.incompatible-devices.fix-backend"
+
+
+@clause(
+    "errors.incompatible-devices.fix-in-axes",
+    claim=IN_AXES_CLAIM,
+    fixes="errors.incompatible-devices.replicated",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(plus_addend(2))),
+)
+def fix_in_axes(impl: Any, cluster: Any) -> None:
+    """`in_axes=None` for an argument that is replicated over the map's devices."""
+    fitting = jax.device_put(addend(2), impl.sharding(axis=None))
+    function = impl.map(add(), in_axes=(0, None))
+    cluster.twice(function, impl.given(cluster.rows(2)), fitting)
+
+
+def columns_doubled(place: Place) -> Any:
+    """all rows, doubled, as the map over their columns returns them"""
+    return place.rows(WIDTH) * 2
+
+
+@clause(
+    "errors.incompatible-devices.fix-in-axes-other-spec",
+    claim=IN_AXES_CLAIM,
+    fact="errors.incompatible-devices.fix-in-axes",
+    fixes="errors.incompatible-devices.other-spec",
+    needs=devices(2),
+    expect=everywhere(returns(columns_doubled)),
+)
+def fix_in_axes_other_spec(impl: Any, cluster: Any) -> None:
+    """`in_axes=1` for an argument that is sharded along its other dimension."""
+    columns = WHERE["other-spec"].put(impl, cluster.rows(len(impl.devices)))
+    cluster.twice(impl.map(double(), in_axes=1, out_axes=1), columns)
+
+
+@clause(
+    "errors.incompatible-devices.fix-devices",
+    claim=DEVICES,
+    fact=BY_DEVICES,
+    fixes="errors.incompatible-devices.other-devices",
+    needs=FOUR_DEVICES,
+    expect=everywhere(returns(half_doubled)),
+)
+def fix_devices(impl: Any, cluster: Any) -> None:
+    """`devices=` names the devices on which the argument lies."""
+    second = second_half(cluster.local_devices)
+    rows = on_mesh(first_half(cluster.rows(2)), impl.mesh("i", second), "i")
+    cluster.twice(impl.map(double(), devices=second), rows)
+
+
+@clause(
+    "errors.incompatible-devices.fix-devices-order",
+    claim=DEVICES,
+    fact=BY_DEVICES,
+    fixes="errors.incompatible-devices.other-order",
+    needs=devices(2),
+    expect=everywhere(returns(doubled(2))),
+)
+def fix_devices_order(impl: Any, cluster: Any) -> None:
+    """`devices=` names the devices in the argument's order."""
+    order = cluster.local_devices[::-1]
+    rows = on_mesh(cluster.rows(2), impl.mesh("i", order), "i")
+    cluster.twice(impl.map(double(), devices=order), rows)
+
+
+@clause(
+    "errors.incompatible-devices.fix-devices-one-device",
+    claim=DEVICES,
+    fact=BY_DEVICES,
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    expect=everywhere(returns(lambda place: place.rows(WIDTH)[:1] * 2)),
+)
+def fix_devices_one_device(impl: Any, cluster: Any) -> None:
+    """`devices=` names the one device on which the (one-row) argument lies."""
+    chosen = cluster.local_devices[1:2]
+    row = jax.device_put(cluster.rows(WIDTH)[:1], chosen[0])
+    cluster.twice(impl.map(double(), devices=chosen), row)
+
+
+@clause(
+    "errors.incompatible-devices.fix-devices-output-of-other-map",
+    claim=DEVICES,
+    fact=BY_DEVICES,
+    fixes="errors.incompatible-devices.output-of-other-map",
+    needs=FOUR_DEVICES,
+    expect=everywhere(returns(times(4, WHERE["other-devices"]))),
+)
+def fix_devices_output_of_other_map(impl: Any, cluster: Any) -> None:
+    """`devices=` names the devices of the map whose output is taken."""
+    second = second_half(cluster.local_devices)
+    output = impl.map(double(), devices=second)(first_half(cluster.rows(WIDTH)))
+    cluster.twice(impl.map(double(), devices=second), output)
+
+
+@clause(
+    "errors.incompatible-devices.fix-devices-output-of-other-order",
+    claim=DEVICES,
+    fact=BY_DEVICES,
+    fixes="errors.incompatible-devices.output-of-other-order",
+    needs=devices(2),
+    expect=everywhere(returns(times(4, WHERE["one-device"]))),
+)
+def fix_devices_output_of_other_order(impl: Any, cluster: Any) -> None:
+    """`devices=` names the devices in the order of the map whose output is taken."""
+    order = cluster.local_devices[::-1]
+    output = impl.map(double(), devices=order)(cluster.rows(WIDTH))
+    cluster.twice(impl.map(double(), devices=order), output)
+
+
+@clause(
+    "errors.incompatible-devices.fix-backend",
+    claim=BACKEND,
+    fact=BY_BACKEND,
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    expect=of_pmaps(returns(doubled(2)), NO_BACKEND),
+)
+def fix_backend(impl: Any, cluster: Any) -> None:
+    """`backend=` names the platform on which the (correctly sharded) argument lies."""
+    rows = jax.device_put(cluster.rows(2), impl.sharding())
+    platform = cluster.local_devices[0].platform
+    cluster.twice(impl.map(double(), backend=platform), rows)
+
+
+@clause(
+    "errors.incompatible-devices.fix-backend-one-device",
+    claim=BACKEND,
+    fact=BY_BACKEND,
+    fixes="errors.incompatible-devices.one-device",
+    expect=of_pmaps(returns(lambda place: place.rows(WIDTH)[:1] * 2), NO_BACKEND),
+)
+def fix_backend_one_device(impl: Any, cluster: Any) -> None:
+    """`backend=` names the platform of the one device on which the (one-row) argument lies."""
+    first = cluster.local_devices[0]
+    row = jax.device_put(cluster.rows(WIDTH)[:1], first)
+    cluster.twice(impl.map(double(), backend=first.platform), row)
