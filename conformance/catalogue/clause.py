@@ -106,7 +106,8 @@ class Clause:
         """What is run: clauses in which this is equal judge one and the same run of a cell."""
         probe = (self.probe.__module__, self.probe.__qualname__)
         asked = (self.fresh, self.deadline_s, self.requires, self.selects)
-        return (*probe, json.dumps(self.parameters, sort_keys=True), *asked)
+        rows = tuple(sorted((name, _identity(row)) for name, row in self.rows.items()))
+        return (*probe, json.dumps(self.parameters, sort_keys=True), rows, *asked)
 
     @property
     def where(self) -> tuple[str, int]:
@@ -116,6 +117,11 @@ class Clause:
         parts = path.parts
         start = len(parts) - 1 - parts[::-1].index(package) if package in parts else -1
         return "/".join(parts[start:]), inspect.getsourcelines(self.probe)[1]
+
+
+def _identity(row: Any) -> str:
+    """What tells a row from one with the same key in another table."""
+    return repr(row) if isinstance(row, str | int | float | tuple | None) else str(id(row))
 
 
 def clause(
@@ -148,6 +154,7 @@ def clause(
     implementation too. `timing` makes it a clause of the time lane, which is in no matrix.
     ValueError where the declaration is incomplete or can be met by no run.
     """
+    checked(id, expect, topologies)
 
     def declare(probe: Probe) -> Probe:
         one = declared(
@@ -194,19 +201,7 @@ def declared(
     rows: Mapping[str, Any] | None = None,
 ) -> Clause:
     """One clause, checked; for `clause` and `family` alone."""
-    if not _ID.fullmatch(id):
-        raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
-    missing = [name for name in IMPLEMENTATIONS if name not in expect]
-    if missing:
-        raise ValueError(
-            f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
-            "not_applicable(reason)"
-        )
-    unknown = expect.keys() - set(IMPLEMENTATIONS)
-    if unknown:
-        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
-    if isinstance(topologies, str):
-        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")
+    checked(id, expect, topologies)
     one = Clause(
         id=id,
         claim=claim,
@@ -234,3 +229,20 @@ def declared(
     if not _ID.fullmatch(one.fact):
         raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
     return one
+
+
+def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str]) -> None:
+    """ValueError where these three cannot make a clause."""
+    if not _ID.fullmatch(id):
+        raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
+    missing = [name for name in IMPLEMENTATIONS if name not in expect]
+    if missing:
+        raise ValueError(
+            f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
+            "not_applicable(reason)"
+        )
+    unknown = expect.keys() - set(IMPLEMENTATIONS)
+    if unknown:
+        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
+    if isinstance(topologies, str):
+        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")

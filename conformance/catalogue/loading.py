@@ -6,10 +6,11 @@ clause by id, so no code travels between processes.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,29 @@ class Catalogue:
         for one in self.clauses.values():
             together.setdefault(one.run, []).append(one.id)
         return {id: tuple(ids) for ids in together.values() for id in ids}
+
+    def beginning(self, words: Sequence[str]) -> Catalogue:
+        """The clauses whose id is one of `words` or begins with it; all where there are none.
+
+        CatalogueError where a word is the beginning of no id.
+        """
+        if not words:
+            return self
+        chosen: dict[str, Clause] = {}
+        for one in words:
+            found = {
+                id: clause
+                for id, clause in self.clauses.items()
+                if id == one or id.startswith((f"{one}.", f"{one}-"))
+            }
+            if not found:
+                close = difflib.get_close_matches(one, self.clauses, 3)
+                raise CatalogueError(
+                    f"no clause is called {one}, or begins so"
+                    + (f"; did you mean {', '.join(close)}?" if close else "")
+                )
+            chosen |= {one: self.clauses[one]} if one in self.clauses else found
+        return Catalogue(dict(sorted(chosen.items())))
 
     def check(self, claims: Claims) -> None:
         """CatalogueError where a clause names a claim or a fixed clause that does not exist."""

@@ -31,6 +31,7 @@ from harness.running.pool import Spent
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
+MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
 
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         chosen = Options.load(handed) if handed else options.read(config, say)
         session = Session(chosen, loading.load(), load_claims(), deviations.load_all())
         session.catalogue.check(session.claims)
+        session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
         orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
         if orphans:
             raise ValueError("; ".join(orphans))
@@ -176,6 +178,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             f"the harness's own ({total.harness / busy:.1%}), {total.starting:.1f} s starting "
             f"targets and clusters ({total.starting / busy:.1%})"
         )
+    for line in session.red[:MOST_RED]:
+        terminalreporter.write_line(line, red=True)
+    if len(session.red) > MOST_RED:
+        terminalreporter.write_line(f"and {len(session.red) - MOST_RED} more red cells", red=True)
     if session.recorder is not None:
         terminalreporter.write_line(f"results: {config.getoption('results')}")
 
@@ -194,7 +200,7 @@ class _SessionHooks:
         if told["record"]["kind"] == "timing":
             self._session.timings += 1
         else:
-            self._session.verdicts[told["record"]["verdict"]] += 1
+            self._session.count(told["record"])
         if self._session.recorder is not None:
             self._session.recorder.cell(told["record"], told["facts"])
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
-from conformance.judging.observation import Observation, parse
+from conformance.judging.observation import Observation, parse, shortened
 from harness.running.cells import CellId
 
+MOST_FAILED = 6  # comparisons that are shown
+MOST_FRAMES = 6  # of an exception that a probe raised, the innermost
 MOST_STACK_LINES = 12
 MOST_LOG_LINES = 12
 
@@ -26,10 +28,13 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: Mapping[str, A
         f"  statement  {claim.statement}",
         f"  source     {document}{heading}",
         f"  clause     {clause.title}",
+        f"  file       {':'.join(map(str, clause.where))}",
+        *(f"  row        {name} = {key!r}" for name, key in clause.parameters.items()),
         f"  expected   {clause.expect[cell.implementation].text}",
         f"  reason     {record['reason']}",
         *_failed(record["findings"]),
         *_observed([parse(o) for o in record["observations"]]),
+        *_raised([parse(o) for o in record["observations"]]),
         *_fault(record["fault"]),
         f"  reproduce  {record['reproduce']}",
     ]
@@ -63,22 +68,60 @@ def odd_first(observations: Iterable[Observation]) -> list[tuple[list[int], Obse
 
 
 def _failed(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    failed = [f for f in findings if not f["holds"]]
-    return [
-        f"  {'failed' if at == 0 else '':<10} process {f['process']}, {f['step']}: expected "
-        f"{f['expected']}; saw {f['saw']}"
-        for at, f in enumerate(failed[:6])
-    ]
+    """What did not hold, once for all processes and steps in which it was the same."""
+    same: dict[tuple[str, str, str], list[str]] = {}
+    for one in findings:
+        if not one["holds"]:
+            processes = same.setdefault((one["step"], one["expected"], one["saw"]), [])
+            processes.append(str(one["process"]))
+    lines: list[str] = []
+    expected_before = None
+    for (step, expected, saw), processes in list(same.items())[:MOST_FAILED]:
+        wanted = "as above" if expected == expected_before else expected
+        expected_before = expected
+        lines.append(
+            f"  {'' if lines else 'failed':<10} {_who(processes)}, {step}: expected {wanted}; "
+            f"saw {shortened(saw)}"
+        )
+    if len(same) > MOST_FAILED:
+        lines.append(f"  {'':<10} and {len(same) - MOST_FAILED} more")
+    return lines
 
 
 def _observed(observations: Sequence[Observation]) -> list[str]:
+    """Each step, for the processes that saw the same of it together, the fewest first."""
     lines: list[str] = []
-    for processes, one in odd_first(observations):
-        who = "process" if len(processes) == 1 else "processes"
+    for together, one in odd_first(observations):
         for at, step in enumerate(one.steps):
-            name = f"{who} {', '.join(map(str, processes))}" if at == 0 else ""
-            lines.append(f"  {'observed' if not lines else '':<10} {name:<14} {step.name}: {step}")
+            texts: dict[str, list[str]] = {}
+            for other in observations:
+                if other.process in together:
+                    texts.setdefault(str(other.steps[at]), []).append(str(other.process))
+            for text, processes in sorted(texts.items(), key=lambda pair: len(pair[1])):
+                lines.append(
+                    f"  {'' if lines else 'observed':<10} {_who(processes):<14} {step.name}: "
+                    f"{shortened(text)}"
+                )
     return lines
+
+
+def _raised(observations: Sequence[Observation]) -> list[str]:
+    """Each exception's whole text and innermost frames, once: a slip in a probe is seen there."""
+    lines: list[str] = []
+    told = set()
+    for one in observations:
+        for step in one.steps:
+            raised = step.raised
+            if raised is None or (raised.type, raised.message) in told:
+                continue
+            told.add((raised.type, raised.message))
+            lines.append(f"  {'raised':<10} {step.name}: {raised.type}: {raised.message}")
+            lines += [f"      at {frame}" for frame in raised.frames[-MOST_FRAMES:]]
+    return lines
+
+
+def _who(processes: Sequence[str]) -> str:
+    return f"process{'' if len(processes) == 1 else 'es'} {', '.join(processes)}"
 
 
 def _fault(fault: Mapping[str, Any] | None) -> list[str]:

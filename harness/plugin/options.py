@@ -28,6 +28,7 @@ class Options:
     targets: tuple[Asked, ...]
     topologies: tuple[str, ...]
     implementations: tuple[str, ...]
+    clauses: tuple[str, ...]
     platform: str
     deadline_s: float | None
     repeat: int
@@ -47,7 +48,7 @@ class Options:
             Asked(one["spec"], _target(one["target"]), one["unavailable"])
             for one in data.pop("targets")
         )
-        for key in ("topologies", "implementations"):
+        for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
         return cls(targets=targets, **data)
 
@@ -88,6 +89,13 @@ def add(parser: pytest.Parser) -> None:
         default=[],
         choices=names.IMPLEMENTATIONS,
         help="only this implementation, repeatable",
+    )
+    group.addoption(
+        "--clause",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only this clause, or all that begin with these words of an id, repeatable",
     )
     group.addoption("--platform", default="cpu", help="JAX platform of the clusters (default: cpu)")
     group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
@@ -142,6 +150,7 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         implementations=tuple(
             dict.fromkeys(config.getoption("implementation") or names.IMPLEMENTATIONS)
         ),
+        clauses=tuple(dict.fromkeys(config.getoption("clause"))),
         platform=config.getoption("platform"),
         deadline_s=deadline_s,
         repeat=repeat,

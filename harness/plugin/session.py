@@ -7,9 +7,11 @@ judges and records lies behind them, and no hook of pytest's is needed to call t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -43,12 +45,18 @@ class Session:
     deviations: tuple[deviations.Deviation, ...]
     recorder: Recorder | None = None
     verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
+    red: list[str] = dataclasses.field(default_factory=list)
     spent: list[Spent] = dataclasses.field(default_factory=list)
     began: float = dataclasses.field(default_factory=time.monotonic)
     timings: int = 0
     runner_made: Runner | None = None
     lane_made: Lane | None = None
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def chosen(self) -> loading.Catalogue:
+        """The clauses that the options choose; ValueError where one of them chooses none."""
+        return self.catalogue.beginning(self.options.clauses)
 
     @property
     def runner(self) -> Runner:
@@ -96,12 +104,20 @@ class Session:
         """The cells of a section that the options choose."""
         chosen = self.options
         return cells.select(
-            self.catalogue,
+            self.chosen,
             section,
             chosen.implementations,
             [one.spec for one in chosen.targets],
             chosen.topologies,
         )
+
+    def count(self, record: Mapping[str, Any]) -> None:
+        """Count a cell by its verdict, and keep in a line what a red one saw."""
+        verdict = record["verdict"]
+        self.verdicts[verdict] += 1
+        if verdict not in (*EXCUSED, names.CONFORMS, names.KNOWN_DEVIATION):
+            cell = f"{record['clause']} {record['implementation']} {record['topology']}"
+            self.red.append(f"{verdict.upper()} {cell} {record['target']}: {record['reason']}")
 
     def close(self) -> list[Spent]:
         """End every cluster; where the time went."""

@@ -183,6 +183,7 @@ def failing(*steps_of_last: dict[str, object]) -> str:
 def test_a_failure_says_all_that_is_needed_to_believe_it() -> None:
     claim = CLAIMS.claims["migrate-pmap.incompatible-devices"]
     lines = failing(raised()).splitlines()
+    assert lines.pop(4).startswith("  file       ")
     assert lines[:6] == [
         f"DEVIATES: errors.sample under new_pmap, {SPEC}, 4x1",
         f"  statement  {claim.statement}",
@@ -201,7 +202,35 @@ def test_a_failure_says_all_that_is_needed_to_believe_it() -> None:
 def test_a_failure_shows_the_odd_process_first() -> None:
     observed = failing(raised()).split("  observed   ", 1)[1].splitlines()
     assert observed[0].startswith("process 3      first call: raised ValueError")
-    assert observed[1].strip() == "processes 0, 1, 2 first call: returned float32[1] [2.]"
+    assert [line.strip() for line in observed[1:4]] == [
+        "process 0      first call: returned float32[1] [2.]",
+        "process 1      first call: returned float32[1] [4.]",
+        "process 2      first call: returned float32[1] [6.]",
+    ]
+
+
+def test_processes_that_saw_the_very_same_are_said_together() -> None:
+    records = [observation(raised(), process=p) for p in range(2)]
+    records += [observation(returned(WRONG), process=p) for p in (2, 3)]
+    clause = clause_of(returns(doubled), topologies=("4x1",))
+    cell = cell_of(clause, topology="4x1")
+    text = failure(cell, clause, CLAIMS, record_of(runner_on(FakePool(records), clause), cell))
+    assert "processes 0, 1 first call: raised ValueError" in text
+    assert "processes 2, 3 first call: returned float32" in text
+
+
+def test_a_failure_tells_an_exceptions_whole_text_and_where_it_came_from() -> None:
+    long = "Received " + "x" * 500
+    text = failing(raised(message=long, frames=["a.py:outer", "b.py:inner"]))
+    assert f"  raised     first call: ValueError: {long}\n      at a.py:outer\n" in text
+    assert "      at b.py:inner" in text
+
+
+def test_a_row_is_named_in_a_failure() -> None:
+    clause = clause_of(returns(doubled), parameters={"form": "zero"})
+    cell = cell_of(clause)
+    record = record_of(runner_on(FakePool(observations(returned(WRONG))), clause), cell)
+    assert "  row        form = 'zero'" in failure(cell, clause, CLAIMS, record)
 
 
 def test_a_failure_shows_each_step() -> None:
