@@ -8,16 +8,24 @@ what such arrays are made for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, OfEachStep, every, steps, steps_if_taken
+from conformance.judging.expectation import (
+    Expectation,
+    OfEachStep,
+    every,
+    returns,
+    steps,
+    steps_if_taken,
+)
 from conformance.judging.observation import Step
 
-SHARDED, REPLICATED = "device_put_sharded", "device_put_replicated"
 AXIS = "x"  # of the replacements' mesh, as in the document
 UNLIKE = "unlike the replacement"
 DEVICES = "devices"
@@ -29,12 +37,13 @@ NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
 LEADING = "migrate-pmap-later.replacements-leading-axis"
 SILENT = "pmap-silence.replacements-prng-keys-and-errors"
 
-LOCAL = ("1x8", "2x2")  # the second: every process with its own data on its own devices
-
-JNP = ("jnp",)  # np.stack is meant for NumPy data alone
-BOTH = ("jnp", "np")
+# What is one finding, whichever of the two functions is replaced.
+ZERO_SIZE = "drop_in.zero-size"
+RAW_KEYS = "drop_in.raw-keys"
+TYPED_KEYS = "drop_in.typed-keys"
 
 Tree = Any
+Stack = Callable[[Sequence[Any]], Any]
 
 
 class Pair(NamedTuple):
@@ -44,42 +53,62 @@ class Pair(NamedTuple):
     right: Any
 
 
-def stack_of(name: str) -> Callable[[Sequence[Any]], Any]:
-    """`jnp.stack`, as in the document's text, or `np.stack`, as in its advice."""
-    return jax.numpy.stack if name == "jnp" else np.stack
+@dataclass(frozen=True, slots=True)
+class Stacking:
+    """What a replacement stacks with: the `stack` of the module called `name`."""
+
+    key: str
+    name: str
+    stack: Stack
 
 
-def placement(devices: Any) -> Any:
+JNP = Stacking("", "jnp", jax.numpy.stack)  # as in the document's text
+NP = Stacking(".np-stack", "np", np.stack)  # as in its advice, for NumPy data alone
+STACKINGS: Mapping[str, Stacking] = table(JNP, NP)
+
+
+def split(devices: Any, axis_name: str = AXIS) -> Any:
     """The sharding of both replacements: a leading axis with one entry per device."""
-    mesh = jax.sharding.Mesh(np.array(devices), (AXIS,))
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(AXIS))
+    mesh = jax.sharding.Mesh(np.array(devices), (axis_name,))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(axis_name))
 
 
-def put_sharded(shards: Any, devices: Any, stack: Callable[[Sequence[Any]], Any]) -> Tree:
+def put_sharded(shards: Any, devices: Any, stack: Stack) -> Tree:
     """The replacement of `device_put_sharded`: stack the shards of each leaf, place the stack."""
-    where = placement(devices)
+    where = split(devices)
 
-    def put(*leaves: Any) -> Any:
+    def put_leaf(*leaves: Any) -> Any:
         return jax.device_put(stack(leaves), where)
 
-    return jax.tree.map(put, *shards)
+    return jax.tree.map(put_leaf, *shards)
 
 
-def put_replicated(value: Any, devices: Any, stack: Callable[[Sequence[Any]], Any]) -> Tree:
+def put_replicated(value: Any, devices: Any, stack: Stack) -> Tree:
     """The replacement of `device_put_replicated`: stack copies of each leaf, place the stack."""
-    where = placement(devices)
+    where = split(devices)
 
-    def put(leaf: Any) -> Any:
+    def put_leaf(leaf: Any) -> Any:
         copies = [leaf for _ in range(len(devices))]
         return jax.device_put(stack(copies), where)
 
-    return jax.tree.map(put, value)
+    return jax.tree.map(put_leaf, value)
 
 
-REPLACEMENTS: Mapping[str, Callable[..., Tree]] = {
-    SHARDED: put_sharded,
-    REPLICATED: put_replicated,
-}
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A function that leaves JAX, and what the document has in its place."""
+
+    name: str
+    replacement: Callable[[Any, Any, Stack], Tree]
+
+    @property
+    def original(self) -> Callable[[Any, Any], Tree] | None:
+        """The function itself, where this JAX still has it."""
+        return getattr(jax, self.name, None)
+
+
+SHARDED = Replaced("device_put_sharded", put_sharded)
+REPLICATED = Replaced("device_put_replicated", put_replicated)
 
 
 # --- What the tables of cases are made of
@@ -124,13 +153,13 @@ def opened(tree: Tree) -> Tree:
     return jax.tree.map(lambda x: jax.random.key_data(x) if is_key(x) else x, tree)
 
 
-def worked(tree: Tree) -> Tree:
+def work(tree: Tree) -> Tree:
     """The body of the map: every leaf doubled, truth values inverted, keys as their numbers."""
     return jax.tree.map(lambda x: ~x if x.dtype == bool else x + x, opened(tree))
 
 
-def doubled(array: Any) -> Any:
-    """What `worked` makes of a NumPy array."""
+def worked(array: Any) -> Any:
+    """What `work` makes of a NumPy array."""
     return ~array if array.dtype == bool else array + array
 
 
@@ -140,14 +169,12 @@ def narrow(array: Any) -> Any:
     return found.astype(NARROWED.get(str(found.dtype), found.dtype))
 
 
-def leaves_of(tree: Tree) -> list[Any]:
-    """The leaves of a model's tree, as a list of arrays."""
-    return list(jax.tree.leaves(tree))
-
-
-def is_weak(leaf: Any) -> bool:
-    """Whether JAX takes this as weakly typed: a Python number, and no truth value."""
-    return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool | np.generic)
+def weak_leaves(tree: Tree) -> list[bool]:
+    """Which leaves JAX takes as weakly typed: Python numbers, and no truth values."""
+    return [
+        isinstance(leaf, int | float | complex) and not isinstance(leaf, bool | np.generic)
+        for leaf in jax.tree.leaves(tree)
+    ]
 
 
 # --- What is expected of a replacement's result
@@ -205,12 +232,21 @@ def like_the_replacement() -> Expectation:
 
 
 def reproduced(
-    value: Expectation,
-    mapped: Expectation,
-    model: Callable[[Place], Tree],
-    weak: Callable[[Place], list[bool]],
+    text: str, model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]
 ) -> Expectation:
-    """All that is expected of a call that is to work, and of the map that takes its result."""
+    """All that is expected of a call that is to work, and of the map that takes its result.
+
+    `text` says what the tree of the `model` is; `weak`, which of its leaves are weakly typed.
+    """
+
+    def given_back(place: Place) -> list[Any]:
+        return list(jax.tree.leaves(model(place)))
+
+    def mapped(place: Place) -> list[Any]:
+        return [worked(leaf) for leaf in given_back(place)]
+
+    value = returns(given_back, text=text)
+    from_map = returns(mapped, text="that, doubled by the map")
     there = placed("one row on each device, in their order, committed", weak)
     tree = structured(model)
     return every(
@@ -219,22 +255,24 @@ def reproduced(
         steps(replacement=tree, replacement_again=tree),
         steps_if_taken(original=value),
         steps_if_taken(original=like_the_replacement()),
-        steps(first_call=mapped, second_call=mapped),
+        steps(first_call=from_map, second_call=from_map),
     )
 
 
 # --- What a probe does
 
 
-def replace(impl: Any, cluster: Any, name: str, argument: Any, devices: Any, stack: str) -> Tree:
+def replace(
+    impl: Any, cluster: Any, function: Replaced, argument: Any, devices: Any, stacking: Stacking
+) -> Tree:
     """Call the replacement twice, and the original where there is one; what the former returned."""
     impl.select()
     ids = [device.id for device in devices]
     kept: dict[str, Any] = {}
 
-    def call(step: str, function: Callable[..., Tree], *more: Any) -> None:
+    def call(step: str, put: Callable[..., Tree], *more: Any) -> None:
         def run() -> Tree:
-            kept[step] = function(argument, devices, *more)
+            kept[step] = put(argument, devices, *more)
             return opened(kept[step])
 
         cluster.step(step, run)
@@ -243,8 +281,8 @@ def replace(impl: Any, cluster: Any, name: str, argument: Any, devices: Any, sta
             cluster.note(DEVICES, ids)
 
     for step in ("replacement", "replacement again"):
-        call(step, REPLACEMENTS[name], stack_of(stack))
-    original = getattr(jax, name, None)
+        call(step, function.replacement, stacking.stack)
+    original = function.original
     if original is not None:
         call("original", original)
         if "replacement" in kept and "original" in kept:
@@ -277,10 +315,10 @@ def _facts(array: Any) -> dict[str, str]:
     }
 
 
-def mapped_over(impl: Any, devices: Any, *, everywhere: bool) -> Any:
+def map_over(impl: Any, devices: Any, *, all_devices: bool) -> Any:
     """The map that takes such an array: pmap's own, or shard_map over these devices."""
-    chosen = None if impl.is_pmap and everywhere else list(devices)
-    return impl.map(lambda tree: worked(tree), devices=chosen)  # a function of its own
+    chosen = None if impl.is_pmap and all_devices else list(devices)
+    return impl.map(lambda tree: work(tree), devices=chosen)  # a function of its own
 
 
 def or_rows(result: Tree, rows: Tree) -> Tree:

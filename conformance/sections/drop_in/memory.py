@@ -7,17 +7,20 @@ devices' alike, and a peak is given in multiples of the stacked array's bytes.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
 from conformance.judging.expectation import (
     Expectation,
+    Model,
     every,
     noted,
     raises,
@@ -25,13 +28,16 @@ from conformance.judging.expectation import (
     steps,
     steps_if_taken,
 )
+from conformance.probing.bodies import double, doubled
 from conformance.probing.memory import known_peak, peak_bytes
 from conformance.sections.drop_in import (
-    REPLACEMENTS,
+    JNP,
+    NP,
     REPLICATED,
     SHARDED,
+    Replaced,
+    Stacking,
     put_sharded,
-    stack_of,
 )
 
 MIB = 2**20
@@ -42,8 +48,6 @@ RESOLUTION = 0.1  # of a stacked array; the known allocation shows that a peak i
 PEAK = "peak in stacked arrays"
 ABOVE = "peak above the original's"
 
-WHOLE = "migrate-pmap-later.replacements-stack-whole-array"
-DUPLICATES = "migrate-pmap-later.device-put-replicated-duplicates"
 ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
 
 
@@ -70,35 +74,118 @@ def one_more() -> Expectation:
 
 KNOWN = about(1, "a known allocation of one stacked array is measured as one")
 AVOIDED = at_most(1, "no more than the result: one stacked array")
+# What the replacement with jnp.stack needs.
+TWO_OR_MORE = every(
+    steps(
+        replacement=at_least(2, "the whole stack and then its parts: two stacked arrays, or more")
+    ),
+    steps_if_taken(original=one_more()),
+)
 
 
-def row_length(count: int) -> int:
-    """The float32 elements of each of `count` rows."""
-    return STACKED_BYTES // 4 // count
-
-
-def first_rows(place: Place) -> Any:
+def first_of_shards(place: Place) -> Any:
     """the first elements of each shard, doubled"""
     count = place.topology.devices_per_process
     return np.repeat(np.arange(1, 1 + count, dtype=np.float32), SHOWN).reshape(count, SHOWN) * 2
 
 
-def first_copies(place: Place) -> Any:
+def first_of_copies(place: Place) -> Any:
     """the first elements of each copy, doubled"""
     return np.full((place.topology.devices_per_process, SHOWN), 2, np.float32)
 
 
-def costs(impl: Any, cluster: Any, name: str, stack: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A replacement, what its peak must be, and what the map then makes of the first elements."""
+
+    key: str
+    title: str
+    function: Replaced
+    stacking: Stacking
+    claim: str
+    fact: str
+    peak: Expectation
+    mapped: Model
+
+
+COSTS: Mapping[str, Cost] = table(
+    Cost(
+        "sharded",
+        "The replacement of device_put_sharded holds the whole stack beside the result.",
+        SHARDED,
+        JNP,
+        "migrate-pmap-later.replacements-stack-whole-array",
+        "drop_in.memory.sharded",
+        TWO_OR_MORE,
+        first_of_shards,
+    ),
+    Cost(
+        "replicated",
+        "The replacement of device_put_replicated holds all copies beside the result.",
+        REPLICATED,
+        JNP,
+        "migrate-pmap-later.device-put-replicated-duplicates",
+        "drop_in.memory.replicated",
+        TWO_OR_MORE,
+        first_of_copies,
+    ),
+    Cost(
+        "sharded.np-stack",
+        "np.stack makes the stack on the host and no other copy but the result.",
+        SHARDED,
+        NP,
+        ON_HOST,
+        "drop_in.memory.np-stack",
+        steps(replacement=at_most(2, "the stack and its parts, nothing else")),
+        first_of_shards,
+    ),
+    Cost(
+        "replicated.np-stack",
+        "np.stack makes the copies on the host and no others but the result.",
+        REPLICATED,
+        NP,
+        ON_HOST,
+        "drop_in.memory.np-stack",
+        steps(
+            replacement=at_most(2, "the copies on the host and those on the devices, nothing else")
+        ),
+        first_of_copies,
+    ),
+)
+
+
+def measured(cost: Cost) -> Expectation:
+    """The known allocation as known, the peak as it must be, and the map right."""
+    first = returns(cost.mapped)
+    return every(
+        steps(known=KNOWN),
+        cost.peak,
+        steps_if_taken(original=AVOIDED),
+        steps(first_call=first, second_call=first),
+    )
+
+
+@family(
+    "drop_in.memory.{cost}",
+    cost=COSTS,
+    claim="{cost.claim}",
+    fact=lambda cost: cost.fact,
+    title="{cost.title}",
+    needs=devices(8),
+    expect=lambda cost: everywhere(measured(cost)),
+)
+def peaks(impl: Any, cluster: Any, cost: Cost) -> None:
     """A known allocation, the replacement and the original are measured; a map takes the result."""
     impl.select()
     there = cluster.local_devices
-    size = row_length(len(there))
+    size = STACKED_BYTES // 4 // len(there)  # float32 elements of each row
     shards = [np.full(size, 1 + i, np.float32) for i in range(len(there))]
-    argument: Any = shards if name == SHARDED else shards[0]
+    argument: Any = shards if cost.function is SHARDED else shards[0]
+    replacement, stack = cost.function.replacement, cost.stacking.stack
 
-    def measured(step: str, function: Callable[..., Any], *more: Any) -> float:
+    def measure(step: str, put: Callable[..., Any], *more: Any) -> float:
         def call() -> Any:
-            return jax.block_until_ready(function(argument, there, *more))
+            return jax.block_until_ready(put(argument, there, *more))
 
         peak = cluster.step(step, peak_bytes, call) / STACKED_BYTES
         cluster.note(PEAK, round(peak, 3))
@@ -106,71 +193,13 @@ def costs(impl: Any, cluster: Any, name: str, stack: str) -> None:
 
     known = cluster.step("known", known_peak, STACKED_BYTES)
     cluster.note(PEAK, round(known / STACKED_BYTES, 3))
-    mine = measured("replacement", REPLACEMENTS[name], stack_of(stack))
-    original = getattr(jax, name, None)
+    mine = measure("replacement", replacement, stack)
+    original = cost.function.original
     if original is not None:
-        its = measured("original", original)
+        its = measure("original", original)
         cluster.note(ABOVE, round(mine - its, 3))
-    result = REPLACEMENTS[name](argument, there, stack_of(stack))
+    result = replacement(argument, there, stack)
     cluster.twice(impl.map(lambda x: x[:SHOWN] * 2), result)
-
-
-def _cost(id: str, claim: str, name: str, stack: str, title: str, *parts: Expectation) -> None:
-    rows = first_rows if name == SHARDED else first_copies
-    clause(
-        id,
-        claim=claim,
-        needs=devices(8),
-        parameters={"name": name, "stack": stack},
-        title=title,
-        expect=dict.fromkeys(
-            IMPLEMENTATIONS,
-            every(
-                steps(known=KNOWN),
-                *parts,
-                steps_if_taken(original=AVOIDED),
-                steps(first_call=returns(rows), second_call=returns(rows)),
-            ),
-        ),
-    )(costs)
-
-
-_TWO = at_least(2, "the whole stack and then its parts: two stacked arrays, or more")
-
-_cost(
-    "drop_in.memory.sharded",
-    WHOLE,
-    SHARDED,
-    "jnp",
-    "The replacement of device_put_sharded holds the whole stack beside the result.",
-    steps(replacement=_TWO),
-    steps_if_taken(original=one_more()),
-)
-_cost(
-    "drop_in.memory.replicated",
-    DUPLICATES,
-    REPLICATED,
-    "jnp",
-    "The replacement of device_put_replicated holds all copies beside the result.",
-    steps(replacement=_TWO),
-    steps_if_taken(original=one_more()),
-)
-_cost(
-    "drop_in.memory.sharded.np-stack",
-    ON_HOST,
-    SHARDED,
-    "np",
-    "np.stack makes the stack on the host and no other copy but the result.",
-    steps(replacement=at_most(2, "the stack and its parts, nothing else")),
-)
-_cost(
-    "drop_in.memory.replicated.np-stack",
-    ON_HOST,
-    REPLICATED,
-    "np",
-    "np.stack makes the copies on the host and no others but the result.",
-    steps(replacement=at_most(2, "the copies on the host and those on the devices, nothing else")),
-)
 
 
 # --- Where the stack lies before it is placed
@@ -178,10 +207,7 @@ _cost(
 STACK = "the stack"
 WIDTH = 3
 
-
-def shards_doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(WIDTH) * 2
+THROUGH_DEFAULT = "migrate-pmap-later.jnp-stack-through-default-device"
 
 
 def rows_of(place: Place) -> Any:
@@ -189,15 +215,64 @@ def rows_of(place: Place) -> Any:
     return place.rows(WIDTH)
 
 
-def on_default(place: Place, seen: Any) -> bool:
-    """All of the stack on the default device, uncommitted."""
+def _on_default(place: Place, seen: Any) -> bool:
     size = place.rows(WIDTH).nbytes
     return bool(seen == {"on": [seen["default"]], "bytes": size, "default": seen["default"]})
 
 
-def on_host(place: Place, seen: Any) -> bool:
-    """A NumPy array, and nothing new on any device."""
+def _on_host(place: Place, seen: Any) -> bool:
     return bool(seen["on"] == "host" and seen["bytes"] == 0)
+
+
+LIES_ON_DEFAULT = noted(STACK, "all of it on the default device first", _on_default)
+LIES_ON_HOST = noted(STACK, "on the host, and nothing on the device", _on_host)
+
+STACKED = returns(rows_of)
+MAPPED = steps(first_call=returns(doubled(WIDTH)), second_call=returns(doubled(WIDTH)))
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """NumPy shards, stacked while the local device number `default` is the default."""
+
+    key: str
+    title: str
+    stacking: Stacking
+    default: int
+    claim: str
+    fact: str
+    lies: Expectation
+
+
+WAYS: Mapping[str, Way] = table(
+    Way(
+        "jnp",
+        "jnp.stack of NumPy shards puts all of them on the first device.",
+        JNP,
+        0,
+        THROUGH_DEFAULT,
+        "drop_in.stack.jnp",
+        LIES_ON_DEFAULT,
+    ),
+    Way(
+        "jnp.other-default",
+        "jnp.stack of NumPy shards puts all of them on the default device, whichever that is.",
+        JNP,
+        3,
+        THROUGH_DEFAULT,
+        "drop_in.stack.jnp",
+        LIES_ON_DEFAULT,
+    ),
+    Way(
+        "np",
+        "np.stack of NumPy shards puts nothing on a device.",
+        NP,
+        0,
+        ON_HOST,
+        "drop_in.stack.np",
+        LIES_ON_HOST,
+    ),
+)
 
 
 def held_on(device: Any) -> int:
@@ -211,94 +286,60 @@ def held_on(device: Any) -> int:
     )
 
 
-def where_stacked(impl: Any, cluster: Any, stack: str, default: int) -> None:
+@family(
+    "drop_in.stack.{way}",
+    way=WAYS,
+    claim="{way.claim}",
+    fact=lambda way: way.fact,
+    title="{way.title}",
+    needs=devices(8),
+    expect=lambda way: everywhere(
+        every(
+            steps(replacement=STACKED, replacement_again=STACKED),
+            steps(replacement=way.lies, replacement_again=way.lies),
+            MAPPED,
+        )
+    ),
+)
+def where_stacked(impl: Any, cluster: Any, way: Way) -> None:
     """The replacement with a stack that is looked at before it is placed, then a map."""
     there = cluster.local_devices
+    default = there[way.default]
     seen: list[dict[str, Any]] = []
 
     def looked_at(leaves: Sequence[Any]) -> Any:
-        before = held_on(there[default])
-        stacked = stack_of(stack)(leaves)
+        before = held_on(default)
+        stacked = way.stacking.stack(leaves)
         on: Any = "host"
         if isinstance(stacked, jax.Array):
             jax.block_until_ready(stacked)
             on = [device.id for device in stacked.devices()]
-        held = held_on(there[default]) - before
-        seen.append({"on": on, "bytes": held, "default": there[default].id})
+        held = held_on(default) - before
+        seen.append({"on": on, "bytes": held, "default": default.id})
         return stacked
 
     rows = list(cluster.rows(WIDTH))
     result = None
     for step in ("replacement", "replacement again"):
-        with jax.default_device(there[default]):
+        with jax.default_device(default):
             result = cluster.step(step, put_sharded, rows, there, looked_at)
         cluster.note(STACK, seen[-1])
-    cluster.twice(impl.map(lambda x: x * 2), result)
+    cluster.twice(impl.map(double()), result)
 
 
-def _where(id: str, claim: str, stack: str, default: int, title: str, lies: Expectation) -> None:
-    clause(
-        id,
-        claim=claim,
-        needs=devices(8),
-        parameters={"stack": stack, "default": default},
-        title=title,
-        expect=dict.fromkeys(
-            IMPLEMENTATIONS,
-            every(
-                steps(replacement=returns(rows_of), replacement_again=returns(rows_of)),
-                steps(replacement=lies, replacement_again=lies),
-                steps(first_call=returns(shards_doubled), second_call=returns(shards_doubled)),
-            ),
-        ),
-    )(where_stacked)
-
-
-_ON_DEFAULT = noted(STACK, "all of it on the default device first", on_default)
-_ON_HOST = noted(STACK, "on the host, and nothing on the device", on_host)
-_THROUGH = "migrate-pmap-later.jnp-stack-through-default-device"
-
-_where(
-    "drop_in.stack.jnp",
-    _THROUGH,
-    "jnp",
-    0,
-    "jnp.stack of NumPy shards puts all of them on the first device.",
-    _ON_DEFAULT,
-)
-_where(
-    "drop_in.stack.jnp.other-default",
-    _THROUGH,
-    "jnp",
-    3,
-    "jnp.stack of NumPy shards puts all of them on the default device, whichever that is.",
-    _ON_DEFAULT,
-)
-_where(
-    "drop_in.stack.np",
-    ON_HOST,
-    "np",
-    0,
-    "np.stack of NumPy shards puts nothing on a device.",
-    _ON_HOST,
-)
-
-
-_STACKED = returns(rows_of)
-_NEEDS_HOST = raises("TracerArrayConversionError", "numpy", otherwise=rows_of)
+NEEDS_HOST = raises("TracerArrayConversionError", "numpy", otherwise=rows_of)
 
 
 @clause(
     "drop_in.stack.jax-arrays",
     claim="migrate-pmap-later.jnp-stack-for-jax-arrays",
     needs=devices(2),
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
+    expect=everywhere(
         every(
-            steps(with_jnp=_STACKED, with_jnp_again=_STACKED),
-            steps(with_np=_NEEDS_HOST),
-            steps(first_call=returns(shards_doubled), second_call=returns(shards_doubled)),
-        ),
+            steps(with_jnp=STACKED, with_jnp_again=STACKED),
+            steps(with_np=NEEDS_HOST),
+            MAPPED,
+        )
     ),
 )
 def jax_arrays(impl: Any, cluster: Any) -> None:
@@ -306,11 +347,10 @@ def jax_arrays(impl: Any, cluster: Any) -> None:
     there = cluster.local_devices
     shards = [jax.numpy.asarray(row) for row in cluster.rows(WIDTH)]
 
-    def stacked(name: str) -> Any:
-        stack = stack_of(name)
-        return jax.jit(lambda *leaves: stack(leaves))
+    def jitted(stacking: Stacking) -> Any:
+        return jax.jit(lambda *leaves: stacking.stack(leaves))
 
-    cluster.twice(impl.map(lambda x: x * 2), put_sharded(shards, there, stack_of("jnp")))
+    cluster.twice(impl.map(double()), put_sharded(shards, there, JNP.stack))
     for step in ("with jnp", "with jnp again"):
-        cluster.step(step, stacked("jnp"), *shards)
-    cluster.step("with np", stacked("np"), *shards)
+        cluster.step(step, jitted(JNP), *shards)
+    cluster.step("with np", jitted(NP), *shards)

@@ -6,53 +6,94 @@ replacement that returns where the original raised hides a mistake in the caller
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import every, raises, returns, steps, steps_if_taken
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import (
+    Expectation,
+    every,
+    raises,
+    returns,
+    steps,
+    steps_if_taken,
+)
+from conformance.probing.bodies import doubled
 from conformance.sections.drop_in import (
-    BOTH,
-    JNP,
-    REPLACEMENTS,
+    NP,
     REPLICATED,
     SHARDED,
     SILENT,
-    mapped_over,
+    STACKINGS,
+    Replaced,
+    Stacking,
+    map_over,
     narrow,
     put_sharded,
-    stack_of,
 )
+
+# The facts that the calls vary.
+COUNT = "drop_in.refusals.count-of-shards"
+MULTIPLE = "drop_in.refusals.multiple-of-the-shards"
+NO_SHARDS = "drop_in.refusals.no-shards"
+NO_DEVICES = "drop_in.refusals.no-devices"
+DTYPES = "drop_in.refusals.mixed-dtypes"
+SHAPES = "drop_in.refusals.mixed-shapes"
+STRUCTURES = "drop_in.refusals.mixed-structures"
+LEAVES = "drop_in.refusals.leaves-of-no-array-type"
+NO_SEQUENCE = "drop_in.refusals.shards-in-no-sequence"
+DICT = "drop_in.refusals.dict-of-shards"
+DEVICES = "drop_in.refusals.replicated-devices"
+DEVICE_ARRAY = "drop_in.refusals.devices-as-array"
+DEVICE_TWICE = "drop_in.refusals.device-twice"
 
 WIDTH = 3
 
 Rows = list[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Wrong:
     """A call that the original refuses.
 
     `argument` and `devices` make its arguments from one row and one device per device; `message`
     is what an error has to name to be of use. `otherwise`, of the rows, is what comes out where
-    nothing is refused.
+    nothing is refused. `by_np` where the stacking is what would refuse: np.stack is tried too.
     """
 
-    name: str
+    key: str
     title: str
+    fact: str
     error: type[Exception]
     message: str
     argument: Callable[[Rows], Any]
     devices: Callable[[list[Any]], Any] = list
     otherwise: Callable[[Rows], Any] | None = None
-    function: str = SHARDED
-    stacks: tuple[str, ...] = JNP  # both where the stacking is what would refuse
+    function: Replaced = SHARDED
+    by_np: bool = False
+
+    def refusal(self) -> Expectation:
+        """The right shards are mapped, and the wrong call is refused by whatever is called."""
+        meant = self.otherwise
+
+        def otherwise(place: Place) -> Any:
+            return meant(list(place.rows(WIDTH))) if meant is not None else None
+
+        model = None if meant is None else otherwise
+        error = raises(self.error, self.message, otherwise=model)
+        right = returns(doubled(WIDTH), text="the right shards, doubled by the map")
+        return every(
+            steps(first_call=right, second_call=right),
+            steps(replacement=error, replacement_again=error),
+            steps_if_taken(original=error),
+        )
 
 
 def _rows(rows: Rows) -> Any:
@@ -85,17 +126,19 @@ def _copies(rows: Rows) -> Any:
     return np.stack([rows[0]] * len(rows))
 
 
-TABLE = (
+WRONG: Mapping[str, Wrong] = table(
     Wrong(
         "sharded.half-the-shards",
-        "Half as many shards as devices.",
+        "Half as many shards as devices",
+        COUNT,
         ValueError,
         r"\b4\b.*\b8\b|\b8\b.*\b4\b",
         lambda rows: rows[: len(rows) // 2],
     ),
     Wrong(
         "sharded.twice-the-shards",
-        "Twice as many shards as devices.",
+        "Twice as many shards as devices",
+        MULTIPLE,
         ValueError,
         r"\b16\b.*\b8\b|\b8\b.*\b16\b",
         lambda rows: rows + rows,
@@ -103,18 +146,26 @@ TABLE = (
     ),
     Wrong(
         "sharded.one-shard-too-many",
-        "One shard more than devices.",
+        "One shard more than devices",
+        COUNT,
         ValueError,
         r"\b9\b.*\b8\b|\b8\b.*\b9\b",
         lambda rows: rows + rows[:1],
     ),
-    Wrong("sharded.no-shards", "No shards.", ValueError, r"\b0\b|empty", lambda rows: []),
+    Wrong("sharded.no-shards", "No shards", NO_SHARDS, ValueError, r"\b0\b|empty", lambda rows: []),
     Wrong(
-        "sharded.no-devices", "No devices.", ValueError, r"\b0\b|empty", _rows, lambda devices: []
+        "sharded.no-devices",
+        "No devices",
+        NO_DEVICES,
+        ValueError,
+        r"\b0\b|empty",
+        _rows,
+        lambda devices: [],
     ),
     Wrong(
         "sharded.nothing",
-        "Neither shards nor devices.",
+        "Neither shards nor devices",
+        NO_SHARDS,
         TypeError,
         "missing",
         lambda rows: [],
@@ -122,57 +173,70 @@ TABLE = (
     ),
     Wrong(
         "sharded.mixed-dtypes",
-        "Shards of two dtypes.",
+        "Shards of two dtypes",
+        DTYPES,
         ValueError,
         "dtype",
         _dtypes,
         otherwise=_stacked,
-        stacks=BOTH,
+        by_np=True,
     ),
     Wrong(
         "sharded.mixed-weak-types",
-        "Shards of one dtype, half of them weakly typed.",
+        "Shards of one dtype, half of them weakly typed",
+        DTYPES,
         ValueError,
         "dtype",
         _weak_types,
         otherwise=lambda rows: np.stack([row[0] for row in rows]),
     ),
     Wrong(
-        "sharded.mixed-shapes", "Shards of two shapes.", ValueError, "shape", _shapes, stacks=BOTH
+        "sharded.mixed-shapes",
+        "Shards of two shapes",
+        SHAPES,
+        ValueError,
+        "shape",
+        _shapes,
+        by_np=True,
     ),
     Wrong(
         "sharded.mixed-structures",
-        "Shards of two pytree structures.",
+        "Shards of two pytree structures",
+        STRUCTURES,
         ValueError,
         "tuple",
         lambda rows: [(row,) for row in rows[:-1]] + [[rows[-1]]],
     ),
     Wrong(
         "sharded.mixed-dict-keys",
-        "Shards that are dicts of different keys.",
+        "Shards that are dicts of different keys",
+        STRUCTURES,
         ValueError,
         r"\bb\b",
         lambda rows: [{"a": row} for row in rows[:-1]] + [{"b": rows[-1]}],
     ),
     Wrong(
         "sharded.string-leaves",
-        "Shards that are strings.",
+        "Shards that are strings",
+        LEAVES,
         TypeError,
         "valid JAX|ArrayLike",
         lambda rows: ["a" for _ in rows],
-        stacks=BOTH,
+        by_np=True,
     ),
     Wrong(
         "sharded.object-leaves",
-        "Shards that are objects of no array type.",
+        "Shards that are objects of no array type",
+        LEAVES,
         TypeError,
         "object",
         lambda rows: [object() for _ in rows],
-        stacks=BOTH,
+        by_np=True,
     ),
     Wrong(
         "sharded.one-numpy-array",
-        "The shards as one NumPy array.",
+        "The shards as one NumPy array",
+        NO_SEQUENCE,
         TypeError,
         "sequence.*ndarray",
         np.stack,
@@ -180,7 +244,8 @@ TABLE = (
     ),
     Wrong(
         "sharded.one-jax-array",
-        "The shards as one JAX array.",
+        "The shards as one JAX array",
+        NO_SEQUENCE,
         TypeError,
         "sequence.*Array",
         lambda rows: jax.numpy.asarray(np.stack(rows)),
@@ -188,7 +253,8 @@ TABLE = (
     ),
     Wrong(
         "sharded.generator",
-        "The shards as a generator.",
+        "The shards as a generator",
+        NO_SEQUENCE,
         TypeError,
         "sequence.*generator",
         lambda rows: (row for row in rows),
@@ -196,7 +262,8 @@ TABLE = (
     ),
     Wrong(
         "sharded.dict-of-shards",
-        "The shards as a dict.",
+        "The shards as a dict",
+        DICT,
         TypeError,
         "sequence.*dict",
         lambda rows: dict(enumerate(rows)),
@@ -204,7 +271,8 @@ TABLE = (
     ),
     Wrong(
         "replicated.no-devices",
-        "No devices.",
+        "No devices",
+        DEVICES,
         ValueError,
         "empty|at least one",
         _first,
@@ -213,7 +281,8 @@ TABLE = (
     ),
     Wrong(
         "replicated.devices-as-array",
-        "The devices as a NumPy array.",
+        "The devices as a NumPy array",
+        DEVICE_ARRAY,
         ValueError,
         "devices.*sequence",
         _first,
@@ -223,7 +292,8 @@ TABLE = (
     ),
     Wrong(
         "replicated.one-device-alone",
-        "A device in place of a list of devices.",
+        "A device in place of a list of devices",
+        DEVICES,
         ValueError,
         "devices",
         _first,
@@ -232,7 +302,8 @@ TABLE = (
     ),
     Wrong(
         "replicated.device-twice",
-        "One device named twice.",
+        "One device named twice",
+        DEVICE_TWICE,
         ValueError,
         "distinct|duplicate|unique|twice",
         _first,
@@ -241,7 +312,8 @@ TABLE = (
     ),
     Wrong(
         "replicated.string-leaf",
-        "A string.",
+        "A string",
+        LEAVES,
         TypeError,
         "valid JAX|ArrayLike",
         lambda rows: "a",
@@ -249,67 +321,41 @@ TABLE = (
     ),
     Wrong(
         "replicated.object-leaf",
-        "An object of no array type.",
+        "An object of no array type",
+        LEAVES,
         TypeError,
         "object",
         lambda rows: object(),
         function=REPLICATED,
     ),
 )
-BY_NAME = {wrong.name: wrong for wrong in TABLE}
 
 
-def doubled(place: Place) -> Any:
-    """the right shards, doubled by the map"""
-    return place.rows(WIDTH) * 2
-
-
-def refused(impl: Any, cluster: Any, name: str, stack: str) -> None:
+@family(
+    "drop_in.refusals.{wrong}{stacking}",
+    wrong=WRONG,
+    stacking=STACKINGS,
+    only=lambda wrong, stacking: wrong.by_np or stacking is not NP,
+    claim=SILENT,
+    fact=lambda wrong: wrong.fact,
+    title="{wrong.title}, given to the replacement with {stacking.name}.stack.",
+    needs=devices(8),
+    expect=lambda wrong: everywhere(wrong.refusal()),
+)
+def refused(impl: Any, cluster: Any, wrong: Wrong, stacking: Stacking) -> None:
     """A map of the right shards; then the wrong call, of the replacement and of the original."""
-    wrong = BY_NAME[name]
-    stacking = stack_of(stack)
     there = cluster.local_devices
     rows = list(cluster.rows(WIDTH))
-    function = mapped_over(impl, there, everywhere=True)
-    cluster.twice(function, put_sharded(rows, there, stacking))
+    function = map_over(impl, there, all_devices=True)
+    cluster.twice(function, put_sharded(rows, there, stacking.stack))
 
     def call(put: Callable[..., Any], *more: Any) -> Any:
         # Made anew for each call, since a generator can be used only once.
         return put(wrong.argument(list(rows)), wrong.devices(there), *more)
 
     for step in ("replacement", "replacement again"):
-        cluster.step(step, call, REPLACEMENTS[wrong.function], stacking)
+        cluster.step(step, call, wrong.function.replacement, stacking.stack)
     impl.select()
-    original = getattr(jax, wrong.function, None)
+    original = wrong.function.original
     if original is not None:
         cluster.step("original", call, original)
-
-
-def _declare(wrong: Wrong, stack: str) -> None:
-    meant = wrong.otherwise
-
-    def otherwise(place: Place) -> Any:
-        return meant(list(place.rows(WIDTH))) if meant is not None else None
-
-    model = None if meant is None else otherwise
-    error = raises(wrong.error, wrong.message, otherwise=model)
-    clause(
-        f"drop_in.refusals.{wrong.name}" + ("" if stack == "jnp" else ".np-stack"),
-        claim=SILENT,
-        needs=devices(8),
-        parameters={"name": wrong.name, "stack": stack},
-        title=f"{wrong.title[:-1]}, given to the replacement with {stack}.stack.",
-        expect=dict.fromkeys(
-            IMPLEMENTATIONS,
-            every(
-                steps(first_call=returns(doubled), second_call=returns(doubled)),
-                steps(replacement=error, replacement_again=error),
-                steps_if_taken(original=error),
-            ),
-        ),
-    )(refused)
-
-
-for _wrong in TABLE:
-    for _stack in _wrong.stacks:
-        _declare(_wrong, _stack)

@@ -10,35 +10,48 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.probing.bodies import add
 from conformance.sections.drop_in import (
-    BOTH,
-    JNP,
+    AXIS,
     LEADING,
-    LOCAL,
+    NP,
+    RAW_KEYS,
     REPLICATED,
     SILENT,
+    STACKINGS,
+    TYPED_KEYS,
+    ZERO_SIZE,
     Pair,
+    Stacking,
     Tree,
     all_of,
     cast,
-    doubled,
     first_alone,
-    is_weak,
-    leaves_of,
-    mapped_over,
+    map_over,
     narrow,
     or_rows,
     replace,
     reproduced,
     reversed_order,
     second_half,
+    split,
+    weak_leaves,
 )
 
 CLAIM = "migrate-pmap-later.device-put-replicated-replacement"
-PYTREES = "migrate-pmap-later.device-put-replicated-pytrees"
+OF_PYTREES = "migrate-pmap-later.device-put-replicated-pytrees"
+
+# The facts that the values vary.
+DTYPES = "drop_in.replicated.dtypes"
+PYTHON = "drop_in.replicated.python-numbers"
+ARRAYS = "drop_in.replicated.jax-arrays"
+PLACED = "drop_in.replicated.placed-arrays"
+PYTREES = "drop_in.replicated.pytrees"
+ON_DEVICES = "drop_in.replicated.devices"
 
 KEPT_WHOLE = "fully replicated"
 
@@ -56,199 +69,227 @@ def _on_the_last(value: Tree, devices: list[Any]) -> Any:
 
 
 def _spread(value: Tree, devices: list[Any]) -> Any:
-    mesh = jax.sharding.Mesh(np.array(devices), ("other",))
-    return jax.device_put(
-        value, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("other"))
-    )
+    return jax.device_put(value, split(devices, "other"))
 
 
 def _as_keys(value: Tree, devices: list[Any]) -> Any:
     return jax.random.wrap_key_data(jax.numpy.asarray(value))
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is replicated: made from one row of data, and how and over which devices it is put."""
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is replicated: made from one row of data, and how and over which devices it is put.
 
-    name: str
+    `by_np` says that np.stack is tried too.
+    """
+
+    key: str
     title: str
-    value: Callable[[Any], Tree]
+    made: Callable[[Any], Tree]
+    fact: str
     claim: str = CLAIM
     given: Callable[[Tree, list[Any]], Any] = _as_given
     pick: Callable[[list[Any]], list[Any]] = all_of
-    stacks: tuple[str, ...] = JNP
+    by_np: bool = False
     topologies: tuple[str, ...] = ONE_PROCESS
-    wide: int = 8
+    width: int = 8
+
+    def of(self, place: Place) -> Tree:
+        """What is put: made from the first row of this process."""
+        return self.made(place.rows(self.width)[0])
+
+    def copies(self, place: Place) -> Tree:
+        """One copy per device, leaf by leaf, along a new leading axis."""
+        local = list(range(place.topology.devices_per_process))
+        count = len(self.pick(local))
+        return jax.tree.map(lambda leaf: narrow(np.stack([leaf] * count)), self.of(place))
+
+    def as_original(self) -> Expectation:
+        """The copies, weakly typed where the value is, and their map."""
+        return reproduced(
+            "a copy per device along a new leading axis",
+            self.copies,
+            lambda place: weak_leaves(self.of(place)),
+        )
 
 
-TABLE = (
-    Row("float32", "A float32 array", cast("float32"), topologies=LOCAL, stacks=BOTH),
-    Row("int32", "An int32 array", cast("int32"), stacks=BOTH),
-    Row("bool", "An array of truth values", lambda row: row % 2 == 0, stacks=BOTH),
-    Row("float16", "A float16 array", cast("float16")),
-    Row("bfloat16", "A bfloat16 array", cast("bfloat16"), stacks=BOTH),
-    Row("complex64", "A complex64 array", lambda row: (row * (1 + 2j)).astype(np.complex64)),
-    Row("float64", "A float64 array becomes float32", cast("float64"), stacks=BOTH),
-    Row("int64", "An int64 array becomes int32", cast("int64")),
-    Row("python-int", "A Python int", lambda row: int(row[0])),
-    Row("python-float", "A Python float", lambda row: float(row[0])),
-    Row("python-bool", "A Python bool", lambda row: bool(row[0] % 2)),
-    Row("numpy-scalar", "A NumPy scalar", lambda row: np.float32(row[0]), stacks=BOTH),
-    Row(
+VALUES: Mapping[str, Value] = table(
+    Value(
+        "float32",
+        "A float32 array",
+        cast("float32"),
+        DTYPES,
+        topologies=ONE_AND_TWO,
+        by_np=True,
+    ),
+    Value("int32", "An int32 array", cast("int32"), DTYPES, by_np=True),
+    Value("bool", "An array of truth values", lambda row: row % 2 == 0, DTYPES, by_np=True),
+    Value("float16", "A float16 array", cast("float16"), DTYPES),
+    Value("bfloat16", "A bfloat16 array", cast("bfloat16"), DTYPES, by_np=True),
+    Value(
+        "complex64",
+        "A complex64 array",
+        lambda row: (row * (1 + 2j)).astype(np.complex64),
+        DTYPES,
+    ),
+    Value("float64", "A float64 array becomes float32", cast("float64"), DTYPES, by_np=True),
+    Value("int64", "An int64 array becomes int32", cast("int64"), DTYPES),
+    Value("python-int", "A Python int", lambda row: int(row[0]), PYTHON),
+    Value("python-float", "A Python float", lambda row: float(row[0]), PYTHON),
+    Value("python-bool", "A Python bool", lambda row: bool(row[0] % 2), PYTHON),
+    Value("numpy-scalar", "A NumPy scalar", lambda row: np.float32(row[0]), DTYPES, by_np=True),
+    Value(
         "zero-size",
         "An array without elements",
         lambda row: np.zeros((0, 3), np.float32),
-        stacks=BOTH,
+        ZERO_SIZE,
+        by_np=True,
     ),
-    Row(
+    Value(
         "jax-array",
         "An uncommitted JAX array",
         cast("float32"),
+        ARRAYS,
         given=_as_arrays,
-        topologies=LOCAL,
+        topologies=ONE_AND_TWO,
     ),
-    Row(
+    Value(
         "weak-array",
         "A weakly typed JAX array",
         lambda row: float(row[0]),
+        ARRAYS,
         given=_as_arrays,
     ),
-    Row(
+    Value(
         "committed",
         "An array that is committed to one of the devices",
         cast("float32"),
+        PLACED,
         given=_on_the_last,
-        topologies=LOCAL,
-        stacks=BOTH,
+        topologies=ONE_AND_TWO,
+        by_np=True,
     ),
-    Row(
+    Value(
         "sharded",
         "An array that is sharded over the devices already",
         cast("float32"),
+        PLACED,
         given=_spread,
     ),
-    Row("dict", "A dict", lambda row: {"b": row, "a": row[0]}, PYTREES, stacks=BOTH),
-    Row("tuple", "A tuple", lambda row: (row, row + 1), PYTREES),
-    Row("named-tuple", "A namedtuple", lambda row: Pair(row, row * 3), PYTREES),
-    Row(
+    Value(
+        "dict",
+        "A dict",
+        lambda row: {"b": row, "a": row[0]},
+        PYTREES,
+        OF_PYTREES,
+        by_np=True,
+    ),
+    Value("tuple", "A tuple", lambda row: (row, row + 1), PYTREES, OF_PYTREES),
+    Value("named-tuple", "A namedtuple", lambda row: Pair(row, row * 3), PYTREES, OF_PYTREES),
+    Value(
         "nested",
         "A nested pytree of several dtypes",
         lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
         PYTREES,
-        topologies=LOCAL,
+        OF_PYTREES,
+        topologies=ONE_AND_TWO,
     ),
-    Row(
+    Value(
         "none-leaves",
         "A pytree with None in place of a leaf",
         lambda row: {"a": row, "b": None},
         PYTREES,
-        stacks=BOTH,
+        OF_PYTREES,
+        by_np=True,
     ),
-    Row(
+    Value(
         "raw-key",
         "A raw PRNG key",
         cast("uint32"),
+        RAW_KEYS,
         SILENT,
         given=_as_arrays,
-        topologies=LOCAL,
-        wide=2,
+        topologies=ONE_AND_TWO,
+        width=2,
     ),
-    Row(
+    Value(
         "typed-key",
         "A typed PRNG key",
         cast("uint32"),
+        TYPED_KEYS,
         SILENT,
         given=_as_keys,
-        topologies=LOCAL,
-        wide=2,
+        topologies=ONE_AND_TWO,
+        width=2,
     ),
-    Row(
+    Value(
         "array-of-typed-keys",
         "An array of typed PRNG keys",
         lambda row: np.stack([row, row + 1, row + 2]).astype(np.uint32),
+        TYPED_KEYS,
         SILENT,
         given=_as_keys,
-        wide=2,
+        width=2,
     ),
-    Row("devices-reversed", "Devices in reverse", cast("float32"), LEADING, pick=reversed_order),
-    Row("devices-subset", "Half of the devices", cast("float32"), LEADING, pick=second_half),
-    Row("one-device", "One device", cast("float32"), LEADING, pick=first_alone),
+    Value(
+        "devices-reversed",
+        "Devices in reverse",
+        cast("float32"),
+        ON_DEVICES,
+        LEADING,
+        pick=reversed_order,
+    ),
+    Value(
+        "devices-subset",
+        "Half of the devices",
+        cast("float32"),
+        ON_DEVICES,
+        LEADING,
+        pick=second_half,
+    ),
+    Value("one-device", "One device", cast("float32"), ON_DEVICES, LEADING, pick=first_alone),
 )
-BY_NAME = {row.name: row for row in TABLE}
 
 
-def value_of(row: Row, place: Place) -> Tree:
-    """What is put: made from the first row of this process."""
-    return row.value(place.rows(row.wide)[0])
-
-
-def repeated(row: Row, place: Place) -> Tree:
-    """One copy per device, leaf by leaf, along a new leading axis."""
-    local = list(range(place.topology.devices_per_process))
-    count = len(row.pick(local))
-    return jax.tree.map(lambda x: narrow(np.stack([x] * count)), value_of(row, place))
-
-
-def replicated_as_original(impl: Any, cluster: Any, name: str, stack: str) -> None:
+@family(
+    "drop_in.replicated.{value}{stacking}",
+    value=VALUES,
+    stacking=STACKINGS,
+    only=lambda value, stacking: value.by_np or stacking is not NP,
+    claim="{value.claim}",
+    fact=lambda value: value.fact,
+    title="{value.title}, copies stacked by {stacking.name}.stack.",
+    needs=devices(2),
+    topologies=lambda value: value.topologies,
+    expect=lambda value: everywhere(value.as_original()),
+)
+def replicated_as_original(impl: Any, cluster: Any, value: Value, stacking: Stacking) -> None:
     """The replacement, the original where there is one, and a map of the result."""
-    row = BY_NAME[name]
-    chosen = row.pick(cluster.local_devices)
-    value = row.given(value_of(row, cluster), chosen)
-    result = replace(impl, cluster, REPLICATED, value, chosen, stack)
-    function = mapped_over(impl, chosen, everywhere=row.pick is all_of)
-    cluster.twice(function, or_rows(result, repeated(row, cluster)))
-
-
-def _declare(row: Row, stack: str) -> None:
-    def model(place: Place) -> list[Any]:
-        return leaves_of(repeated(row, place))
-
-    def mapped(place: Place) -> list[Any]:
-        return [doubled(leaf) for leaf in model(place)]
-
-    def weak(place: Place) -> list[bool]:
-        return [is_weak(leaf) for leaf in jax.tree.leaves(value_of(row, place))]
-
-    expectation = reproduced(
-        returns(model, text="a copy per device along a new leading axis"),
-        returns(mapped, text="that, doubled by the map"),
-        lambda place: repeated(row, place),
-        weak,
-    )
-    clause(
-        f"drop_in.replicated.{row.name}" + ("" if stack == "jnp" else ".np-stack"),
-        claim=row.claim,
-        needs=devices(2),
-        topologies=row.topologies,
-        parameters={"name": row.name, "stack": stack},
-        title=f"{row.title}, copies stacked by {stack}.stack.",
-        expect=dict.fromkeys(IMPLEMENTATIONS, expectation),
-    )(replicated_as_original)
-
-
-for _row in TABLE:
-    for _stack in _row.stacks:
-        _declare(_row, _stack)
+    chosen = value.pick(cluster.local_devices)
+    argument = value.given(value.of(cluster), chosen)
+    result = replace(impl, cluster, REPLICATED, argument, chosen, stacking)
+    function = map_over(impl, chosen, all_devices=value.pick is all_of)
+    cluster.twice(function, or_rows(result, value.copies(cluster)))
 
 
 # --- Without the leading axis
 
 
-def added(place: Place) -> Any:
+def first_row(place: Place) -> Any:
     """the array itself"""
     return place.rows(4)[0]
 
 
-def plus_one(place: Place) -> Any:
+def plus_first_row(place: Place) -> Any:
     """this process's rows plus the replicated array"""
-    return place.rows(4) + added(place)
+    return place.rows(4) + first_row(place)
 
 
-def _without_axes(place: Place, sharding: Mapping[str, Any]) -> bool:
+def _names_no_axis(place: Place, sharding: Mapping[str, Any]) -> bool:
     return sharding["type"] == "NamedSharding" and not any(sharding["spec"])
 
 
-WHOLE: Expectation = noted(
+WHOLE_ON_EACH: Expectation = noted(
     KEPT_WHOLE, "every device holds the whole array", lambda _, value: value is True
 )
 
@@ -257,27 +298,26 @@ WHOLE: Expectation = noted(
     "drop_in.true-replication",
     claim="migrate-pmap-later.true-replication",
     needs=devices(2),
-    topologies=LOCAL,
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
+    topologies=ONE_AND_TWO,
+    expect=everywhere(
         every(
-            steps(replicated=returns(added), replicated_again=returns(added)),
-            steps(replicated=sharded("with a spec that names no axis", _without_axes)),
-            steps(replicated=WHOLE, replicated_again=WHOLE),
-            steps(first_call=returns(plus_one), second_call=returns(plus_one)),
-        ),
+            steps(replicated=returns(first_row), replicated_again=returns(first_row)),
+            steps(replicated=sharded("with a spec that names no axis", _names_no_axis)),
+            steps(replicated=WHOLE_ON_EACH, replicated_again=WHOLE_ON_EACH),
+            steps(first_call=returns(plus_first_row), second_call=returns(plus_first_row)),
+        )
     ),
 )
 def true_replication(impl: Any, cluster: Any) -> None:
     """Without a leading axis: `device_put` with an empty spec, then an unmapped argument."""
-    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), ("x",))
-    everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    whole = None
+    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    x = None
     for step in ("replicated", "replicated again"):
-        whole = cluster.step(step, jax.device_put, cluster.rows(4)[0], everywhere)
-        shapes = {shard.data.shape for shard in whole.addressable_shards}
-        held = whole.is_fully_replicated and shapes == {whole.shape}
-        cluster.note(KEPT_WHOLE, held and len(whole.addressable_shards) == len(mesh.devices))
+        x = cluster.step(step, jax.device_put, cluster.rows(4)[0], sharding)
+        shapes = {shard.data.shape for shard in x.addressable_shards}
+        held = x.is_fully_replicated and shapes == {x.shape}
+        cluster.note(KEPT_WHOLE, held and len(x.addressable_shards) == len(mesh.devices))
     chosen = None if impl.is_pmap else cluster.local_devices
-    function = impl.map(lambda x, y: x + y, in_axes=(0, None), devices=chosen)
-    cluster.twice(function, cluster.rows(4), whole)
+    function = impl.map(add(), in_axes=(0, None), devices=chosen)
+    cluster.twice(function, cluster.rows(4), x)

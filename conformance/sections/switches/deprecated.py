@@ -1,4 +1,4 @@
-"""The names that went with the old pmap, and what the new one is made of.
+"""The names that went with the old pmap: whether they say so, and what to use once they are gone.
 
 A name that is deprecated should say so where it is used, and once it is gone say what to use: both
 are judged by what the user of a main file gets to see.
@@ -7,43 +7,81 @@ are judged by what the user of a main file gets to see.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
+from conformance.judging.columns import of_new_pmap, of_pmaps
 from conformance.judging.expectation import (
     Expectation,
+    Model,
     OfEachStep,
     difference,
     every,
-    not_applicable,
     noted,
     returns,
-    sharded,
 )
 from conformance.judging.observation import Step
 from conformance.probing import child
-from conformance.probing.child_programs import FORMS, ROWS
-from conformance.sections.switches import DEADLINE_S, ON_TWO_DEVICES, PROGRAMS, saw_warnings
+from conformance.probing.child_programs import ROWS
+from conformance.sections.switches import (
+    DEADLINE_S,
+    NO_DIFFERENCE,
+    ON_TWO_DEVICES,
+    PROGRAMS,
+    saw_warnings,
+)
 
-NO_DIFFERENCE = not_applicable("it is the same whichever implementation runs")
+SILENT = "pmap-silence.deprecated-names-warn-and-go"
 
 
-def only_new(expectation: Expectation) -> dict[str, Expectation]:
-    """What does not depend on the implementation is checked once, as what JAX offers unasked."""
-    return {LEGACY_PMAP: NO_DIFFERENCE, NEW_PMAP: expectation, SHARD_MAP: NO_DIFFERENCE}
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of the old pmap's; what a call of it returns, and the document's claim of a call."""
+
+    key: str
+    name: str
+    result: Any
+    claim: str = SILENT
 
 
-NAMES = {
-    "device_put_sharded": np.array(ROWS, np.float32),
-    "device_put_replicated": np.array([ROWS[0], ROWS[0]], np.float32),
-    "PmapSharding": np.array(ROWS, np.float32),
-}
+NAMES: Mapping[str, Name] = table(
+    Name(
+        "device-put-sharded",
+        "device_put_sharded",
+        np.array(ROWS, np.float32),
+        "migrate-pmap.device-put-sharded-deprecated",
+    ),
+    Name(
+        "device-put-replicated",
+        "device_put_replicated",
+        np.array([ROWS[0], ROWS[0]], np.float32),
+        "migrate-pmap.device-put-replicated-deprecated",
+    ),
+    Name("pmap-sharding", "PmapSharding", np.array(ROWS, np.float32)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a main file reaches for a name: one of `child_programs.FORMS`."""
+
+    key: str
+    text: str
+
+
+FORMS: Mapping[str, Form] = table(
+    Form("attribute", "looked up as an attribute of its module"),
+    Form("import", "imported by name"),
+    Form("call", "called"),
+)
+
 A_REPLACEMENT = r"use jax\.|https?:"
 
 
@@ -51,64 +89,64 @@ def _is_deprecation(warning: dict[str, Any], name: str) -> bool:
     return warning["category"] == "DeprecationWarning" and name in warning["message"]
 
 
-def warns_of(name: str, form: str, *, or_refers: bool) -> Expectation:
-    """A DeprecationWarning about `name` is shown; or, `or_refers`, an error names a replacement.
+def claim_of(name: Name, form: Form) -> str:
+    """The document speaks of the two functions' use alone; it is silent on all else."""
+    return name.claim if form.key == "call" else SILENT
 
-    A call that returns must return the right values besides.
+
+def warns_of(name: Name, form: Form) -> Expectation:
+    """A DeprecationWarning is shown; or, where the document is silent, an error says what to use.
+
+    Deprecated, as the document says, is not yet removed. A call that returns must return the right
+    values besides.
     """
+    or_refers = claim_of(name, form) == SILENT
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             refers = re.search(A_REPLACEMENT, step.raised.message) is not None
             return or_refers and refers, str(step)
-        problem = difference(step.leaves[0], NAMES[name]) if form == "call" else None
-        shown = any(w["shown"] and _is_deprecation(w, name) for w in step.extra["warned"])
+        problem = difference(step.leaves[0], name.result) if form.key == "call" else None
+        shown = any(w["shown"] and _is_deprecation(w, name.name) for w in step.extra["warned"])
         return shown and problem is None, problem or saw_warnings(step)
 
     either = ", or an error names a replacement" if or_refers else ""
-    return OfEachStep(f"a DeprecationWarning about {name} is shown{either}", of)
+    return OfEachStep(f"a DeprecationWarning about {name.name} is shown{either}", of)
 
 
-def reach_for(impl: Any, cluster: Any, name: str, form: str) -> None:
+def fact_of(name: Name, form: Form) -> str:
+    """The two functions share their fate, which shows by form; the class has its own."""
+    of_class = name.key == "pmap-sharding"
+    return "switches.pmap-sharding" if of_class else f"switches.stacking-utilities.{form.key}"
+
+
+@family(
+    "switches.{name}.{form}",
+    name=NAMES,
+    form=FORMS,
+    claim=claim_of,
+    fact=fact_of,
+    title="{name.name} is {form.text}.",
+    expect=lambda name, form: of_new_pmap(warns_of(name, form), NO_DIFFERENCE),
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def reach_for(impl: Any, cluster: Any, name: Name, form: Form) -> None:
     """The name is used twice in a new process, in the main file."""
     answers: list[child.Answer] = []
 
     def wait() -> Any:
-        answers.append(child.run(PROGRAMS, "deprecated", name, form, environment=ON_TWO_DEVICES))
+        words = ("deprecated", name.name, form.key)
+        answers.append(child.run(PROGRAMS, *words, environment=ON_TWO_DEVICES))
         result = answers[0].result()
-        return np.array(result, np.float32) if form == "call" else result
+        return np.array(result, np.float32) if form.key == "call" else result
 
     cluster.step("the program", wait)
     if answers:
         cluster.note("warned", answers[0].warnings)
 
 
-def _claim_of(name: str, form: str) -> str:
-    """The document speaks of the two functions' use alone; it is silent on all else."""
-    if form != "call" or name == "PmapSharding":
-        return "pmap-silence.deprecated-names-warn-and-go"
-    return f"migrate-pmap.{name.replace('_', '-')}-deprecated"
-
-
-_HOW = {
-    "attribute": "looked up as an attribute of its module",
-    "import": "imported by name",
-    "call": "called",
-}
-for _name in NAMES:
-    for _form in FORMS:
-        _claim = _claim_of(_name, _form)
-        _slug = "pmap-sharding" if _name == "PmapSharding" else _name.replace("_", "-")
-        clause(
-            f"switches.{_slug}.{_form}",
-            claim=_claim,
-            # Deprecated, as the document says, is not yet removed.
-            expect=only_new(warns_of(_name, _form, or_refers=_claim.startswith("pmap-silence"))),
-            deadline_s=DEADLINE_S,
-            parameters={"name": _name, "form": _form},
-            title=f"{_name} is {_HOW[_form]}.",
-            selects=True,
-        )(reach_for)
+# --- What the functions are for -------------------------------------------------------------------
 
 
 ONE_ROW_EACH = noted(
@@ -118,101 +156,52 @@ ONE_ROW_EACH = noted(
 )
 
 
-def stacked(impl: Any, cluster: Any, name: str) -> None:
-    """What a stacking utility returns is sharded over the devices, not replicated."""
-    impl.select()
-    rows = cluster.rows(2)
-    given = list(rows) if name == "device_put_sharded" else rows[0]
-    for step in ("first call", "second call"):
-        result = cluster.step(step, lambda: getattr(jax, name)(given, cluster.local_devices))
-        if result is not None:
-            cluster.note("shard shapes", [list(s.data.shape) for s in result.addressable_shards])
-
-
-def _first_row_repeated(place: Place) -> Any:
+def first_row_repeated(place: Place) -> Any:
     """the first row, once for each device"""
     return np.repeat(place.rows(2)[:1], place.topology.devices_per_process, 0)
 
 
-for _name, _model in (
-    ("device_put_sharded", lambda place: place.rows(2)),
-    ("device_put_replicated", _first_row_repeated),
-):
-    _stacks = every(returns(_model, text="the stacked rows"), ONE_ROW_EACH)
-    clause(
-        f"switches.{_name.replace('_', '-')}.stacks",
-        claim="migrate-pmap.stacking-utilities-shard",
-        needs=devices(2),
-        expect={
-            LEGACY_PMAP: _stacks,
-            NEW_PMAP: _stacks,
-            SHARD_MAP: not_applicable("the utilities make arguments for pmap"),
-        },
-        parameters={"name": _name},
-        title=f"What {_name} returns is sharded over the devices, not replicated.",
-        selects=True,
-    )(stacked)
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """A function that stacks; `argument` of a process's rows, and what comes of it."""
+
+    key: str
+    name: str
+    argument: Callable[[Any], Any]
+    result: Model
 
 
-# --- What the new pmap is made of -----------------------------------------------------------------
-
-
-def _of_type(name: str) -> Expectation:
-    right = returns(lambda place: place.rows(2) * 2, text="the rows, doubled")
-    return every(sharded(f"is a {name}", lambda place, s: s["type"] == name), right)
-
-
-@clause(
-    "switches.sharding-of-outputs",
-    claim="migrate-pmap.pmap-sharding-legacy",
-    needs=devices(2),
-    expect={
-        LEGACY_PMAP: _of_type("PmapSharding"),
-        NEW_PMAP: _of_type("NamedSharding"),
-        SHARD_MAP: _of_type("NamedSharding"),
-    },
+UTILITIES: Mapping[str, Utility] = table(
+    Utility("device-put-sharded", "device_put_sharded", list, lambda place: place.rows(2)),
+    Utility(
+        "device-put-replicated",
+        "device_put_replicated",
+        lambda rows: rows[0],
+        first_row_repeated,
+    ),
 )
-def sharding_of_outputs(impl: Any, cluster: Any) -> None:
-    """A map's output has the sharding of its implementation."""
-    cluster.twice(impl.map(lambda x: x * 2), cluster.rows(2))
 
 
-def _traces(text: str, holds: Callable[[Sequence[str]], bool]) -> Expectation:
-    return noted("primitives", text, lambda place, seen: holds(seen))
-
-
-def _is_jit_of_shard_map(seen: Sequence[str]) -> bool:
-    outer = seen[: seen.index("shard_map")] if "shard_map" in seen else []
-    return ("jit" in outer or "pjit" in outer) and "xla_pmap" not in seen
-
-
-_JIT_OF_SHARD_MAP = _traces("a shard_map inside a jit", _is_jit_of_shard_map)
-
-
-@clause(
-    "switches.built-on-shard-map",
-    claim="migrate-pmap.built-on-shard-map",
+@family(
+    "switches.{utility}.stacks",
+    utility=UTILITIES,
+    claim="migrate-pmap.stacking-utilities-shard",
+    fact="switches.stacking-utilities.stacks",
+    title="What {utility.name} returns is sharded over the devices, not replicated.",
     needs=devices(2),
-    expect={
-        LEGACY_PMAP: _traces("a primitive of its own", lambda seen: seen[0] == "xla_pmap"),
-        NEW_PMAP: _JIT_OF_SHARD_MAP,
-        SHARD_MAP: _JIT_OF_SHARD_MAP,
-    },
+    expect=lambda utility: of_pmaps(
+        every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH),
+        "the utilities make arguments for pmap",
+    ),
+    selects=True,
 )
-def built_on_shard_map(impl: Any, cluster: Any) -> None:
-    """The primitives that a map is traced to, outermost first."""
-    function, rows = impl.map(lambda x: x * 2), cluster.rows(2)
-    for step in ("first trace", "second trace"):
-        traced = cluster.step(step, lambda: jax.make_jaxpr(function)(rows))
-        if traced is not None:
-            cluster.note("primitives", list(_primitives(traced.jaxpr)))
-
-
-def _primitives(jaxpr: Any) -> list[str]:
-    found = []
-    for equation in jaxpr.eqns:
-        found.append(equation.primitive.name)
-        for inner in equation.params.values():
-            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                found += _primitives(getattr(inner, "jaxpr", inner))
-    return found
+def stack(impl: Any, cluster: Any, utility: Utility) -> None:
+    """What a stacking utility returns is sharded over the devices, not replicated."""
+    impl.select()
+    argument = utility.argument(cluster.rows(2))
+    for step in ("first call", "second call"):
+        result = cluster.step(
+            step, lambda: getattr(jax, utility.name)(argument, cluster.local_devices)
+        )
+        if result is not None:
+            cluster.note("shard shapes", [list(s.data.shape) for s in result.addressable_shards])

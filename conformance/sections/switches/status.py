@@ -7,29 +7,27 @@ filters show it to a user who runs a main file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 
 from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import (
-    Expectation,
-    OfEachStep,
-    not_applicable,
-)
+from conformance.judging.expectation import Expectation, OfEachStep, not_applicable
 from conformance.judging.observation import Step
 from conformance.probing.child_programs import FLAG
 from conformance.sections.switches import (
-    ASKS_FOR_OLD,
     DEADLINE_S,
+    FLAG_FALSE,
     NO_SWITCH,
     VARIABLE,
-    WORDS,
     follow,
     name_of,
+    only_old,
     saw_run,
     saw_warnings,
     what_ran,
@@ -44,11 +42,6 @@ OLD, NEW = name_of(LEGACY_PMAP), name_of(NEW_PMAP)
 def release(step: Step) -> tuple[int, ...]:
     """The JAX release that the step noted."""
     return tuple(int(part) for part in re.findall(r"\d+", step.extra["jax"])[:3])
-
-
-def only_old(expectation: Expectation) -> dict[str, Expectation]:
-    """Of a program that asks for the old pmap."""
-    return {LEGACY_PMAP: expectation, NEW_PMAP: ASKS_FOR_OLD, SHARD_MAP: NO_SWITCH}
 
 
 # --- The default, and for how long the old pmap may be asked for ----------------------------------
@@ -148,72 +141,106 @@ HELPFUL = warned(
     lambda w: bool(re.search(r"shard_map|migrat|instead|https?:", w["message"], re.IGNORECASE)),
 )
 
-# Set three times, so that how often is told can be seen too.
-SET_OFTEN = ("session", "False", "False", "False", "map", "call", "call")
-WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "environment": (("session", "map", "call", "call"), {VARIABLE: "0"}),
-    "absl-flag": (("absl", "config_with_absl", WORDS.false), {}),
-    "absl-parse-flags": (("absl", "parse_flags_with_absl", WORDS.false), {}),
-    "config-update": (SET_OFTEN, {}),
-}
+AFTER_REMOVAL = "pmap-silence.switches-after-removal"
+WARNING = "pmap-silence.switch-deprecation-warning"
+
+WARNING_GIVEN = "switches.deprecation.given"  # whichever switch it is of
 
 
-def old_by_switch(impl: Any, cluster: Any, way: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to ask for the old pmap from outside: the program's `words` and `environment`."""
+
+    key: str
+    text: str
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+
+
+FROM_OUTSIDE: Mapping[str, Way] = table(
+    Way(
+        "environment",
+        f"The variable {VARIABLE}=0",
+        ("session", "map", "call", "call"),
+        environment={VARIABLE: "0"},
+    ),
+    Way(
+        "absl-flag",
+        f"The flag {FLAG_FALSE}",
+        ("absl", "config_with_absl", FLAG_FALSE),
+        requires=("absl-py",),
+    ),
+)
+PARSED_ALONE: Mapping[str, Way] = table(
+    Way(
+        "absl-parse-flags",
+        f"{FLAG_FALSE}, read by parse_flags_with_absl,",
+        ("absl", "parse_flags_with_absl", FLAG_FALSE),
+        requires=("absl-py",),
+    ),
+)
+
+
+@family(
+    "switches.obeyed-or-told.{way}",
+    way={**FROM_OUTSIDE, **PARSED_ALONE},
+    claim=AFTER_REMOVAL,
+    title="{way.text} is obeyed, or its user is told that it is not.",
+    expect=only_old(obeyed_or_told()),
+    deadline_s=DEADLINE_S,
+    requires=lambda way: way.requires,
+    selects=True,
+)
+@family(
+    "switches.deprecation.{way}",
+    way=FROM_OUTSIDE,
+    claim=WARNING,
+    fact=WARNING_GIVEN,
+    title="{way.text} gives a DeprecationWarning, whether or not it is shown.",
+    expect=only_old(GIVEN),
+    deadline_s=DEADLINE_S,
+    requires=lambda way: way.requires,
+    selects=True,
+)
+def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     """The old pmap is asked for by one of the switches."""
-    words, environment = WAYS[way]
-    follow(cluster, *words, environment=environment)
+    follow(cluster, *way.words, environment=way.environment)
 
 
-def _declare(name: str, claim: str, way: str, title: str, expected: Expectation) -> None:
-    clause(
-        f"switches.{name}",
-        claim=f"pmap-silence.{claim}",
-        expect=only_old(expected),
-        deadline_s=DEADLINE_S,
-        parameters={"way": way},
-        title=title,
-        requires=("absl-py",) if way.startswith("absl") else (),
-        selects=True,
-    )(old_by_switch)
-
-
-for _way, _what in (
-    ("environment", f"The variable {VARIABLE}=0"),
-    ("absl-flag", f"The flag {WORDS.false}"),
-    ("config-update", "The option"),
-):
-    _declare(
-        f"obeyed-or-told.{_way}",
-        "switches-after-removal",
-        _way,
-        f"{_what} is obeyed, or its user is told that it is not.",
-        obeyed_or_told(),
-    )
-    _declare(
-        f"deprecation.{_way}",
-        "switch-deprecation-warning",
-        _way,
-        f"{_what} gives a DeprecationWarning, whether or not it is shown.",
-        GIVEN,
-    )
-_declare(
-    "obeyed-or-told.absl-parse-flags",
-    "switches-after-removal",
-    "absl-parse-flags",
-    f"{WORDS.false}, read by parse_flags_with_absl, is obeyed, or its user is told that it is not.",
-    obeyed_or_told(),
+@clause(
+    "switches.obeyed-or-told.config-update",
+    claim=AFTER_REMOVAL,
+    title="The option is obeyed, or its user is told that it is not.",
+    expect=only_old(obeyed_or_told()),
+    deadline_s=DEADLINE_S,
+    selects=True,
 )
-_declare(
-    "deprecation.shown",
-    "switch-deprecation-warning",
-    "config-update",
-    "A user who sets the option in the main file sees the DeprecationWarning by default.",
-    SHOWN,
+@clause(
+    "switches.deprecation.config-update",
+    claim=WARNING,
+    fact=WARNING_GIVEN,
+    title="The option gives a DeprecationWarning, whether or not it is shown.",
+    expect=only_old(GIVEN),
+    deadline_s=DEADLINE_S,
+    selects=True,
 )
-_declare(
-    "deprecation.text",
-    "switch-deprecation-warning",
-    "config-update",
-    "The DeprecationWarning of the option says what to do instead.",
-    HELPFUL,
+@clause(
+    "switches.deprecation.shown",
+    claim=WARNING,
+    title="A user who sets the option in the main file sees the DeprecationWarning by default.",
+    expect=only_old(SHOWN),
+    deadline_s=DEADLINE_S,
+    selects=True,
 )
+@clause(
+    "switches.deprecation.text",
+    claim=WARNING,
+    title="The DeprecationWarning of the option says what to do instead.",
+    expect=only_old(HELPFUL),
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def old_by_option(impl: Any, cluster: Any) -> None:
+    """The old pmap is asked for by the option, set three times: how often is told shows too."""
+    follow(cluster, "session", "False", "False", "False", "map", "call", "call")

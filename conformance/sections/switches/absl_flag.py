@@ -1,0 +1,98 @@
+"""The flag on a program's command line: which values it takes, and which ways to parse it work.
+
+absl is asked for by the program, not by JAX, so that how the program hands it its command line
+decides whether JAX ever reads the flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP
+from conformance.sections.switches import (
+    BOTH,
+    DEADLINE_S,
+    FLAG_FALSE,
+    FLAG_TRUE,
+    Value,
+    follow,
+)
+
+CLAIM = "migrate-pmap.absl-flag"
+PARSING = "migrate-pmap.absl-flag-parsing"
+
+OBEYED = "switches.absl-flag.obeyed"
+
+VALUES: Mapping[str, Value] = table(
+    Value("word", OBEYED, FLAG_FALSE, FLAG_TRUE),
+    Value("digit", OBEYED, "--jax_pmap_shmap_merge=0"),
+    Value("bare", OBEYED, "--nojax_pmap_shmap_merge", "--jax_pmap_shmap_merge"),
+    Value("off", "switches.absl-flag.off", "--jax_pmap_shmap_merge=off"),
+)
+
+
+@family(
+    "switches.absl-flag.{value}",
+    value=VALUES,
+    claim=CLAIM,
+    fact=lambda value: value.fact,
+    title="{value.false}, in a program that calls config_with_absl before app.run.",
+    expect=lambda value: value.columns,
+    deadline_s=DEADLINE_S,
+    requires=("absl-py",),
+    selects=True,
+)
+def absl_flag(impl: Any, cluster: Any, value: Value) -> None:
+    """The flag on the command line of a program that calls `config_with_absl`, then `app.run`."""
+    follow(cluster, "absl", "config_with_absl", value.of(impl.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """Another way to parse a command line: a `program` of `child_programs.absl`."""
+
+    key: str
+    program: str
+    claim: str
+    title: str
+
+
+PARSINGS: Mapping[str, Parsing] = table(
+    Parsing(
+        "parse-flags-with-absl",
+        "parse_flags_with_absl",
+        PARSING,
+        "The program calls parse_flags_with_absl, and never app.run.",
+    ),
+    Parsing(
+        "flags-by-hand",
+        "flags-by-hand",
+        PARSING,
+        "The program calls config_with_absl, then hands its command line to absl's FLAGS itself.",
+    ),
+    Parsing(
+        "app-run-alone",
+        "app-run-alone",
+        CLAIM,
+        "The program parses its flags with app.run, and calls nothing of JAX's for it.",
+    ),
+)
+
+
+@family(
+    "switches.absl-flag.{parsing}",
+    parsing=PARSINGS,
+    claim="{parsing.claim}",
+    title="{parsing.title}",
+    expect=BOTH,
+    deadline_s=DEADLINE_S,
+    requires=("absl-py",),
+    selects=True,
+)
+def absl_parsing(impl: Any, cluster: Any, parsing: Parsing) -> None:
+    """The flag on the command line of a program that parses it in another way."""
+    flag = FLAG_FALSE if impl.name == LEGACY_PMAP else FLAG_TRUE
+    follow(cluster, "absl", parsing.program, flag)

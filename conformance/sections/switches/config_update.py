@@ -1,0 +1,87 @@
+"""The option, set by `jax.config.update`: when a map must be made for it to count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.sections.switches import BOTH, DEADLINE_S, NO_SWITCH, VARIABLE, follow, ran
+
+OTHER = {LEGACY_PMAP: NEW_PMAP, NEW_PMAP: LEGACY_PMAP}
+# What the option is set to for each implementation.
+OPTION = {LEGACY_PMAP: "False", NEW_PMAP: "True"}
+
+CONSTRUCTION = "switches.config-update.at-construction"
+
+
+@clause(
+    "switches.config-update.before-construction",
+    claim="migrate-pmap.config-update",
+    fact=CONSTRUCTION,
+    expect=BOTH,
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def before_construction(impl: Any, cluster: Any) -> None:
+    """`config.update` stands before `jax.pmap(f)`."""
+    follow(cluster, "session", OPTION[impl.name], "map", "call", "call")
+
+
+@clause(
+    "switches.config-update.over-environment",
+    claim="migrate-pmap.config-update",
+    expect=BOTH,
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def over_environment(impl: Any, cluster: Any) -> None:
+    """`config.update` in a process whose environment variable says the opposite."""
+    opposite = {VARIABLE: OPTION[OTHER[impl.name]]}
+    words = (OPTION[impl.name], "map", "call", "call")
+    follow(cluster, "session", *words, environment=opposite)
+
+
+@clause(
+    "switches.config-update.before-first-call",
+    claim="migrate-pmap.switch-before-first-call",
+    expect=BOTH,
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def before_first_call(impl: Any, cluster: Any) -> None:
+    """`config.update` stands after `jax.pmap(f)`, and before the map's first call."""
+    opposite = OPTION[OTHER[impl.name]]
+    follow(cluster, "session", opposite, "map", OPTION[impl.name], "call", "call")
+
+
+@clause(
+    "switches.config-update.after-first-call",
+    claim="migrate-pmap.switch-before-construction",
+    expect=BOTH,
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def after_first_call(impl: Any, cluster: Any) -> None:
+    """A map that was called stays what it was when the option changes, and is called again."""
+    opposite = OPTION[OTHER[impl.name]]
+    follow(cluster, "session", OPTION[impl.name], "map", "call", opposite, "call")
+
+
+@clause(
+    "switches.config-update.toggled",
+    claim="migrate-pmap.switch-before-construction",
+    fact=CONSTRUCTION,
+    expect={
+        LEGACY_PMAP: ran(*(LEGACY_PMAP, LEGACY_PMAP, NEW_PMAP, NEW_PMAP) * 2),
+        NEW_PMAP: ran(*(NEW_PMAP, NEW_PMAP, LEGACY_PMAP, LEGACY_PMAP) * 2),
+        SHARD_MAP: NO_SWITCH,
+    },
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def toggled(impl: Any, cluster: Any) -> None:
+    """One function mapped four times in one process, the option changed each time."""
+    mine = (OPTION[impl.name], "map", "call", "call")
+    other = (OPTION[OTHER[impl.name]], "map", "call", "call")
+    follow(cluster, "session", *mine, *other, *mine, *other)

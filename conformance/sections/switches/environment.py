@@ -1,0 +1,71 @@
+"""The environment variable, set before the process starts: which values it takes, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.judging.expectation import raises
+from conformance.probing import child
+from conformance.sections.switches import (
+    DEADLINE_S,
+    VARIABLE,
+    Value,
+    follow,
+    only_old,
+    results,
+)
+
+OBEYED = "switches.environment.obeyed"
+FALSE_LIKE = "migrate-pmap.environment-variable-false-like"
+
+DIGIT = Value("digit", OBEYED, "0", "1")
+VALUES: Mapping[str, Value] = table(
+    DIGIT,
+    Value("word", OBEYED, "false", "true"),
+    Value("capitalised", OBEYED, "False"),
+    Value("upper-case", OBEYED, "FALSE"),
+    Value("no", OBEYED, "no", "yes"),
+    Value("off", OBEYED, "off", "on"),
+    Value("letter-n", OBEYED, "n"),
+    Value("letter-f", OBEYED, "f"),
+    Value("empty", "switches.environment.empty", ""),
+)
+
+
+def title(value: Value) -> str:
+    """What is set, and for which of the two."""
+    also = "" if value.true is None else f", {VARIABLE}={value.true} for the new pmap"
+    return f"{VARIABLE}={value.false} for the old pmap{also}."
+
+
+@family(
+    "switches.environment.{value}",
+    value=VALUES,
+    claim=lambda value: "migrate-pmap.environment-variable" if value is DIGIT else FALSE_LIKE,
+    fact=lambda value: value.fact,
+    title=title,
+    expect=lambda value: value.columns,
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def environment_variable(impl: Any, cluster: Any, value: Value) -> None:
+    """The environment variable is set before the process starts."""
+    variable = {VARIABLE: value.of(impl.name)}
+    follow(cluster, "session", "map", "call", "call", environment=variable)
+
+
+@clause(
+    "switches.environment.wrong-value",
+    claim=FALSE_LIKE,
+    expect=only_old(
+        raises(child.ChildError, f"ValueError: .*maybe.*{VARIABLE}", otherwise=results(2))
+    ),
+    deadline_s=DEADLINE_S,
+    selects=True,
+)
+def wrong_value(impl: Any, cluster: Any) -> None:
+    """A value that is neither true-like nor false-like is refused, and the variable named."""
+    follow(cluster, "session", "map", "call", "call", environment={VARIABLE: "maybe"})
