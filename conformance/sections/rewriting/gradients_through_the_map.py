@@ -32,22 +32,22 @@ LEGACY_REFUSES = raises(NotImplementedError, "autodiff of pmap functions with ou
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """What is mapped, and how much of each device's own loss (columns) each device returns."""
+class MappedLoss:
+    """What the body returns; `shares` is, per device (row), how much of each own loss (column)."""
 
     key: str
     of: Callable[[Any, Any], Any]
     shares: Callable[[int], NDArray[Any]]
 
 
-BODIES: Mapping[str, Body] = table(
-    Body("own", loss, np.eye),
-    Body(
+BODIES: Mapping[str, MappedLoss] = table(
+    MappedLoss("own", loss, np.eye),
+    MappedLoss(
         "pmean",
         lambda w, x: jax.lax.pmean(loss(w, x), "i"),
         lambda count: np.full((count, count), 1 / count),
     ),
-    Body(
+    MappedLoss(
         "psum",
         lambda w, x: jax.lax.psum(loss(w, x), "i"),
         lambda count: np.ones((count, count)),
@@ -93,14 +93,14 @@ RESPECTS: Mapping[str, Respect] = table(
 WITHOUT_CHECK = ("unmapped", "rows")
 
 
-def asked(body: Body, reduced: Reduction, respect: Respect, check: Check) -> bool:
+def asked(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) -> bool:
     """Every choice, but that each device's own loss is no replicated value."""
     if body.key == "own" and reduced.out_axes is None:
         return False
     return check.vma or respect.key in WITHOUT_CHECK
 
 
-def calculus(body: Body, reduced: Reduction, respect: Respect) -> Model:
+def calculus(body: MappedLoss, reduced: Reduction, respect: Respect) -> Model:
     """The gradient, as calculus has it, of the reduced outputs of the map."""
 
     def model(place: Place) -> Any:
@@ -116,7 +116,7 @@ def calculus(body: Body, reduced: Reduction, respect: Respect) -> Model:
     return model
 
 
-def columns(body: Body, reduced: Reduction, respect: Respect, check: Check) -> Columns:
+def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) -> Columns:
     """The same of all, but where legacy refuses."""
     same = check.columns(returns(calculus(body, reduced, respect)))
     return {**same, LEGACY_PMAP: LEGACY_REFUSES} if check.vma and reduced.out_axes is None else same
@@ -140,7 +140,7 @@ def columns(body: Body, reduced: Reduction, respect: Respect, check: Check) -> C
     expect=columns,
 )
 def through_the_map(
-    impl: Any, cluster: Any, body: Body, reduced: Reduction, respect: Respect, check: Check
+    impl: Any, cluster: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
 ) -> None:
     """A gradient taken of the map's output, outside of it: as is, and under jit."""
     passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}
