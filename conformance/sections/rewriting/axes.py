@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,20 +10,29 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.expectation import every, not_applicable, noted, returns
-from conformance.sections.rewriting.recipes import (
+from conformance.judging.columns import of_pmaps, of_shard_map
+from conformance.judging.expectation import every, noted, returns
+from conformance.probing.bodies import Body
+from conformance.sections.rewriting import (
+    AS_WRITTEN,
+    AUTO_AXES,
     COUNT,
-    FORMS,
+    DEFAULT_AXES,
     REPLICATED,
     WIDTH,
-    mesh,
+    P,
+    Recipe,
+    found,
     program,
-    spec,
+    shard_mapped,
 )
 
 GRID = (4, 2)  # devices of the document's mesh of two axes
+
+OF_NESTS = "the clause is about pmap inside pmap"
+OF_ITS_PROGRAM = "the clause is about shard_map's program"
 
 
 def grid(place: Place) -> Any:
@@ -45,15 +55,11 @@ def mesh_sizes(place: Place) -> Any:
     return [np.full(GRID, GRID[0], np.int32), np.full(GRID, GRID[1], np.int32)]
 
 
-ONLY_PMAP = not_applicable("the clause is about pmap inside pmap")
-ONLY_SHARD_MAP = not_applicable("the clause is about shard_map's program")
-
-
 @clause(
     "rewriting.nested-pmap.as-written",
     claim="migrate-pmap.nested-pmap-psum",
     needs=devices(COUNT),
-    expect={LEGACY_PMAP: returns(totals), NEW_PMAP: returns(totals), SHARD_MAP: ONLY_PMAP},
+    expect=of_pmaps(returns(totals), OF_NESTS),
 )
 def nested_pmap(impl: Any, cluster: Any) -> None:
     """The example's nested pmap sums over both axes and keeps the input's shape."""
@@ -71,7 +77,7 @@ def nested_pmap(impl: Any, cluster: Any) -> None:
     "rewriting.nested-pmap.as-commented",
     claim="migrate-pmap.rewrite-multiple-axes",
     needs=devices(COUNT),
-    expect={LEGACY_PMAP: returns(mesh_sizes), NEW_PMAP: returns(mesh_sizes), SHARD_MAP: ONLY_PMAP},
+    expect=of_pmaps(returns(mesh_sizes), OF_NESTS),
 )
 def nested_as_commented(impl: Any, cluster: Any) -> None:
     """The nest in the example's comment, 'i' inside 'j', has the mesh's sizes on its input."""
@@ -80,41 +86,48 @@ def nested_as_commented(impl: Any, cluster: Any) -> None:
     cluster.twice(impl.adopt(jax.pmap(inner, "j")), np.ones(GRID, np.int32))
 
 
-AXES = {**FORMS, "corrected": "With a mesh of Auto axes and both leading dimensions squeezed"}
+def sum_over_both() -> Body:
+    """The sum over both axes."""
+    return lambda x: jax.lax.psum(x, ("i", "j"))
 
 
-def multiple_axes(impl: Any, cluster: Any, form: str) -> None:
+def sum_squeezed() -> Body:
+    """The same of the block's one row."""
+    return lambda x: jax.lax.psum(x.squeeze((0, 1)), ("i", "j"))
+
+
+AXES: Mapping[str, Recipe] = table(
+    Recipe("as-written", AS_WRITTEN, sum_over_both),
+    Recipe("default-axes", DEFAULT_AXES, sum_over_both),
+    Recipe("auto-axes", AUTO_AXES, sum_over_both, fact="rewriting.multiple-axes.body-rank"),
+    Recipe("corrected", AUTO_AXES, sum_squeezed, changed=" and both leading dimensions squeezed"),
+)
+
+
+@family(
+    "rewriting.multiple-axes.{recipe}",
+    recipe=AXES,
+    claim="migrate-pmap.rewrite-multiple-axes",
+    title="{recipe.form.text}{recipe.changed}, the sum over both axes comes back replicated, of "
+    "one row's shape.",
+    fact=found,
+    needs=devices(COUNT),
+    topologies=ONE_AND_FOUR,
+    expect=of_shard_map(every(returns(total), REPLICATED), OF_ITS_PROGRAM),
+)
+def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
     """The body sums its block over both axes of a 4 by 2 mesh."""
 
-    def body(x: Any) -> Any:
-        return jax.lax.psum(x.squeeze((0, 1)) if form == "corrected" else x, ("i", "j"))
-
     def build() -> Any:
-        mapped = partial(
-            jax.shard_map,
-            mesh=mesh(form, GRID, ("i", "j")),
-            in_specs=spec(form, "i", "j"),
-            out_specs=spec(form),
+        form = recipe.form
+        return shard_mapped(
+            recipe.body(),
+            form.mesh(GRID, ("i", "j")),
+            in_specs=form.spec("i", "j"),
+            out_specs=form.spec(),
         )
-        return jax.jit(mapped(body))
 
     cluster.twice(program(impl, build), grid(cluster))
-
-
-for _form, _title in AXES.items():
-    clause(
-        f"rewriting.multiple-axes.{_form}",
-        claim="migrate-pmap.rewrite-multiple-axes",
-        needs=devices(COUNT),
-        topologies=ONE_AND_FOUR,
-        parameters={"form": _form},
-        title=f"{_title}, the sum over both axes comes back replicated, of one row's shape.",
-        expect={
-            LEGACY_PMAP: ONLY_SHARD_MAP,
-            NEW_PMAP: ONLY_SHARD_MAP,
-            SHARD_MAP: every(returns(total), REPLICATED),
-        },
-    )(multiple_axes)
 
 
 @clause(
@@ -122,11 +135,10 @@ for _form, _title in AXES.items():
     claim="migrate-pmap.multiple-axes-body-rank",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: ONLY_SHARD_MAP,
-        NEW_PMAP: ONLY_SHARD_MAP,
-        SHARD_MAP: noted("shape", "the body sees (1, 1, 128)", lambda _, v: v == [1, 1, WIDTH]),
-    },
+    expect=of_shard_map(
+        noted("shape", "the body sees (1, 1, 128)", lambda _, v: v == [1, 1, WIDTH]),
+        OF_ITS_PROGRAM,
+    ),
 )
 def body_rank(impl: Any, cluster: Any) -> None:
     """The body of a shard_map over two axes keeps both of them, as dimensions of one."""
@@ -136,9 +148,7 @@ def body_rank(impl: Any, cluster: Any) -> None:
         shapes.append(list(x.shape))
         return jax.lax.psum(x, ("i", "j"))
 
-    both = spec("", "i", "j")
-    function = jax.jit(
-        jax.shard_map(body, mesh=mesh("", GRID, ("i", "j")), in_specs=both, out_specs=spec(""))
-    )
+    mesh = AUTO_AXES.mesh(GRID, ("i", "j"))
+    function = shard_mapped(body, mesh, in_specs=P("i", "j"), out_specs=P())
     cluster.step("call", impl.adopt(function, "jit(shard_map)"), grid(cluster))
     cluster.note("shape", shapes[0])

@@ -1,0 +1,140 @@
+"""Gradients of every collective: taken in the body, where legacy pmap is the oracle, and outside.
+
+All collectives here are linear, so one NumPy model serves for both directions: the gradient is the
+model's transpose, found by applying it to one unit block after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.judging.expectation import Expectation, raises, returns
+from conformance.sections.rewriting import words
+from conformance.sections.rewriting.collective_models import (
+    COLLECTIVES,
+    Collective,
+    Rows,
+    blocks,
+    shape_of_block,
+)
+from conformance.sections.rewriting.gradients import CHECKS, Check
+
+CLAIM = "pmap-silence.gradient-of-collectives"
+
+# The counts do not depend on the rows, so that there is nothing to differentiate.
+LINEAR = {key: one for key, one in COLLECTIVES.items() if not one.counts}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss of what a collective returns, and of costs as weights; `model` is its derivative."""
+
+    key: str
+    text: str
+    of: Callable[[Any, Any], Any]
+    model: Callable[[Rows, Rows], Rows]
+
+
+LOSSES: Mapping[str, Loss] = table(
+    Loss(
+        "weighted",
+        "a loss whose weights differ between devices",
+        lambda out, cost: (out * cost).sum(),
+        lambda out, cost: cost,
+    ),
+    Loss(
+        "squared",
+        "a loss that depends on the collective alone",
+        lambda out, cost: (0.5 * out**2).sum(),
+        lambda out, cost: out,
+    ),
+)
+
+
+def costs(place: Place, collective: Collective) -> Rows:
+    """One weight per element that the collective returns, different on every device."""
+    return place.all_rows(*collective.model(blocks(place)).shape[1:])
+
+
+def transposed(model: Callable[[Rows], Rows], cotangent: Rows, like: Rows) -> Rows:
+    """What every element of the input adds to `cotangent` times the model's output."""
+    gradient = np.zeros(like.size)
+    for at in range(like.size):
+        unit = np.zeros(like.size)
+        unit[at] = 1
+        gradient[at] = (model(unit.reshape(like.shape)) * cotangent).sum()
+    return gradient.reshape(like.shape).astype(np.float32)
+
+
+def pays_back(collective: Collective, loss: Loss) -> Expectation:
+    """The gradient of all devices' losses together with respect to this process's blocks."""
+    if not collective.differentiable:
+        return raises(NotImplementedError, "Differentiation rule for '")
+
+    def model(place: Place) -> Any:
+        stack = blocks(place)
+        cotangent = loss.model(collective.model(stack), costs(place, collective))
+        return place.mine(transposed(collective.model, cotangent, stack))
+
+    return returns(model)
+
+
+def fact_of(collective: Collective, check: Check) -> str:
+    """One of the collective's kind, however its loss is taken."""
+    return check.fact("rewriting.gradients.of-collectives", collective.kind)
+
+
+@family(
+    "rewriting.gradients.through-{collective}.{loss}.inside{check}",
+    collective=LINEAR,
+    loss=LOSSES,
+    check=CHECKS,
+    claim=lambda check: check.claim(CLAIM),
+    title=lambda collective, loss, check: (
+        f"The gradient of {words(collective)}, taken in the body, of {loss.text}{check.said}"
+    ),
+    fact=fact_of,
+    needs=devices(2),
+    topologies=lambda loss, check: (
+        ONE_AND_FOUR if loss.key == "squared" and check.vma else ONE_PROCESS
+    ),
+    expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
+)
+def in_the_body(impl: Any, cluster: Any, collective: Collective, loss: Loss, check: Check) -> None:
+    """The gradient of a loss of what the collective returns, taken in the body."""
+    rows = impl.given(cluster.rows(*shape_of_block(cluster)))
+    cost = impl.given(cluster.mine(costs(cluster, collective)))
+    body = jax.grad(lambda x, c: loss.of(collective.apply(x), c))
+    cluster.twice(impl.map(body, check_vma=check.vma), rows, cost)
+
+
+@family(
+    "rewriting.gradients.through-{collective}.{loss}.outside{check}",
+    collective=LINEAR,
+    loss={"squared": LOSSES["squared"]},  # the other shows nothing here that it would not
+    check=CHECKS,
+    claim=lambda check: check.claim(CLAIM),
+    title=lambda collective, loss, check: (
+        f"The gradient of {words(collective)}, taken through the map, of {loss.text}{check.said}"
+    ),
+    fact=fact_of,
+    needs=devices(2),
+    topologies=ONE_PROCESS,
+    expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
+)
+def through_the_map(
+    impl: Any, cluster: Any, collective: Collective, loss: Loss, check: Check
+) -> None:
+    """The gradient of a loss of what the collective returns, taken through the map."""
+    rows = impl.given(cluster.rows(*shape_of_block(cluster)))
+    cost = impl.given(cluster.mine(costs(cluster, collective)))
+    mapped = impl.map(lambda x, c: loss.of(collective.apply(x), c), check_vma=check.vma)
+    cluster.twice(jax.grad(lambda x, c: mapped(x, c).sum()), rows, cost)

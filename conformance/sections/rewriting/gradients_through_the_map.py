@@ -1,0 +1,157 @@
+"""Gradients taken of the map's output, outside of it, as calculus has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP
+from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.judging.columns import Columns
+from conformance.judging.expectation import Model, raises, returns
+from conformance.sections.rewriting import words
+from conformance.sections.rewriting.gradients import (
+    CHECKS,
+    PASSINGS,
+    WEIGHTS,
+    Check,
+    Passing,
+    gradients,
+    loss,
+)
+
+# Legacy refuses these; what can be taken through the map after all must at least be right.
+LEGACY_REFUSES = raises(NotImplementedError, "autodiff of pmap functions with out_axes=None")
+
+
+@dataclass(frozen=True, slots=True)
+class MappedLoss:
+    """What the body returns; `shares` is, per device (row), how much of each own loss (column)."""
+
+    key: str
+    of: Callable[[Any, Any], Any]
+    shares: Callable[[int], NDArray[Any]]
+
+
+BODIES: Mapping[str, MappedLoss] = table(
+    MappedLoss("own", loss, np.eye),
+    MappedLoss(
+        "pmean",
+        lambda w, x: jax.lax.pmean(loss(w, x), "i"),
+        lambda count: np.full((count, count), 1 / count),
+    ),
+    MappedLoss(
+        "psum",
+        lambda w, x: jax.lax.psum(loss(w, x), "i"),
+        lambda count: np.ones((count, count)),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """How the map's output becomes one number; `model` does it to the devices' shares."""
+
+    key: str
+    out_axes: int | None
+    of: Callable[[Any], Any]
+    model: Callable[[NDArray[Any]], NDArray[Any]]
+
+
+REDUCTIONS: Mapping[str, Reduction] = table(
+    Reduction("added-up", 0, lambda out: out.sum(), lambda shares: shares.sum(0)),
+    Reduction("first", 0, lambda out: out[0], lambda shares: shares[0]),
+    Reduction("replicated", None, lambda out: out, lambda shares: shares[0]),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Respect:
+    """What the gradient is with respect to: `argument` 0 are the parameters, 1 the rows."""
+
+    key: str
+    text: str
+    passed: Passing
+    argument: int = 0
+
+
+RESPECTS: Mapping[str, Respect] = table(
+    Respect("unmapped", "parameters passed whole", PASSINGS["unmapped"]),
+    Respect("stacked", "parameters stacked and mapped", PASSINGS["stacked"]),
+    Respect("closed-over", "parameters closed over", PASSINGS["closed-over"]),
+    Respect("rows", "the mapped rows", PASSINGS["unmapped"], argument=1),
+)
+
+# Without the check the two that differ most in how they are transposed are enough.
+WITHOUT_CHECK = ("unmapped", "rows")
+
+
+def asked(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) -> bool:
+    """Every choice, but that each device's own loss is no replicated value."""
+    if body.key == "own" and reduced.out_axes is None:
+        return False
+    return check.vma or respect.key in WITHOUT_CHECK
+
+
+def calculus(body: MappedLoss, reduced: Reduction, respect: Respect) -> Model:
+    """The gradient, as calculus has it, of the reduced outputs of the map."""
+
+    def model(place: Place) -> Any:
+        """the gradient of the reduced losses"""
+        counts = reduced.model(body.shares(place.topology.devices))[:, None]
+        rows = place.all_rows(3)
+        if respect.argument == 1:
+            return ((rows @ WEIGHTS)[:, None] * WEIGHTS * counts).astype(np.float32)
+        each = gradients(place) * counts
+        whole = respect.passed.axis is None
+        return (each.sum(0) if whole else each).astype(np.float32)
+
+    return model
+
+
+def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) -> Columns:
+    """The same of all, but where legacy refuses."""
+    same = check.columns(returns(calculus(body, reduced, respect)))
+    return {**same, LEGACY_PMAP: LEGACY_REFUSES} if check.vma and reduced.out_axes is None else same
+
+
+@family(
+    "rewriting.gradients.outside.{body}-{reduced}.{respect}{check}",
+    body=BODIES,
+    reduced=REDUCTIONS,
+    respect=RESPECTS,
+    check=CHECKS,
+    only=asked,
+    claim=lambda check: check.claim("pmap-silence.gradient-outside-the-map"),
+    title=lambda body, reduced, respect, check: (
+        f"Through the map, {body.key} loss, {words(reduced)}, "
+        f"with respect to {respect.text}{check.said}"
+    ),
+    fact=lambda reduced, check: check.fact("rewriting.gradients.outside", reduced.key),
+    needs=devices(2),
+    topologies=ONE_PROCESS,
+    expect=columns,
+)
+def through_the_map(
+    impl: Any, cluster: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
+) -> None:
+    """A gradient taken of the map's output, outside of it: as is, and under jit."""
+    passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}
+    rows, weights = impl.given(cluster.rows(3)), passed.weights(impl, cluster)
+    mapped = impl.map(body.of, in_axes=(passed.axis, 0), **options)
+
+    def number(weights: Any, rows: Any) -> Any:
+        if not passed.closed:
+            return reduced.of(mapped(weights, rows))
+        return reduced.of(impl.map(lambda x: body.of(weights, x), **options)(rows))
+
+    gradient = jax.grad(number, argnums=respect.argument)
+    cluster.twice(gradient, weights, rows)
+    cluster.step("under jit", jax.jit(gradient), weights, rows)
