@@ -1,6 +1,7 @@
 """Counts of a set of results, as a table for people and as one object for programs.
 
-Both count the whole grid of cells: what no file has is counted as `not run`.
+Facts come before cells, as one thing that JAX does may show in dozens of cells. Both count the whole
+grid: what no file has is counted as `not run`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,18 @@ from reports.reading.verdicts import Verdict
 
 Counts = Counter[Verdict]
 
+# What says nothing of a fact comes last: one cell that ran tells more than many that did not.
+_GRAVEST_FIRST = (
+    Verdict.CRASHED,
+    Verdict.HUNG,
+    Verdict.DEVIATES,
+    Verdict.FLAKY,
+    Verdict.KNOWN_DEVIATION,
+    Verdict.CONFORMS,
+    Verdict.NOT_RUN,
+    Verdict.REMOVED,
+    Verdict.NOT_APPLICABLE,
+)
 _ALWAYS_SHOWN = (Verdict.CONFORMS, Verdict.DEVIATES)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -40,6 +53,31 @@ def counts(results: Results) -> dict[tuple[TargetKey, str], Counts]:
     return found
 
 
+def counts_of_facts(results: Results) -> dict[tuple[TargetKey, str], Counts]:
+    """Facts by their gravest verdict, for every target and implementation."""
+    fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
+    gravest: dict[tuple[TargetKey, str], dict[str, Verdict]] = {key: {} for key in counts(results)}
+    for key, outcome in results.cells():
+        of = gravest[key.target, key.implementation]
+        fact = fact_of[key.clause]
+        of[fact] = _graver(of.get(fact, outcome.verdict), outcome.verdict)
+    return {key: Counts(of.values()) for key, of in gravest.items()}
+
+
+def total_of_facts(results: Results) -> Counts:
+    """Facts by their gravest verdict over everything."""
+    fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
+    gravest: dict[str, Verdict] = {}
+    for key, outcome in results.cells():
+        fact = fact_of[key.clause]
+        gravest[fact] = _graver(gravest.get(fact, outcome.verdict), outcome.verdict)
+    return Counts(gravest.values())
+
+
+def _graver(one: Verdict, other: Verdict) -> Verdict:
+    return min(one, other, key=_GRAVEST_FIRST.index)
+
+
 def total(results: Results) -> Counts:
     """Cells by verdict over everything."""
     return sum(counts(results).values(), Counts())
@@ -59,6 +97,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "implementations": list(results.implementations),
         "clauses": list(results.clauses),
         "claims": results.clauses_of_claims(),
+        "facts": {"all": _words(total_of_facts(results)), "clauses": results.facts()},
         "cells": {"all": _words(total(results)), "by_target": by_target},
         "notes": list(results.notes),
     }
@@ -66,24 +105,47 @@ def as_json(results: Results) -> dict[str, Any]:
 
 def as_text(results: Results) -> str:
     """The summary as a table, and below it what is missing."""
-    counted = counts(results)
-    whole = total(results)
-    shown = [v for v in Verdict if v in _ALWAYS_SHOWN or whole[v]]
-    rows = [["target", "implementation", *(v.value for v in shown)]]
-    for (key, implementation), row in counted.items():
-        rows.append([results.labels[key], implementation, *(str(row[v]) for v in shown)])
-    rows.append(["total", "", *(str(whole[v]) for v in shown)])
-    lines = _table(rows)
+    facts, ran = results.facts(), results.ran()
+    lines = [f"{len(facts)} facts, each by the gravest of its cells:", ""]
+    lines += _counted(results, counts_of_facts(results), total_of_facts(results))
+    lines += ["", f"{sum(total(results).values())} cells of {len(results.clauses)} clauses:", ""]
+    lines += _counted(results, counts(results), total(results))
     lines.append("")
     lines += [
         f"unavailable: {results.labels[t.key]}: {' '.join(t.unavailable.split())}"
         for t in results.targets
         if t.unavailable
     ]
-    gaps = len(results.gaps())
-    lines.append(f"claims covered: {len(results.claims) - gaps} of {len(results.claims)}")
+    if len(ran) < len(results.clauses):
+        lines.append(f"clauses with a result: {len(ran)} of {len(results.clauses)}")
+    lines.append(claims_said(results))
     lines += [f"note: {note}" for note in results.notes]
     return printable("\n".join(lines))
+
+
+def claims_said(results: Results) -> str:
+    """Of how many claims these results tell anything, and how many have no clause at all."""
+    ran, claims = results.ran(), results.clauses_of_claims()
+    told = sum(
+        bool(ran.intersection(ids)) for slug, ids in claims.items() if slug in results.claims
+    )
+    gaps = len(results.gaps())
+    return (
+        f"claims covered: {told} of {len(results.claims)}"
+        + (f", {len(results.claims) - gaps - told} not run" * (told < len(results.claims) - gaps))
+        + (f", {gaps} without a clause" if gaps else "")
+    )
+
+
+def _counted(
+    results: Results, by_column: dict[tuple[TargetKey, str], Counts], whole: Counts
+) -> list[str]:
+    shown = [v for v in Verdict if v in _ALWAYS_SHOWN or whole[v]]
+    rows = [["target", "implementation", *(v.value for v in shown)]]
+    for (key, implementation), row in by_column.items():
+        rows.append([results.labels[key], implementation, *(str(row[v]) for v in shown)])
+    rows.append(["total", "", *(str(whole[v]) for v in shown)])
+    return _table(rows)
 
 
 def _words(counted: Counts) -> dict[str, int]:

@@ -128,6 +128,21 @@ class Results:
             found.setdefault(clause.claim, []).append(clause.clause)
         return found
 
+    def facts(self) -> dict[str, list[str]]:
+        """Fact to the ids of the clauses that vary it; a clause that names none is its own."""
+        found: dict[str, list[str]] = {}
+        for clause in self.clauses.values():
+            found.setdefault(clause.fact or clause.clause, []).append(clause.clause)
+        return found
+
+    def ran(self) -> set[str]:
+        """The clauses of which any cell was run, or need not be: those that these files are of."""
+        return {
+            key.clause
+            for key, outcome in self.outcomes.items()
+            if outcome.verdict is not Verdict.NOT_RUN
+        }
+
     def gaps(self) -> list[Claim]:
         """The claims of the catalogue that no clause checks."""
         covered = self.clauses_of_claims()

@@ -71,6 +71,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     env.globals.update(mark=MARK, verdicts=tuple(Verdict))
+    env.filters["zip"] = zip
     env.tests["web_link"] = lambda text: text.startswith("https://")
     return env
 

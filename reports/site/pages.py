@@ -18,7 +18,7 @@ from reports.reading.records import Cell, Claim, Clause, Finding, Target, Timing
 from reports.reading.results import CellKey, Outcome, Results, Run
 from reports.reading.verdicts import Verdict
 from reports.site.observed import ObservedView, observed
-from reports.summary import printable, total
+from reports.summary import claims_said, printable, total, total_of_facts
 
 _SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NAME_LENGTH = 80
@@ -82,8 +82,9 @@ class IndexPage:
     counts: tuple[tuple[Verdict, int], ...]
     sections: tuple[Section, ...]
     gaps: tuple[GapGroup, ...]
-    claims: int
-    covered: int
+    claims: str
+    facts: tuple[tuple[Verdict, int], ...]
+    without_result: int
     started: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -173,9 +174,11 @@ def clause_file(clause: str) -> str:
 
 def index_page(results: Results) -> IndexPage:
     """The matrix of all clauses."""
-    counted = total(results)
+    counted, facts, ran = total(results), total_of_facts(results), results.ran()
     by_section: dict[str, list[Row]] = {}
-    for clause in results.clauses.values():
+    # A partial run's pages are about what it ran; where nothing was, everything is missing.
+    shown = [c for c in results.clauses.values() if c.clause in ran or not ran]
+    for clause in shown:
         by_section.setdefault(clause.section, []).append(_row(results, clause))
     gaps = results.gaps()
     return IndexPage(
@@ -192,8 +195,9 @@ def index_page(results: Results) -> IndexPage:
                 _by_heading(gaps), key=attrgetter("document_title", "heading")
             )
         ),
-        claims=len(results.claims),
-        covered=len(results.claims) - len(gaps),
+        claims=claims_said(results),
+        facts=tuple((v, facts[v]) for v in Verdict),
+        without_result=len(results.clauses) - len(shown),
         started=_ends(sorted(t.started for t in results.targets)),
         notes=results.notes,
     )
