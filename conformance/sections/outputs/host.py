@@ -56,8 +56,8 @@ def printed(array: Any) -> Any:
 class Way:
     """One way to bring all of an array to the host.
 
-    `flat` says that the values come without their shape; `fact` is that of it, and `not_here` that
-    of it where a part of the array is on no device of this process.
+    `flat` says that the values come without their shape. Ways of one `fact` vary one finding, and
+    so do those of one `not_here`, which is the finding where an array spans processes.
     """
 
     key: str
