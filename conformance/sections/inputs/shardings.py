@@ -15,34 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import Probe, clause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    not_applicable,
-    raises,
-    returns,
-    sharded,
-)
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.columns import Columns, of_shard_map
+from conformance.judging.expectation import Model, every, raises, returns, sharded
+from conformance.probing.bodies import add, addend, double
+from conformance.sections.inputs import sharding_of, unless_shard_map
 
-AXES = {"auto": "Auto", "explicit": "Explicit"}
-OTHER = {"auto": "explicit", "explicit": "auto"}
-WRAPPERS = {"jit": "jit(shard_map)", "plain": "shard_map"}
+ABOUT_SHARD_MAP = "the claim is about shard_map"
 
-ONE_AND_TWO = ("1x8", "2x2")
-
-SHARD_MAP_ONLY = not_applicable("the claim is about shard_map")
+# What names the mismatch; an error of the compiler's verifier is no answer to a user.
+MISMATCH = "incompatible devices|does not match"
 
 
-def doubled(place: Place) -> Any:
+def all_doubled(place: Place) -> Any:
     """this process's rows, doubled"""
     return place.rows(place.topology.devices) * 2
-
-
-# A message that names the mismatch; one of the compiler's verifier is no answer to a user.
-REFUSED = raises(ValueError, "incompatible devices|does not match", otherwise=doubled)
 
 
 def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:
@@ -53,188 +41,274 @@ def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:
     )
 
 
+REFUSED = raises(ValueError, MISMATCH, otherwise=all_doubled)
 RESHARDED = every(
-    returns(doubled), sharded("sharded by rows over all devices of the mesh", _by_rows)
+    returns(all_doubled), sharded("sharded by rows over all devices of the mesh", _by_rows)
 )
 
 
-def mesh_of(axes: str, devices: Sequence[Any], axis_name: str = "i") -> Any:
-    """A 1-D mesh whose axis is Auto or Explicit."""
-    kind = getattr(jax.sharding.AxisType, AXES[axes])
-    return jax.sharding.Mesh(np.array(devices), (axis_name,), axis_types=(kind,))
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """What is around the shard_map, by the name under which it is called."""
+
+    key: str
+    text: str
+    wrap: Callable[[Any], Any]
 
 
-def put(rows: Any, mesh: Any, *spec: str | None) -> Any:
-    """`rows` on a mesh, by a spec."""
-    return jax.device_put(rows, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec)))
+WRAPPERS: Mapping[str, Wrapper] = table(
+    Wrapper("jit", "jit(shard_map)", jax.jit),
+    Wrapper("plain", "shard_map", lambda function: function),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """How the same rows lie: `placed(rows, devices, axes)`, where the map's mesh is of `axes`."""
+class Axes:
+    """The type of the axis of the map's mesh, and the one that it is not."""
 
-    name: str
-    said: str
-    placed: Callable[[Any, list[Any], str], Any]
-    topologies: tuple[str, ...] = ONE_AND_TWO
+    key: str
+    type: str
+    other: str
 
 
-MISMATCHED = (
-    Input("numpy", "is a NumPy array", lambda rows, devices, axes: rows),
-    Input(
+AXES: Mapping[str, Axes] = table(
+    Axes("auto", "Auto", other="Explicit"),
+    Axes("explicit", "Explicit", other="Auto"),
+)
+
+
+def mesh_of(axis_type: str, devices: Sequence[Any], axis_name: str = "i") -> Any:
+    """A 1-D mesh whose axis is Auto or Explicit."""
+    kind = getattr(jax.sharding.AxisType, axis_type)
+    return jax.sharding.Mesh(np.array(devices), (axis_name,), axis_types=(kind,))
+
+
+def on_mesh(rows: Any, mesh: Any, *spec: str | None) -> Any:
+    """`rows` on a mesh, by a spec."""
+    return jax.device_put(rows, sharding_of(mesh, *spec))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the same rows lie: `lay(rows, devices, axes)`, where the map's mesh is of `axes`.
+
+    Layouts of one `fact` vary one finding.
+    """
+
+    key: str
+    text: str
+    lay: Callable[[Any, list[Any], Axes], Any]
+    fact: str
+
+
+MISMATCHED: Mapping[str, Layout] = table(
+    Layout(
+        "numpy",
+        "is a NumPy array",
+        lambda rows, devices, axes: rows,
+        fact="never-placed",
+    ),
+    Layout(
         "uncommitted",
         "is a jax.Array that was never put anywhere",
         lambda rows, devices, axes: jnp.asarray(rows),
+        fact="never-placed",
     ),
-    Input(
+    Layout(
         "one-device",
         "is committed to one device",
         lambda rows, devices, axes: jax.device_put(rows, jax.local_devices()[0]),
+        fact="one-device",
     ),
-    Input(
+    Layout(
         "other-order",
         "is sharded over the mesh's devices in reverse order",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices[::-1]), "i"),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices[::-1]), "i"),
+        fact="other-devices",
     ),
-    Input(
+    Layout(
         "subset",
         "is sharded over half of the mesh's devices",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices[: len(devices) // 2]), "i"),
+        lambda rows, devices, axes: on_mesh(
+            rows, mesh_of(axes.type, devices[: len(devices) // 2]), "i"
+        ),
+        fact="other-devices",
     ),
-    Input(
+    Layout(
         "other-spec",
         "lies on the mesh, sharded along its other dimension",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices), None, "i"),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices), None, "i"),
+        fact="other-spec",
     ),
-    Input(
+    Layout(
         "replicated",
         "lies on the mesh, replicated",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices)),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices)),
+        fact="other-spec",
     ),
-    Input(
+    Layout(
         "replicated-other-type",
         "is replicated over a mesh of the same devices with the other axis type",
-        lambda rows, devices, axes: put(rows, mesh_of(OTHER[axes], devices)),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.other, devices)),
+        fact="other-axis-type",
     ),
 )
 
 # Each device holds what the map wants of it: nothing is to be moved.
-ALIGNED = (
-    Input(
+ALIGNED: Mapping[str, Layout] = table(
+    Layout(
         "same",
         "has the map's mesh and spec",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices), "i"),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices), "i"),
+        fact="same",
     ),
-    Input(
+    Layout(
         "other-axis-name",
         "lies as the map wants it, by a mesh with another axis name",
-        lambda rows, devices, axes: put(rows, mesh_of(axes, devices, "k"), "k"),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices, "k"), "k"),
+        fact="other-axis-name",
     ),
-    Input(
+    Layout(
         "other-axis-type",
         "lies as the map wants it, by a mesh with the other axis type",
-        lambda rows, devices, axes: put(rows, mesh_of(OTHER[axes], devices), "i"),
+        lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.other, devices), "i"),
+        fact="other-axis-type",
     ),
 )
 
-INPUTS = {row.name: row for row in (*MISMATCHED, *ALIGNED)}
+TITLE = "`{wrapper.text}` on a mesh of {axes.type} axes, whose input {layout.text}"
 
 
-def given_to_shard_map(impl: Any, cluster: Any, lies: str, axes: str, wrapper: str) -> None:
-    """One shard_map over all devices, its input placed in one of many ways."""
+def where_jitted(wrapper: Wrapper) -> tuple[str, ...]:
+    """In several processes the jitted one only."""
+    return ONE_AND_TWO if wrapper.key == "jit" else ONE_PROCESS
+
+
+def mismatch(axes: Axes, layout: Layout) -> str:
+    """The fact of a layout, which both contradictory claims are about."""
+    return f"inputs.mismatched.{axes.key}.{layout.fact}"
+
+
+@family(
+    "inputs.refused.{wrapper}.{axes}.{layout}",
+    wrapper=WRAPPERS,
+    axes=AXES,
+    layout=MISMATCHED,
+    claim="migrate-pmap.input-mismatch-hard-error",
+    title=TITLE,
+    fact=mismatch,
+    topologies=where_jitted,
+    expect=of_shard_map(REFUSED, ABOUT_SHARD_MAP),
+)
+@family(
+    "inputs.resharded.{wrapper}.{axes}.{layout}",
+    wrapper=WRAPPERS,
+    axes=AXES,
+    layout=MISMATCHED,
+    claim="migrate-pmap.input-mismatch-reshards",
+    title=TITLE,
+    fact=mismatch,
+    topologies=where_jitted,
+    expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
+)
+@family(
+    "inputs.aligned.{wrapper}.{axes}.{layout}",
+    wrapper=WRAPPERS,
+    axes=AXES,
+    layout=ALIGNED,
+    claim="migrate-pmap.shard-map-global-view",
+    title=TITLE,
+    fact="inputs.aligned.{axes}.{layout}",
+    topologies=where_jitted,
+    expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
+)
+def call(impl: Any, cluster: Any, wrapper: Wrapper, axes: Axes, layout: Layout) -> None:
+    """One shard_map over all devices, its input laid in one of many ways."""
     rows, devices = cluster.all_rows(cluster.topology.devices), cluster.devices
-    function: Any = jax.shard_map(
-        lambda x: x * 2,
-        mesh=mesh_of(axes, devices),
-        in_specs=jax.sharding.PartitionSpec("i"),
-        out_specs=jax.sharding.PartitionSpec("i"),
-    )
-    if wrapper == "jit":
-        function = jax.jit(function)
-    cluster.twice(impl.adopt(function, WRAPPERS[wrapper]), INPUTS[lies].placed(rows, devices, axes))
-
-
-def declare(row: Input, family: str, claim: str, expected: Expectation) -> None:
-    """A clause for each axis type and wrapper; in several processes for the jitted one only."""
-    for wrapper, called in WRAPPERS.items():
-        for axes, kind in AXES.items():
-            clause(
-                f"inputs.{family}.{wrapper}.{axes}.{row.name}",
-                claim=claim,
-                topologies=row.topologies if wrapper == "jit" else ONE_PROCESS,
-                expect={
-                    LEGACY_PMAP: SHARD_MAP_ONLY,
-                    NEW_PMAP: SHARD_MAP_ONLY,
-                    SHARD_MAP: expected,
-                },
-                parameters={"lies": row.name, "axes": axes, "wrapper": wrapper},
-                title=f"`{called}` on a mesh of {kind} axes, whose input {row.said}",
-            )(given_to_shard_map)
-
-
-for one in MISMATCHED:
-    declare(one, "refused", "migrate-pmap.input-mismatch-hard-error", REFUSED)
-    declare(one, "resharded", "migrate-pmap.input-mismatch-reshards", RESHARDED)
-for one in ALIGNED:
-    declare(one, "aligned", "migrate-pmap.shard-map-global-view", RESHARDED)
+    mesh, spec = mesh_of(axes.type, devices), jax.sharding.PartitionSpec("i")
+    function = jax.shard_map(double(), mesh=mesh, in_specs=spec, out_specs=spec)
+    mapped = impl.adopt(wrapper.wrap(function), wrapper.text)
+    cluster.twice(mapped, layout.lay(rows, devices, axes))
 
 
 # --- What pmap shards by itself -------------------------------------------------------------------
 
 BY_ITSELF = "migrate-pmap.pmap-reshards-inputs"
+NEVER_PLACED = "inputs.implicit"  # the fact that such an argument is placed, however it is mapped
+COLUMNS = 3
 
-KINDS: dict[str, Callable[[Any], Any]] = {"numpy": np.asarray, "uncommitted": jnp.asarray}
-SAID = {"numpy": "a NumPy array", "uncommitted": "an uncommitted jax.Array"}
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What was never put on a device, made of a NumPy array."""
+
+    key: str
+    text: str
+    of: Callable[[Any], Any]
+
+
+KINDS: Mapping[str, Kind] = table(
+    Kind("numpy", "a NumPy array", np.asarray),
+    Kind("uncommitted", "an uncommitted jax.Array", jnp.asarray),
+)
+
+
+def implicit(model: Model) -> Columns:
+    """Both pmaps shard what they are given; shard_map is said not to."""
+    return unless_shard_map(returns(model), raises(ValueError, MISMATCH, otherwise=model))
 
 
 def tripled(place: Place) -> Any:
     """this process's rows, tripled"""
-    return place.rows(3) * 3
+    return place.rows(COLUMNS) * 3
+
+
+@family(
+    "inputs.implicit.{kind}.in-axes-0",
+    kind=KINDS,
+    claim=BY_ITSELF,
+    title="The input is {kind.text}, mapped over its first axis",
+    fact=NEVER_PLACED,
+    topologies=ONE_AND_TWO,
+    expect=implicit(tripled),
+)
+def mapped_first(impl: Any, cluster: Any, kind: Kind) -> None:
+    """The mapped axis comes first."""
+    rows = kind.of(impl.rows(cluster, COLUMNS))
+    cluster.twice(impl.map(lambda x: x * 3), rows)
+
+
+@family(
+    "inputs.implicit.{kind}.in-axes-1",
+    kind=KINDS,
+    claim=BY_ITSELF,
+    title="The input is {kind.text}, mapped over its second axis",
+    fact=NEVER_PLACED,
+    topologies=ONE_AND_TWO,
+    expect=implicit(tripled),
+)
+def mapped_last(impl: Any, cluster: Any, kind: Kind) -> None:
+    """The mapped axis comes last (`in_axes=1`)."""
+    columns = kind.of(impl.rows(cluster, COLUMNS).T)
+    cluster.twice(impl.map(lambda x: x * 3, in_axes=1), columns)
 
 
 def first_added(place: Place) -> Any:
     """this process's rows, plus the unmapped argument"""
-    return place.rows(3) + np.array([10, 20, 30], np.float32)
+    return place.rows(COLUMNS) + addend(COLUMNS)
 
 
-def implicit(model: Any) -> dict[str, Expectation]:
-    """Both pmaps shard what they are given; shard_map is said not to."""
-    refused = raises(ValueError, "incompatible devices|does not match", otherwise=model)
-    return {LEGACY_PMAP: returns(model), NEW_PMAP: returns(model), SHARD_MAP: refused}
-
-
-def mapped_first(impl: Any, cluster: Any, kind: str) -> None:
-    """The mapped axis comes first."""
-    rows = KINDS[kind](impl.rows(cluster, 3))
-    cluster.twice(impl.map(lambda x: x * 3), rows)
-
-
-def mapped_last(impl: Any, cluster: Any, kind: str) -> None:
-    """The mapped axis comes last (`in_axes=1`)."""
-    columns = KINDS[kind](impl.rows(cluster, 3).T)
-    cluster.twice(impl.map(lambda x: x * 3, in_axes=1), columns)
-
-
-def unmapped(impl: Any, cluster: Any, kind: str) -> None:
+@family(
+    "inputs.implicit.{kind}.in-axes-none",
+    kind=KINDS,
+    claim=BY_ITSELF,
+    title="The input is {kind.text}, not mapped over",
+    fact=NEVER_PLACED,
+    topologies=ONE_AND_TWO,
+    expect=implicit(first_added),
+)
+def unmapped(impl: Any, cluster: Any, kind: Kind) -> None:
     """One argument is not mapped (`in_axes=(0, None)`), the other already lies as it should."""
-    added = KINDS[kind](np.array([10, 20, 30], np.float32))
-    rows = jax.device_put(impl.rows(cluster, 3), impl.sharding())
-    cluster.twice(impl.map(lambda x, y: x + y, in_axes=(0, None)), rows, added)
-
-
-def declare_implicit(name: str, what: str, probe: Probe, model: Any) -> None:
-    """A clause for each kind of input that pmap shards by itself."""
-    for kind, said in SAID.items():
-        clause(
-            f"inputs.implicit.{kind}.{name}",
-            claim=BY_ITSELF,
-            topologies=ONE_AND_TWO,
-            expect=implicit(model),
-            parameters={"kind": kind},
-            title=f"The input is {said}, {what}",
-        )(probe)
-
-
-declare_implicit("in-axes-0", "mapped over its first axis", mapped_first, tripled)
-declare_implicit("in-axes-1", "mapped over its second axis", mapped_last, tripled)
-declare_implicit("in-axes-none", "not mapped over", unmapped, first_added)
+    added = kind.of(addend(COLUMNS))
+    rows = jax.device_put(impl.rows(cluster, COLUMNS), impl.sharding())
+    cluster.twice(impl.map(add(), in_axes=(0, None)), rows, added)

@@ -1,59 +1,81 @@
-"""Stitching: each process's own rows become one global array, and the shapes that this demands."""
+"""Stitching: each process's own rows become one global array, and a shard_map sees all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
+from conformance.judging.columns import of_shard_map
 from conformance.judging.expectation import (
-    Expectation,
+    Model,
     OfEachStep,
     difference,
     every,
-    not_applicable,
     noted,
     returns,
     steps,
 )
 from conformance.judging.observation import Step
+from conformance.probing.bodies import double
+from conformance.sections.inputs import (
+    CONTROL,
+    FIX,
+    GLOBAL_SHAPE,
+    TAKEN_AS_THEY_ARE,
+    WIDTH,
+    block_map,
+    control,
+    sharding_of,
+    unless_shard_map,
+)
 
-FIX = "migrate-pmap.fix-stitch-local-data"
 EXAMPLE = "migrate-pmap.stitch-example"
+JOINED = "inputs.stitch.rows"  # the fact that rows are joined, in whatever numbers
 
-EVERYWHERE = ("1x8", "2x2", "4x2")
-SEVERAL = ("2x2", "4x2")
-
-NO_STITCHING = not_applicable("pmap takes the process's data as they are")
-
-
-def shard_map_only(expected: Expectation) -> dict[str, Expectation]:
-    """pmap has no global array to stitch."""
-    return {LEGACY_PMAP: NO_STITCHING, NEW_PMAP: NO_STITCHING, SHARD_MAP: expected}
-
-
-def over(impl: Any, sharding: Any, body: Callable[[Any], Any]) -> Any:
-    """`body` on every block of an array of this sharding, jitted."""
-    spec, mesh = sharding.spec, sharding.mesh
-    function = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
-    return impl.adopt(function, "jit(shard_map)")
+# One device per process as well: there a mesh of one device per process is a mesh of all of them.
+ONE_DEVICE_TOO = ("1x8", "2x1", "2x2", "4x2")
 
 
 # --- The document's example -----------------------------------------------------------------------
 
-BATCH, WIDTH = 32, 10
-GLOBAL_SHAPE = "global shape"
+BATCH, FEATURES = 32, 10
 
 
 def loaded(process: int) -> Any:
     """What the example means to load: 32 rows of 10, unlike those of all other processes."""
-    count = BATCH * WIDTH
-    return np.arange(process * count, (process + 1) * count).reshape(BATCH, WIDTH).astype(np.int32)
+    count = BATCH * FEATURES
+    numbers = np.arange(process * count, (process + 1) * count)
+    return numbers.reshape(BATCH, FEATURES).astype(np.int32)
+
+
+def example_data() -> Any:
+    """The example's data, computed as it is written."""
+    start = jax.process_index() * BATCH
+    return np.arange(start, start + BATCH).reshape(BATCH, FEATURES)
+
+
+@clause(
+    "inputs.stitch.example-data",
+    claim=EXAMPLE,
+    expect=of_shard_map(
+        steps(
+            as_written=returns(lambda place: loaded(place.process)),
+            control=CONTROL,
+        ),
+        TAKEN_AS_THEY_ARE,
+    ),
+)
+def example_as_written(impl: Any, cluster: Any) -> None:
+    """The example's data as written: `np.arange(32)` reshaped to 32 rows of 10."""
+    cluster.step("as written", example_data)
+    control(impl, cluster)
 
 
 def example_doubled(place: Place) -> Any:
@@ -61,43 +83,63 @@ def example_doubled(place: Place) -> Any:
     return loaded(place.process) * 2
 
 
-def doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(2) * 2
-
-
-CONTROL = returns(doubled, text="what the map itself returns")
-
-
 def _runs(place: Place, step: Step) -> tuple[bool, str]:
     if step.raised is not None:
         return False, str(step)
-    whole = [BATCH * place.topology.processes, WIDTH]
+    wanted = [BATCH * place.topology.processes, FEATURES]
     shape = step.extra[GLOBAL_SHAPE]
     problem = difference(step.leaves[0], example_doubled(place))
-    return problem is None and shape == whole, f"global shape {shape} of {whole}; {problem or step}"
+    saw = f"global shape {shape} of {wanted}; {problem or step}"
+    return problem is None and shape == wanted, saw
 
 
 AS_SAID = OfEachStep("returns 32 rows of 10 per process, doubled, as one array", _runs)
-RUNS = steps(control=CONTROL, first_call=AS_SAID, second_call=AS_SAID)
 
 
-def example_data() -> Any:
-    """The example's data, computed as it is written."""
-    start = jax.process_index() * BATCH
-    return np.arange(start, start + BATCH).reshape(BATCH, WIDTH)
+@dataclass(frozen=True, slots=True)
+class MeshSize:
+    """How many devices the example's mesh has."""
+
+    key: str
+    text: str
+    count: Callable[[], int]
+    fact: str
 
 
-def stitched_and_doubled(impl: Any, cluster: Any, mesh: Any, data: Callable[[], Any]) -> None:
-    """The example's last step on some data, and a shard_map of what it made; twice."""
-    cluster.step("control", impl.map(lambda x: x * 2), impl.given(cluster.rows(2)))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
-    function = over(impl, sharding, lambda x: x * 2)
+MESHES: Mapping[str, MeshSize] = table(
+    MeshSize(
+        "example-mesh",
+        "its mesh of `process_count()` devices",
+        jax.process_count,
+        fact="inputs.stitch.example-mesh",
+    ),
+    MeshSize("example-corrected", "a mesh of all devices", jax.device_count, fact=JOINED),
+)
+
+
+@family(
+    "inputs.stitch.{size}",
+    size=MESHES,
+    claim=EXAMPLE,
+    title="The example with data of the right size, on {size.text}.",
+    fact=lambda size: size.fact,
+    topologies=ONE_DEVICE_TOO,
+    expect=of_shard_map(
+        steps(control=CONTROL, first_call=AS_SAID, second_call=AS_SAID), TAKEN_AS_THEY_ARE
+    ),
+)
+def example(impl: Any, cluster: Any, size: MeshSize) -> None:
+    """The example's last step on data of the right size, and a shard_map of what it made."""
+    mesh = jax.make_mesh((size.count(),), ("batch",))
+    control(impl, cluster)
+    sharding = sharding_of(mesh, "batch")
+    function = block_map(impl, sharding, double())
     for name in ("first call", "second call"):
         stitched: list[Any] = []
 
         def run(stitched: list[Any] = stitched) -> Any:
-            stitched.append(jax.make_array_from_process_local_data(sharding, data()))
+            data = loaded(cluster.process)
+            stitched.append(jax.make_array_from_process_local_data(sharding, data))
             return function(stitched[0])
 
         cluster.step(name, run)
@@ -105,72 +147,56 @@ def stitched_and_doubled(impl: Any, cluster: Any, mesh: Any, data: Callable[[], 
             cluster.note(GLOBAL_SHAPE, list(stitched[0].shape))
 
 
-@clause(
-    "inputs.stitch.example-data",
-    claim=EXAMPLE,
-    expect=shard_map_only(
-        steps(
-            as_written=returns(lambda place: loaded(place.process)),
-            control=CONTROL,
-        )
-    ),
-)
-def example_as_written(impl: Any, cluster: Any) -> None:
-    """The example's data as written: `np.arange(32)` reshaped to 32 rows of 10."""
-    cluster.step("as written", example_data)
-    cluster.step("control", impl.map(lambda x: x * 2), impl.given(cluster.rows(2)))
-
-
-@clause(
-    "inputs.stitch.example-mesh",
-    claim=EXAMPLE,
-    topologies=("1x8", "2x1", "2x2", "4x2"),
-    expect=shard_map_only(RUNS),
-)
-def example_mesh(impl: Any, cluster: Any) -> None:
-    """The example with data of the right size, on its mesh of `process_count()` devices."""
-    mesh = jax.make_mesh((jax.process_count(),), ("batch",))
-    stitched_and_doubled(impl, cluster, mesh, lambda: loaded(cluster.process))
-
-
-@clause(
-    "inputs.stitch.example-corrected",
-    claim=EXAMPLE,
-    topologies=("1x8", "2x1", "2x2", "4x2"),
-    expect=shard_map_only(RUNS),
-)
-def example_corrected(impl: Any, cluster: Any) -> None:
-    """The example with data of the right size, on a mesh of all devices."""
-    mesh = jax.make_mesh((jax.device_count(),), ("batch",))
-    stitched_and_doubled(impl, cluster, mesh, lambda: loaded(cluster.process))
-
-
 # --- One and several rows per device --------------------------------------------------------------
 
 
-def total_added(rows: int) -> Callable[[Place], Any]:
-    """A model: this process's rows, plus the sum of all rows of all processes."""
+@dataclass(frozen=True, slots=True)
+class PerDevice:
+    """How many rows each device has."""
+
+    key: str
+    text: str
+    rows: int
+
+
+ROWS: Mapping[str, PerDevice] = table(PerDevice("1", "one", 1), PerDevice("3", "three", 3))
+
+
+def total_added(rows: int) -> Model:
+    """A model of shard_map's output: one array of rows."""
 
     def model(place: Place) -> Any:
-        return place.rows(rows, 2).reshape(-1, 2) + place.all_rows(rows, 2).sum((0, 1))
+        """this process's rows, plus the sum over all processes' rows"""
+        here = place.rows(rows, WIDTH).reshape(-1, WIDTH)
+        return here + place.all_rows(rows, WIDTH).sum((0, 1))
 
-    model.__doc__ = "this process's rows, plus the sum over all processes' rows"
     return model
 
 
-def by_device(model: Callable[[Place], Any], rows: int) -> Callable[[Place], Any]:
-    """The same as a stack of what each device returned, which is pmap's output."""
+def total_added_by_device(rows: int) -> Model:
+    """The same of pmap's output: a stack of what each device returned."""
 
-    def stacked(place: Place) -> Any:
-        return model(place).reshape(place.topology.devices_per_process, rows, 2)
+    def model(place: Place) -> Any:
+        """this process's rows, plus the sum over all processes' rows"""
+        return total_added(rows)(place).reshape(place.topology.devices_per_process, rows, WIDTH)
 
-    stacked.__doc__ = model.__doc__
-    return stacked
+    return model
 
 
-def join_rows(impl: Any, cluster: Any, rows: int) -> None:
-    """Every process brings `rows` rows for each of its devices; a psum must see them all."""
-    data = cluster.rows(rows, 2)
+@family(
+    "inputs.stitch.rows-per-device.{each}",
+    each=ROWS,
+    claim=FIX,
+    title="Each process's own rows, {each.text} per device, joined and summed by a collective",
+    fact=JOINED,
+    topologies=ONE_DEVICE_TOO,
+    expect=lambda each: unless_shard_map(
+        returns(total_added_by_device(each.rows)), returns(total_added(each.rows))
+    ),
+)
+def join_rows(impl: Any, cluster: Any, each: PerDevice) -> None:
+    """Every process brings some rows for each of its devices; a psum must see them all."""
+    data = cluster.rows(each.rows, WIDTH)
 
     def body(x: Any) -> Any:
         return x + jax.lax.psum(x.sum(0), "i")
@@ -179,26 +205,8 @@ def join_rows(impl: Any, cluster: Any, rows: int) -> None:
         cluster.twice(impl.map(body), data)
         return
     sharding = impl.sharding()
-    stitched = jax.make_array_from_process_local_data(sharding, data.reshape(-1, 2))
-    cluster.twice(over(impl, sharding, body), stitched)
-
-
-def declare_rows(rows: int, said: str) -> None:
-    """A clause for a number of rows per device."""
-    model = total_added(rows)
-    stack = returns(by_device(model, rows))
-    clause(
-        f"inputs.stitch.rows-per-device.{rows}",
-        claim=FIX,
-        topologies=("1x8", "2x1", "2x2", "4x2"),
-        expect={LEGACY_PMAP: stack, NEW_PMAP: stack, SHARD_MAP: returns(model)},
-        parameters={"rows": rows},
-        title=f"Each process's own rows, {said} per device, joined and summed by a collective",
-    )(join_rows)
-
-
-declare_rows(1, "one")
-declare_rows(3, "three")
+    stitched = jax.make_array_from_process_local_data(sharding, data.reshape(-1, WIDTH))
+    cluster.twice(block_map(impl, sharding, body), stitched)
 
 
 PER_DEVICE = 8
@@ -208,16 +216,18 @@ FOUND = "found"
 @clause(
     "inputs.stitch.process-batches",
     claim="multi-process.process-local-batches",
-    topologies=EVERYWHERE,
-    expect=shard_map_only(
+    fact=JOINED,
+    topologies=ONE_AND_SEVERAL,
+    expect=of_shard_map(
         every(
-            returns(lambda place: place.rows(PER_DEVICE, 2).reshape(-1, 2) * 2),
+            returns(lambda place: place.rows(PER_DEVICE, WIDTH).reshape(-1, WIDTH) * 2),
             noted(
                 FOUND,
                 "the batch of the whole cluster, split evenly over devices",
                 lambda place, seen: seen == [place.topology.devices * PER_DEVICE, PER_DEVICE],
             ),
-        )
+        ),
+        TAKEN_AS_THEY_ARE,
     ),
 )
 def process_batches(impl: Any, cluster: Any) -> None:
@@ -225,9 +235,9 @@ def process_batches(impl: Any, cluster: Any) -> None:
     batch_size = jax.device_count() * PER_DEVICE
     per_process_batch_size = batch_size // jax.process_count()
     mesh = jax.make_mesh((jax.device_count(),), ("batch"))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
-    process_batch = cluster.rows(PER_DEVICE, 2).reshape(per_process_batch_size, 2)
-    function = over(impl, sharding, lambda x: x * 2)
+    sharding = sharding_of(mesh, "batch")
+    process_batch = cluster.rows(PER_DEVICE, WIDTH).reshape(per_process_batch_size, WIDTH)
+    function = block_map(impl, sharding, double())
     for name in ("first call", "second call"):
         batch = jax.make_array_from_process_local_data(sharding, process_batch)
         cluster.step(name, function, batch)

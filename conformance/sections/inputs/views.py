@@ -13,37 +13,39 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.topology import (
+    ONE_AND_SEVERAL,
+    ONE_AND_TWO,
+    ONE_PROCESS,
+    SEVERAL_PROCESSES,
+    Place,
+)
+from conformance.judging.columns import everywhere, of_pmaps, of_shard_map, unless_legacy
 from conformance.judging.expectation import (
     Expectation,
     every,
-    not_applicable,
     noted,
     raises,
     returns,
     sharded,
     steps,
 )
+from conformance.probing.bodies import double, doubled
+from conformance.sections.inputs import sharding_of, unless_shard_map
 
-EVERYWHERE = ("1x8", "2x2", "4x2")
-SEVERAL = ("2x2", "4x2")
-
-FACTS = "facts"  # under which a step notes what its array is
-SIZE = 3
+SEEN = "facts"  # under which a step notes what its array is
+SIZE = 3  # of a row
 
 
-def own(place: Place) -> Any:
+def rows_here(place: Place) -> Any:
     """this process's rows"""
     return place.rows(SIZE)
 
 
-def doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(SIZE) * 2
+DOUBLED = doubled(SIZE)
 
 
-def facts(array: Any) -> dict[str, Any]:
+def seen_of(array: Any) -> dict[str, Any]:
     """What this process sees of an array."""
     return {
         "shape": list(array.shape),
@@ -64,94 +66,85 @@ def _local(place: Place) -> dict[str, Any]:
 
 
 def _global(place: Place) -> dict[str, Any]:
-    everywhere = place.topology.devices
+    total = place.topology.devices
     return {
-        "shape": [everywhere, SIZE],
-        "devices": everywhere,
+        "shape": [total, SIZE],
+        "devices": total,
         "shards here": place.topology.devices_per_process,
         "fully addressable": place.topology.processes == 1,
     }
 
 
 LOCAL = noted(
-    FACTS,
+    SEEN,
     "this process's rows on this process's devices, all addressable",
     lambda place, seen: seen == _local(place),
 )
 GLOBAL = noted(
-    FACTS,
+    SEEN,
     "all rows on all devices, of which this process addresses its own",
     lambda place, seen: seen == _global(place),
 )
 LOADED_AND_DOUBLED = steps(
-    loaded=returns(own), first_call=returns(doubled), second_call=returns(doubled)
+    loaded=returns(rows_here), first_call=returns(DOUBLED), second_call=returns(DOUBLED)
 )
 
 
-def loaded_and_mapped(impl: Any, cluster: Any) -> None:
+@clause(
+    "inputs.views.host-local",
+    claim="migrate-pmap.host-local-array",
+    title="pmap takes and returns this process's rows, on this process's devices",
+    topologies=ONE_AND_SEVERAL,
+    expect=of_pmaps(every(LOADED_AND_DOUBLED, LOCAL), "shard_map takes the global array"),
+)
+@clause(
+    "inputs.views.global",
+    claim="migrate-pmap.shard-map-global-view",
+    title="shard_map takes and returns all rows, on all devices",
+    topologies=ONE_AND_SEVERAL,
+    expect=of_shard_map(every(LOADED_AND_DOUBLED, GLOBAL), "pmap takes the host-local array"),
+)
+def load_and_map(impl: Any, cluster: Any) -> None:
     """This process's rows, put where the map wants them, and the map of them."""
     rows = cluster.rows(SIZE)
     data = cluster.step("loaded", jax.make_array_from_process_local_data, impl.sharding(), rows)
-    cluster.note(FACTS, facts(data))
-    function = impl.map(lambda x: x * 2)
+    cluster.note(SEEN, seen_of(data))
+    function = impl.map(double())
     for name in ("first call", "second call"):
-        cluster.note(FACTS, facts(cluster.step(name, function, data)))
-
-
-clause(
-    "inputs.views.host-local",
-    claim="migrate-pmap.host-local-array",
-    topologies=EVERYWHERE,
-    expect={
-        LEGACY_PMAP: every(LOADED_AND_DOUBLED, LOCAL),
-        NEW_PMAP: every(LOADED_AND_DOUBLED, LOCAL),
-        SHARD_MAP: not_applicable("shard_map takes the global array"),
-    },
-    title="pmap takes and returns this process's rows, on this process's devices",
-)(loaded_and_mapped)
-
-clause(
-    "inputs.views.global",
-    claim="migrate-pmap.shard-map-global-view",
-    topologies=EVERYWHERE,
-    expect={
-        LEGACY_PMAP: not_applicable("pmap takes the host-local array"),
-        NEW_PMAP: not_applicable("pmap takes the host-local array"),
-        SHARD_MAP: every(LOADED_AND_DOUBLED, GLOBAL),
-    },
-    title="shard_map takes and returns all rows, on all devices",
-)(loaded_and_mapped)
+        cluster.note(SEEN, seen_of(cluster.step(name, function, data)))
 
 
 # --- The other one's view -------------------------------------------------------------------------
 
-REFUSED = raises(ValueError, "devices|divisible|sharding", otherwise=doubled)
+OWN_ROWS = "inputs.views.local"  # the fact that what is this process's is not the whole
+REFUSED = raises(ValueError, "devices|divisible|sharding", otherwise=DOUBLED)
 
 
 @clause(
     "inputs.views.local-rows",
     claim="migrate-pmap.shard-map-global-view",
     needs=processes(2),
-    topologies=SEVERAL,
-    expect={LEGACY_PMAP: returns(doubled), NEW_PMAP: returns(doubled), SHARD_MAP: REFUSED},
+    topologies=SEVERAL_PROCESSES,
+    fact=OWN_ROWS,
+    expect=unless_shard_map(returns(DOUBLED), REFUSED),
 )
 def local_rows(impl: Any, cluster: Any) -> None:
     """Each process passes its own rows, as many as it has devices, as a NumPy array."""
-    cluster.twice(impl.map(lambda x: x * 2), cluster.rows(SIZE))
+    cluster.twice(impl.map(double()), cluster.rows(SIZE))
 
 
 @clause(
     "inputs.views.local-array",
     claim="migrate-pmap.shard-map-global-view",
     needs=processes(2),
-    topologies=SEVERAL,
-    expect={LEGACY_PMAP: returns(doubled), NEW_PMAP: returns(doubled), SHARD_MAP: REFUSED},
+    topologies=SEVERAL_PROCESSES,
+    fact=OWN_ROWS,
+    expect=unless_shard_map(returns(DOUBLED), REFUSED),
 )
 def local_array(impl: Any, cluster: Any) -> None:
     """Each process passes its own rows, sharded over its own devices."""
-    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), ("i",))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
-    cluster.twice(impl.map(lambda x: x * 2), jax.device_put(cluster.rows(SIZE), sharding))
+    sharding = sharding_of(impl.mesh("i", cluster.local_devices), "i")
+    cluster.twice(impl.map(double()), jax.device_put(cluster.rows(SIZE), sharding))
 
 
 def batch(place: Place) -> Any:
@@ -173,40 +166,36 @@ def batch_by_devices(place: Place) -> Any:
     "inputs.views.own-batch",
     claim="migrate-pmap.shard-map-global-view",
     needs=processes(2),
-    topologies=SEVERAL,
-    expect={
-        LEGACY_PMAP: returns(batch_by_devices),
-        NEW_PMAP: returns(batch_by_devices),
-        SHARD_MAP: raises(ValueError, "process|local|global", otherwise=batch_doubled),
-    },
+    topologies=SEVERAL_PROCESSES,
+    expect=unless_shard_map(
+        returns(batch_by_devices),
+        raises(ValueError, "process|local|global", otherwise=batch_doubled),
+    ),
 )
 def own_batch(impl: Any, cluster: Any) -> None:
     """Each process passes another batch, of a size that could be the global one."""
     rows = batch(cluster)
     if impl.is_pmap:
         rows = rows.reshape(cluster.topology.devices_per_process, -1, SIZE)
-    cluster.twice(impl.map(lambda x: x * 2), rows)
+    cluster.twice(impl.map(double()), rows)
 
 
 @clause(
     "inputs.views.whole-data",
     claim="migrate-pmap.host-local-array",
     needs=processes(2),
-    topologies=SEVERAL,
-    expect={
-        LEGACY_PMAP: raises(ValueError, "devices", otherwise=doubled),
-        NEW_PMAP: raises(ValueError, "devices", otherwise=doubled),
-        SHARD_MAP: returns(doubled),
-    },
+    topologies=SEVERAL_PROCESSES,
+    expect=unless_shard_map(raises(ValueError, "devices", otherwise=DOUBLED), returns(DOUBLED)),
 )
 def whole_data(impl: Any, cluster: Any) -> None:
     """Every process passes the rows of all processes, as a NumPy array."""
-    cluster.twice(impl.map(lambda x: x * 2), cluster.all_rows(SIZE))
+    cluster.twice(impl.map(double()), cluster.all_rows(SIZE))
 
 
 # --- is_fully_addressable -------------------------------------------------------------------------
 
 ADDRESSABLE = "fully addressable"
+ALL_HERE = "inputs.addressable"  # the fact that an array is, where all its devices are here
 
 
 def addressable(text: str, expected: bool) -> Expectation:
@@ -217,17 +206,21 @@ def addressable(text: str, expected: bool) -> Expectation:
 SEEN_WHOLE = addressable("fully addressable", True)
 SEEN_IN_PART = addressable("not fully addressable", False)
 
+ASKED = steps(
+    input=returns(rows_here),
+    replicated=returns(lambda place: np.ones(SIZE, np.float32)),
+    output=returns(DOUBLED),
+    output_again=returns(DOUBLED),
+)
 
-def asked(impl: Any, cluster: Any, of: list[Any] | None = None) -> None:
+
+def ask(impl: Any, cluster: Any, devices: list[Any], mapped_over: list[Any] | None) -> None:
     """What an input, an array replicated as the map's are, and the map's output say."""
-    rows = cluster.rows(SIZE)
-    over = impl.devices if of is None else of
-    mesh = impl.mesh("i", over)
-    by_rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
-    replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    data = jax.make_array_from_process_local_data(by_rows, rows)
-    constant = jax.make_array_from_process_local_data(replicated, np.ones(SIZE, np.float32))
-    function = impl.map(lambda x: x * 2, devices=of)
+    mesh = impl.mesh("i", devices)
+    rows, ones = cluster.rows(SIZE), np.ones(SIZE, np.float32)
+    data = jax.make_array_from_process_local_data(sharding_of(mesh, "i"), rows)
+    constant = jax.make_array_from_process_local_data(sharding_of(mesh), ones)
+    function = impl.map(double(), devices=mapped_over)
     for name, array in (
         ("input", data),
         ("replicated", constant),
@@ -238,51 +231,39 @@ def asked(impl: Any, cluster: Any, of: list[Any] | None = None) -> None:
         cluster.note(ADDRESSABLE, array.is_fully_addressable)
 
 
-ASKED = steps(
-    input=returns(own),
-    replicated=returns(lambda place: np.ones(SIZE, np.float32)),
-    output=returns(doubled),
-    output_again=returns(doubled),
-)
-
-
 @clause(
     "inputs.addressable.one-process",
     claim="migrate-pmap.fully-addressable-one-process",
+    title="`is_fully_addressable` of inputs and outputs, with one process.",
+    fact=ALL_HERE,
     topologies=ONE_PROCESS,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(ASKED, SEEN_WHOLE)),
+    expect=everywhere(every(ASKED, SEEN_WHOLE)),
 )
-def one_process(impl: Any, cluster: Any) -> None:
-    """`is_fully_addressable` of inputs and outputs, with one process."""
-    asked(impl, cluster)
-
-
 @clause(
     "inputs.addressable.several-processes",
     claim="migrate-pmap.fully-addressable-several-processes",
+    title="`is_fully_addressable` of inputs and outputs, with several: pmap's are host-local.",
+    fact=ALL_HERE,
     needs=processes(2),
-    topologies=SEVERAL,
-    expect={
-        LEGACY_PMAP: every(ASKED, SEEN_WHOLE),
-        NEW_PMAP: every(ASKED, SEEN_WHOLE),
-        SHARD_MAP: every(ASKED, SEEN_IN_PART),
-    },
+    topologies=SEVERAL_PROCESSES,
+    expect=unless_shard_map(every(ASKED, SEEN_WHOLE), every(ASKED, SEEN_IN_PART)),
 )
-def several_processes(impl: Any, cluster: Any) -> None:
-    """`is_fully_addressable` of inputs and outputs, with several: pmap's are host-local."""
-    asked(impl, cluster)
+def all_devices(impl: Any, cluster: Any) -> None:
+    """`is_fully_addressable` over the devices that a map takes when it is told of none."""
+    ask(impl, cluster, impl.devices, None)
 
 
 @clause(
     "inputs.addressable.own-devices",
     claim="migrate-pmap.fully-addressable-several-processes",
+    fact=ALL_HERE,
     needs=processes(2),
-    topologies=SEVERAL,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(ASKED, SEEN_WHOLE)),
+    topologies=SEVERAL_PROCESSES,
+    expect=everywhere(every(ASKED, SEEN_WHOLE)),
 )
 def own_devices(impl: Any, cluster: Any) -> None:
     """With several processes, an array over one process's own devices is fully addressable."""
-    asked(impl, cluster, cluster.local_devices)
+    ask(impl, cluster, cluster.local_devices, cluster.local_devices)
 
 
 # --- Shardings ------------------------------------------------------------------------------------
@@ -298,26 +279,23 @@ def _over_i(place: Place, sharding: Mapping[str, Any]) -> bool:
     "inputs.sharding.rank",
     claim="migrate-pmap.sharding-rank",
     needs=devices(2),
-    topologies=("1x8", "2x2"),
-    expect={
-        LEGACY_PMAP: every(
-            returns(doubled),
+    topologies=ONE_AND_TWO,
+    expect=unless_legacy(
+        every(
+            returns(DOUBLED),
             sharded("PmapSharding", lambda place, s: s["type"] == "PmapSharding"),
             noted(RANK, "the row without the device axis", lambda place, seen: seen == [SIZE]),
         ),
-        **dict.fromkeys(
-            (NEW_PMAP, SHARD_MAP),
-            every(
-                returns(doubled),
-                sharded("NamedSharding over the map's axis", _over_i),
-                noted(RANK, "one row, rank kept", lambda place, seen: seen == [1, SIZE]),
-            ),
+        every(
+            returns(DOUBLED),
+            sharded("NamedSharding over the map's axis", _over_i),
+            noted(RANK, "one row, rank kept", lambda place, seen: seen == [1, SIZE]),
         ),
-    },
+    ),
 )
 def sharding_rank(impl: Any, cluster: Any) -> None:
     """The sharding of a map's output, and the shape that it gives a shard."""
-    data, function = impl.given(cluster.rows(SIZE)), impl.map(lambda x: x * 2)
+    data, function = impl.given(cluster.rows(SIZE)), impl.map(double())
     for name in ("first call", "second call"):
         output = cluster.step(name, function, data)
         cluster.note(RANK, list(output.sharding.shard_shape(output.shape)))
@@ -326,14 +304,13 @@ def sharding_rank(impl: Any, cluster: Any) -> None:
 @clause(
     "inputs.sharding.single-device",
     claim="migrate-pmap.single-device-sharding",
-    topologies=("1x8", "2x2"),
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
+    topologies=ONE_AND_TWO,
+    expect=everywhere(
         every(
             steps(
-                put=returns(own),
-                computed=returns(doubled),
-                uncommitted=returns(own),
+                put=returns(rows_here),
+                computed=returns(DOUBLED),
+                uncommitted=returns(rows_here),
                 shard=returns(lambda place: (place.rows(SIZE) * 2)[:1]),
             ),
             sharded("SingleDeviceSharding", lambda place, s: s["type"] == "SingleDeviceSharding"),
@@ -343,8 +320,8 @@ def sharding_rank(impl: Any, cluster: Any) -> None:
 def single_device(impl: Any, cluster: Any) -> None:
     """Arrays that live on one device: put there, computed there, never put, a map's one shard."""
     rows, device = cluster.rows(SIZE), cluster.local_devices[0]
-    put = cluster.step("put", jax.device_put, rows, device)
-    cluster.step("computed", jax.jit(lambda x: x * 2), put)
+    placed = cluster.step("put", jax.device_put, rows, device)
+    cluster.step("computed", jax.jit(double()), placed)
     cluster.step("uncommitted", jax.numpy.asarray, rows)
-    output = impl.map(lambda x: x * 2)(impl.given(rows))
+    output = impl.map(double())(impl.given(rows))
     cluster.step("shard", lambda: output.addressable_shards[0].data)

@@ -1,0 +1,51 @@
+"""What the maps return: what the modules about outputs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import Columns
+from conformance.judging.expectation import Expectation, Model, returns, sharded
+from conformance.probing.bodies import double, doubled
+
+WIDTH = 3  # of a row
+
+ON_ONE_DEVICE = sharded(
+    "SingleDeviceSharding", lambda place, s: s["type"] == "SingleDeviceSharding"
+)
+
+
+def unless_shard_map(pmaps: Expectation, shard_map: Expectation) -> Columns:
+    """One thing of both pmaps, another of shard_map."""
+    return {LEGACY_PMAP: pmaps, NEW_PMAP: pmaps, SHARD_MAP: shard_map}
+
+
+ours = doubled(WIDTH)  # the model of what pmap's user sees of `doubled_rows`
+
+
+def everything(place: Place) -> Any:
+    """all processes' rows, doubled"""
+    return place.all_rows(WIDTH) * 2
+
+
+def each_sees(of_pmap: Model, of_shard_map: Model) -> Columns:
+    """pmap's user sees this process's rows, shard_map's the global array."""
+    return unless_shard_map(returns(of_pmap), returns(of_shard_map))
+
+
+def doubled_rows(impl: Any, cluster: Any) -> Any:
+    """A map's output: one row per device, doubled."""
+    return impl.map(double())(impl.given(cluster.rows(WIDTH)))
+
+
+def block_map(impl: Any, body: Callable[[Any], Any]) -> Any:
+    """`body` on every device's block of rows: a jitted shard_map, ranks kept."""
+    sharding = impl.sharding()
+    spec, mesh = sharding.spec, sharding.mesh
+    function = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+    return impl.adopt(function, "jit(shard_map)")

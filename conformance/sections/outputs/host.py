@@ -6,60 +6,41 @@ not, and one document's promise (`device_get`) meets the other's error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 
 from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.expectation import Expectation, raises, returns
-
-SEVERAL = ("2x2", "4x2")
-EVERYWHERE = ("1x8", *SEVERAL)
-
-SIZE = 3
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import (
+    ONE_AND_FOUR,
+    ONE_AND_SEVERAL,
+    ONE_PROCESS,
+    SEVERAL_PROCESSES,
+    Place,
+)
+from conformance.judging.columns import Columns, everywhere
+from conformance.judging.expectation import Model, raises, returns
+from conformance.probing.bodies import psum
+from conformance.sections.outputs import (
+    doubled_rows,
+    each_sees,
+    everything,
+    ours,
+    unless_shard_map,
+)
 
 DEVICE_GET = "migrate-pmap.host-access-device-get"
 INDEXING = "migrate-pmap.host-access-indexing"
-ITERATION = "pmap-silence.host-access-iteration"
-NOT_HERE = "multi-process.print-non-addressable"
-SHARDS = "multi-process.addressable-shards-in-some-processes"
-GATHER = "multi-process.fix-process-allgather"
-REPLICATE = "multi-process.fix-replicate-then-print"
 
-
-def own(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(SIZE) * 2
-
-
-def everything(place: Place) -> Any:
-    """all processes' rows, doubled"""
-    return place.all_rows(SIZE) * 2
-
-
-def first_own(place: Place) -> Any:
-    """the first of this process's rows"""
-    return own(place)[:1]
-
-
-def output(impl: Any, cluster: Any) -> Any:
-    """A map's output: one row of three per device."""
-    return impl.map(lambda x: x * 2)(impl.given(cluster.rows(SIZE)))
-
-
-def view(own: Any, everything: Any) -> dict[str, Expectation]:
-    """pmap's user sees this process's rows, shard_map's the global array."""
-    return {
-        LEGACY_PMAP: returns(own),
-        NEW_PMAP: returns(own),
-        SHARD_MAP: returns(everything),
-    }
+# Facts that several clauses vary.
+FETCHED = "outputs.host.fetch"
+INDEXED = "outputs.host.index"
+ITERATED = "outputs.host.iterate"
+NOT_HERE = "outputs.not-here"
 
 
 def printed(array: Any) -> Any:
@@ -71,93 +52,110 @@ def printed(array: Any) -> Any:
     return np.array([float(word) for word in words], np.float32)
 
 
-def flattened(model: Callable[[Place], Any]) -> Callable[[Place], Any]:
-    """The model's values in order."""
-
-    def flat(place: Place) -> Any:
-        return model(place).reshape(-1)
-
-    flat.__doc__ = model.__doc__
-    return flat
-
-
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to the host: the claim that it is made for, and the program.
+    """One way to bring all of an array to the host.
 
-    `flat` says that the values come without their shape; `promised` that a document says that it
-    works, with however many processes.
+    `flat` says that the values come without their shape. Ways of one `fact` vary one finding, and
+    so do those of one `not_here`, which is the finding where an array spans processes.
     """
 
-    name: str
-    said: str
-    claim: str
+    key: str
+    text: str
     program: Callable[[Any], Any]
     flat: bool = False
-    promised: bool = False
+    fact: str = FETCHED
+    not_here: str = NOT_HERE
+
+    def model(self, rows: Model) -> Model:
+        """What it makes of such rows."""
+
+        def of(place: Place) -> Any:
+            return rows(place).reshape(-1) if self.flat else rows(place)
+
+        of.__doc__ = rows.__doc__
+        return of
 
 
-WAYS = (
-    Way("device-get", "jax.device_get(x)", DEVICE_GET, jax.device_get, promised=True),
+GETS: Mapping[str, Way] = table(
+    Way("device-get", "jax.device_get(x)", jax.device_get, fact="outputs.host.device-get"),
     Way(
         "device-get-tree",
         "jax.device_get({'a': [x]})",
-        DEVICE_GET,
         lambda x: jax.device_get({"a": [x]})["a"][0],
-        promised=True,
+        fact="outputs.host.device-get",
     ),
-    Way("asarray", "np.asarray(x)", DEVICE_GET, np.asarray),
-    Way("array", "np.array(x)", DEVICE_GET, np.array),
-    Way("tolist", "x.tolist()", DEVICE_GET, lambda x: np.array(x.tolist(), np.float32)),
-    Way("print", "str(x)", DEVICE_GET, printed, flat=True),
+)
+
+CONVERSIONS: Mapping[str, Way] = table(
+    Way("asarray", "np.asarray(x)", np.asarray),
+    Way("array", "np.array(x)", np.array),
+    Way("tolist", "x.tolist()", lambda x: np.array(x.tolist(), np.float32)),
+    Way("print", "str(x)", printed, flat=True, not_here="outputs.not-here.print"),
+    Way("numpy-function", "np.concatenate([x])", lambda x: np.concatenate([x])),
+)
+
+INDICES: Mapping[str, Way] = table(
     Way(
-        "numpy-function",
-        "np.concatenate([x])",
-        DEVICE_GET,
-        lambda x: np.concatenate([x]),
+        "index-whole",
+        "np.asarray(x[:])",
+        lambda x: np.asarray(x[:]),
+        fact="outputs.host.index-whole",
     ),
-    Way("index-whole", "np.asarray(x[:])", INDEXING, lambda x: np.asarray(x[:]), promised=True),
     Way(
         "index-ellipsis",
         "np.asarray(x[...])",
-        INDEXING,
         lambda x: np.asarray(x[...]),
-        promised=True,
+        fact="outputs.host.index-whole",
     ),
 )
-WAY = {way.name: way for way in WAYS}
 
-CANNOT = raises(
-    RuntimeError, "spans non-addressable.*process_allgather.*addressable_shards", otherwise=own
+
+def fetched(way: Way) -> Columns:
+    """All of what its user sees."""
+    return each_sees(way.model(ours), way.model(everything))
+
+
+def fetched_unless_elsewhere(way: Way) -> Columns:
+    """All of pmap's output; of an array that spans processes an error that names the remedies."""
+    remedies = "spans non-addressable.*process_allgather.*addressable_shards"
+    return unless_shard_map(
+        returns(way.model(ours)), raises(RuntimeError, remedies, otherwise=ours)
+    )
+
+
+# A document says that `device_get` and indexing work, with however many processes.
+@family(
+    "outputs.host.{way}",
+    way={**GETS, **INDICES},
+    claim=lambda way: INDEXING if way.key in INDICES else DEVICE_GET,
+    title="`{way.text}` of a map's output",
+    fact=lambda way: way.fact,
+    topologies=ONE_AND_FOUR,
+    expect=fetched,
 )
-
-
-def fetch(impl: Any, cluster: Any, way: str) -> None:
+@family(
+    "outputs.host.{way}",
+    way=CONVERSIONS,
+    claim=DEVICE_GET,
+    title="`{way.text}` of a map's output",
+    fact=lambda way: way.fact,
+    topologies=ONE_PROCESS,
+    expect=fetched,
+)
+@family(
+    "outputs.not-here.{way}",
+    way={**GETS, **CONVERSIONS},
+    claim="multi-process.print-non-addressable",
+    title="`{way.text}` of an array that spans processes (pmap's does not)",
+    fact=lambda way: way.not_here,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=fetched_unless_elsewhere,
+)
+def fetch(impl: Any, cluster: Any, way: Way) -> None:
     """All of a map's output, brought to the host in one of many ways."""
-    cluster.twice(WAY[way].program, output(impl, cluster))
-
-
-for one in WAYS:
-    whole = flattened(everything) if one.flat else everything
-    local = flattened(own) if one.flat else own
-    clause(
-        f"outputs.host.{one.name}",
-        claim=one.claim,
-        topologies=("1x8", "4x2") if one.promised else ONE_PROCESS,
-        expect=view(local, whole),
-        parameters={"way": one.name},
-        title=f"`{one.said}` of a map's output",
-    )(fetch)
-    if one.claim == DEVICE_GET:
-        clause(
-            f"outputs.not-here.{one.name}",
-            claim=NOT_HERE,
-            needs=processes(2),
-            topologies=SEVERAL,
-            expect={LEGACY_PMAP: returns(local), NEW_PMAP: returns(local), SHARD_MAP: CANNOT},
-            parameters={"way": one.name},
-            title=f"`{one.said}` of an array that spans processes (pmap's does not)",
-        )(fetch)
+    cluster.twice(way.program, doubled_rows(impl, cluster))
 
 
 # --- Row by row -----------------------------------------------------------------------------------
@@ -166,37 +164,40 @@ for one in WAYS:
 @clause(
     "outputs.host.index-first",
     claim=INDEXING,
-    topologies=EVERYWHERE,
-    expect=view(lambda place: own(place)[0], lambda place: everything(place)[0]),
+    fact=INDEXED,
+    topologies=ONE_AND_SEVERAL,
+    expect=each_sees(lambda place: ours(place)[0], lambda place: everything(place)[0]),
 )
 def index_first(impl: Any, cluster: Any) -> None:
     """`np.asarray(x[0])` of a map's output."""
-    cluster.twice(lambda x: np.asarray(x[0]), output(impl, cluster))
+    cluster.twice(lambda x: np.asarray(x[0]), doubled_rows(impl, cluster))
 
 
 @clause(
     "outputs.host.index-last",
     claim=INDEXING,
-    topologies=EVERYWHERE,
-    expect=view(lambda place: own(place)[-1], lambda place: everything(place)[-1]),
+    fact=INDEXED,
+    topologies=ONE_AND_SEVERAL,
+    expect=each_sees(lambda place: ours(place)[-1], lambda place: everything(place)[-1]),
 )
 def index_last(impl: Any, cluster: Any) -> None:
     """`np.asarray(x[-1])` of a map's output."""
-    cluster.twice(lambda x: np.asarray(x[-1]), output(impl, cluster))
+    cluster.twice(lambda x: np.asarray(x[-1]), doubled_rows(impl, cluster))
 
 
 @clause(
     "outputs.host.index-number",
     claim=INDEXING,
-    topologies=EVERYWHERE,
-    expect=view(lambda place: own(place)[1, 2], lambda place: everything(place)[1, 2]),
+    fact=INDEXED,
+    topologies=ONE_AND_SEVERAL,
+    expect=each_sees(lambda place: ours(place)[1, 2], lambda place: everything(place)[1, 2]),
 )
 def index_number(impl: Any, cluster: Any) -> None:
     """`float(x[1, 2])` of a map's output."""
-    cluster.twice(lambda x: np.float32(float(x[1, 2])), output(impl, cluster))
+    cluster.twice(lambda x: np.float32(float(x[1, 2])), doubled_rows(impl, cluster))
 
 
-def _rows(model: Callable[[Place], Any]) -> Callable[[Place], Any]:
+def _one_by_one(model: Model) -> Model:
     def rows(place: Place) -> Any:
         return list(model(place))
 
@@ -206,158 +207,67 @@ def _rows(model: Callable[[Place], Any]) -> Callable[[Place], Any]:
 
 @clause(
     "outputs.host.iterate",
-    claim=ITERATION,
-    topologies=EVERYWHERE,
-    expect=view(_rows(own), _rows(everything)),
+    claim="pmap-silence.host-access-iteration",
+    fact=ITERATED,
+    topologies=ONE_AND_SEVERAL,
+    expect=each_sees(_one_by_one(ours), _one_by_one(everything)),
 )
 def iterate(impl: Any, cluster: Any) -> None:
     """`[np.asarray(row) for row in x]` of a map's output."""
-    cluster.twice(lambda x: [np.asarray(row) for row in x], output(impl, cluster))
+    cluster.twice(lambda x: [np.asarray(row) for row in x], doubled_rows(impl, cluster))
 
 
 @clause(
     "outputs.host.reversed",
-    claim=ITERATION,
-    topologies=("1x8", "4x2"),
-    expect=view(
-        _rows(lambda place: own(place)[::-1]), _rows(lambda place: everything(place)[::-1])
+    claim="pmap-silence.host-access-iteration",
+    fact=ITERATED,
+    topologies=ONE_AND_FOUR,
+    expect=each_sees(
+        _one_by_one(lambda place: ours(place)[::-1]),
+        _one_by_one(lambda place: everything(place)[::-1]),
     ),
 )
 def iterate_reversed(impl: Any, cluster: Any) -> None:
     """`[np.asarray(row) for row in reversed(x)]` of a map's output."""
-    cluster.twice(lambda x: [np.asarray(row) for row in reversed(x)], output(impl, cluster))
+    cluster.twice(lambda x: [np.asarray(row) for row in reversed(x)], doubled_rows(impl, cluster))
 
 
 # --- One number -----------------------------------------------------------------------------------
 
 
-def total(place: Place) -> Any:
+def sum_of_all(place: Place) -> Any:
     """the sum over all processes"""
     return place.all_rows().sum()
 
 
-NUMBERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "float": ("float(x)", float),
-    "item": ("x.item()", lambda x: x.item()),
-    "int": ("int(x)", int),
-    "format": ("f'{x:.1f}'", lambda x: float(f"{x:.1f}")),
-}
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One way to a Python number."""
+
+    key: str
+    text: str
+    program: Callable[[Any], Any]
 
 
-def replicated_number(impl: Any, cluster: Any, number: str) -> None:
+NUMBERS: Mapping[str, Conversion] = table(
+    Conversion("float", "float(x)", float),
+    Conversion("item", "x.item()", lambda x: x.item()),
+    Conversion("int", "int(x)", int),
+    Conversion("format", "f'{x:.1f}'", lambda x: float(f"{x:.1f}")),
+)
+
+
+@family(
+    "outputs.host.number.{number}",
+    number=NUMBERS,
+    claim=DEVICE_GET,
+    title="`{number.text}` of a sum that every device returned once (`out_axes=None`)",
+    fact="outputs.host.number",
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(sum_of_all)),
+)
+def replicated_number(impl: Any, cluster: Any, number: Conversion) -> None:
     """A sum over all devices, returned once (`out_axes=None`)."""
-    function = impl.map(lambda x: jax.lax.psum(x, "i"), out_axes=None)
+    function = impl.map(psum(), out_axes=None)
     array = function(impl.given(cluster.rows()))
-    cluster.twice(lambda x: np.float32(NUMBERS[number][1](x)), array)
-
-
-for number, (said, _) in NUMBERS.items():
-    clause(
-        f"outputs.host.number.{number}",
-        claim=DEVICE_GET,
-        topologies=("1x8", "4x2"),
-        expect=dict.fromkeys(IMPLEMENTATIONS, returns(total)),
-        parameters={"number": number},
-        title=f"`{said}` of a sum that every device returned once (`out_axes=None`)",
-    )(replicated_number)
-
-
-# --- The part that is here ------------------------------------------------------------------------
-
-LOCAL: dict[str, tuple[str, Callable[[Any], Any], Callable[[Place], Any]]] = {
-    "shards": (
-        "[s.data for s in x.addressable_shards]",
-        lambda x: np.concatenate([np.asarray(s.data) for s in x.addressable_shards]),
-        own,
-    ),
-    "shard-index": (
-        "x.addressable_shards[0].index",
-        lambda x: np.array([x.addressable_shards[0].index[0].start or 0]),
-        lambda place: np.array([0]),
-    ),
-    "data": ("x.addressable_data(0)", lambda x: np.asarray(x.addressable_data(0)), first_own),
-}
-
-
-def first_index(place: Place) -> Any:
-    """the number of this process's first row in the global array"""
-    return np.array([place.first_row])
-
-
-def part_here(impl: Any, cluster: Any, which: str) -> None:
-    """What this process holds of a map's output."""
-    cluster.twice(LOCAL[which][1], output(impl, cluster))
-
-
-for which, (said, _, model) in LOCAL.items():
-    clause(
-        f"outputs.host.local.{which}",
-        claim=SHARDS,
-        topologies=EVERYWHERE,
-        expect=view(model, first_index if which == "shard-index" else model),
-        parameters={"which": which},
-        title=f"`{said}` of a map's output",
-    )(part_here)
-
-
-@clause(
-    "outputs.host.local.one-process-reads",
-    claim=SHARDS,
-    needs=processes(2),
-    topologies=SEVERAL,
-    expect=dict.fromkeys(IMPLEMENTATIONS, returns(lambda place: own(place) * (place.process == 0))),
-)
-def one_process_reads(impl: Any, cluster: Any) -> None:
-    """Process 0 alone reads its shards of a map's output."""
-    array = output(impl, cluster)
-
-    def read() -> Any:
-        if jax.process_index() != 0:
-            return np.zeros((cluster.topology.devices_per_process, SIZE), np.float32)
-        return np.concatenate([np.asarray(s.data) for s in array.addressable_shards])
-
-    cluster.twice(read)
-
-
-# --- All of it, with the other processes' help ----------------------------------------------------
-
-
-@clause(
-    "outputs.host.allgather",
-    claim=GATHER,
-    topologies=EVERYWHERE,
-    expect=dict.fromkeys(IMPLEMENTATIONS, returns(everything)),
-)
-def allgather(impl: Any, cluster: Any) -> None:
-    """`process_allgather(x, tiled=True)` of a map's output: everything, in every process."""
-    cluster.twice(lambda x: multihost_utils.process_allgather(x, tiled=True), output(impl, cluster))
-
-
-def by_process(place: Place) -> Any:
-    """all processes' rows, doubled, one block per process"""
-    shape = (place.topology.processes, place.topology.devices_per_process, SIZE)
-    return everything(place).reshape(shape)
-
-
-@clause(
-    "outputs.host.allgather-untiled",
-    claim=GATHER,
-    needs=processes(2),
-    topologies=SEVERAL,
-    expect=view(by_process, everything),
-)
-def allgather_untiled(impl: Any, cluster: Any) -> None:
-    """`process_allgather(x)` as the document writes it: stacked where the array is host-local."""
-    cluster.twice(lambda x: multihost_utils.process_allgather(x), output(impl, cluster))
-
-
-@clause(
-    "outputs.host.replicate-then-fetch",
-    claim=REPLICATE,
-    topologies=EVERYWHERE,
-    expect=view(own, everything),
-)
-def replicate_then_fetch(impl: Any, cluster: Any) -> None:
-    """The output is replicated by `device_put`, then fetched."""
-    everywhere = impl.sharding(axis=None)
-    cluster.twice(lambda x: np.asarray(jax.device_put(x, everywhere)), output(impl, cluster))
+    cluster.twice(lambda x: np.float32(number.program(x)), array)

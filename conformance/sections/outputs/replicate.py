@@ -9,16 +9,19 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS
 from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, returns, sharded, steps
+
+STACKS = "migrate-pmap.replicate-stacks-and-shards"
 
 
 def params() -> Any:
+    """The parameters of a small model."""
     return np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-def stacked(place: Place) -> Any:
+def copies(place: Place) -> Any:
     """one copy per device of this process, stacked"""
     return np.tile(params(), (place.topology.devices_per_process, 1, 1))
 
@@ -31,16 +34,15 @@ def _leading(place: Place, s: Mapping[str, Any]) -> bool:
 
 @clause(
     "outputs.replicate.stacks",
-    claim="migrate-pmap.replicate-stacks-and-shards",
+    claim=STACKS,
     needs=devices(2),
     requires=("flax",),
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
+    expect=everywhere(
         every(
             steps(
-                replicated=returns(stacked),
-                mapped=returns(stacked),
-                mapped_again=returns(stacked),
+                replicated=returns(copies),
+                mapped=returns(copies),
+                mapped_again=returns(copies),
             ),
             sharded("sharded along the stacked dimension", _leading),
         ),
@@ -53,17 +55,17 @@ def replicate_stacks(impl: Any, cluster: Any) -> None:
     impl.select()
     state = cluster.step("replicated", lambda: replicate({"params": params()}))
     step = impl.map(lambda x: x)
-    given = state or {"params": stacked(cluster)}
+    given = state or {"params": copies(cluster)}
     cluster.step("mapped", lambda: step(given["params"]))
     cluster.step("mapped again", lambda: step(given["params"]))
 
 
 @clause(
     "outputs.replicate.round-trip",
-    claim="migrate-pmap.replicate-stacks-and-shards",
+    claim=STACKS,
     needs=devices(2),
     requires=("flax",),
-    expect=dict.fromkeys(IMPLEMENTATIONS, returns(lambda place: params())),
+    expect=everywhere(returns(lambda place: params())),
 )
 def round_trip(impl: Any, cluster: Any) -> None:
     """The document's example: `replicate`, a mapped step, `unreplicate`."""

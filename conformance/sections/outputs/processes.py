@@ -1,0 +1,153 @@
+"""What one process holds of a map's output, and how it gets the rest from the others.
+
+pmap's output is all here. Of shard_map's each process reads its own shards, alone, or everything,
+once all processes take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import Model, returns
+from conformance.sections.outputs import WIDTH, doubled_rows, each_sees, everything, ours
+
+SHARDS = "multi-process.addressable-shards-in-some-processes"
+GATHER = "multi-process.fix-process-allgather"
+
+HELD_HERE = "outputs.host.local"  # the fact that several clauses vary
+
+
+def first_here(place: Place) -> Any:
+    """the first of this process's rows"""
+    return ours(place)[:1]
+
+
+def first_index(place: Place) -> Any:
+    """the number of this process's first row in the global array"""
+    return np.array([place.first_row])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A look at what is here, and what pmap's and shard_map's user sees."""
+
+    key: str
+    text: str
+    program: Callable[[Any], Any]
+    of_pmap: Model
+    of_shard_map: Model
+
+
+PARTS: Mapping[str, Part] = table(
+    Part(
+        "shards",
+        "[s.data for s in x.addressable_shards]",
+        lambda x: np.concatenate([np.asarray(s.data) for s in x.addressable_shards]),
+        ours,
+        ours,
+    ),
+    Part(
+        "shard-index",
+        "x.addressable_shards[0].index",
+        lambda x: np.array([x.addressable_shards[0].index[0].start or 0]),
+        lambda place: np.array([0]),
+        first_index,
+    ),
+    Part(
+        "data",
+        "x.addressable_data(0)",
+        lambda x: np.asarray(x.addressable_data(0)),
+        first_here,
+        first_here,
+    ),
+)
+
+
+@family(
+    "outputs.host.local.{part}",
+    part=PARTS,
+    claim=SHARDS,
+    title="`{part.text}` of a map's output",
+    fact=HELD_HERE,
+    topologies=ONE_AND_SEVERAL,
+    expect=lambda part: each_sees(part.of_pmap, part.of_shard_map),
+)
+def part_here(impl: Any, cluster: Any, part: Part) -> None:
+    """What this process holds of a map's output."""
+    cluster.twice(part.program, doubled_rows(impl, cluster))
+
+
+@clause(
+    "outputs.host.local.one-process-reads",
+    claim=SHARDS,
+    fact=HELD_HERE,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=everywhere(returns(lambda place: ours(place) * (place.process == 0))),
+)
+def one_process_reads(impl: Any, cluster: Any) -> None:
+    """Process 0 alone reads its shards of a map's output."""
+    array = doubled_rows(impl, cluster)
+
+    def read() -> Any:
+        if jax.process_index() != 0:
+            return np.zeros((cluster.topology.devices_per_process, WIDTH), np.float32)
+        return np.concatenate([np.asarray(s.data) for s in array.addressable_shards])
+
+    cluster.twice(read)
+
+
+# --- All of it, with the other processes' help ----------------------------------------------------
+
+
+@clause(
+    "outputs.host.allgather",
+    claim=GATHER,
+    topologies=ONE_AND_SEVERAL,
+    expect=everywhere(returns(everything)),
+)
+def allgather(impl: Any, cluster: Any) -> None:
+    """`process_allgather(x, tiled=True)` of a map's output: everything, in every process."""
+    array = doubled_rows(impl, cluster)
+    cluster.twice(lambda x: multihost_utils.process_allgather(x, tiled=True), array)
+
+
+def by_process(place: Place) -> Any:
+    """all processes' rows, doubled, one block per process"""
+    shape = (place.topology.processes, place.topology.devices_per_process, WIDTH)
+    return everything(place).reshape(shape)
+
+
+@clause(
+    "outputs.host.allgather-untiled",
+    claim=GATHER,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=each_sees(by_process, everything),
+)
+def allgather_untiled(impl: Any, cluster: Any) -> None:
+    """`process_allgather(x)` as the document writes it: stacked where the array is host-local."""
+    cluster.twice(lambda x: multihost_utils.process_allgather(x), doubled_rows(impl, cluster))
+
+
+@clause(
+    "outputs.host.replicate-then-fetch",
+    claim="multi-process.fix-replicate-then-print",
+    topologies=ONE_AND_SEVERAL,
+    expect=each_sees(ours, everything),
+)
+def replicate_then_fetch(impl: Any, cluster: Any) -> None:
+    """The output is replicated by `device_put`, then fetched."""
+    replicated = impl.sharding(axis=None)
+    array = doubled_rows(impl, cluster)
+    cluster.twice(lambda x: np.asarray(jax.device_put(x, replicated)), array)
