@@ -35,6 +35,7 @@ from conformance.catalogue.claims import Claims, load_claims
 from conformance.catalogue.clause import Clause, processes
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from conformance.catalogue.program import program
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import not_applicable, raises, returns
 from harness.clusters.cluster import ClusterDown
@@ -128,7 +129,8 @@ def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
     one = next(r for r in records if r["kind"] == "clause")
     clause = real.clauses[one["clause"]]
     assert one["expected"] == {name: clause.expect[name].text for name in IMPLEMENTATIONS}
-    assert one["source"] == clause.source
+    assert one["source"] == program(clause)
+    assert one["fact"] == clause.fact
     assert one["topologies"] == list(clause.topologies)
     claim = next(r for r in records if r["kind"] == "claim" and r["heading"])
     assert claim["heading_hash"].startswith("sha256:")
@@ -377,6 +379,7 @@ def options(**other: Any) -> Options:
         "targets": (Asked(SPEC, TARGET),),
         "topologies": (),
         "implementations": IMPLEMENTATIONS,
+        "clauses": (),
         "platform": "cpu",
         "deadline_s": None,
         "repeat": 1,
@@ -393,7 +396,7 @@ def options(**other: Any) -> Options:
         options(),
         options(targets=()),
         options(topologies=("1x8", "4x2"), implementations=(NEW_PMAP,), platform="cuda"),
-        options(deadline_s=2.5, repeat=3, isolated=True, blocks=2),
+        options(deadline_s=2.5, repeat=3, isolated=True, blocks=2, clauses=("errors.lowered",)),
         options(
             targets=(
                 Asked(

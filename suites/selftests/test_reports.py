@@ -370,13 +370,45 @@ def test_clauses_without_any_cell_are_not_run(load_records: Any) -> None:
 
 def test_the_table_shows_what_occurs_and_always_the_two(load_records: Any) -> None:
     lines = as_text(load_records([*HEAD, cell("errors.a")])).splitlines()
-    assert lines[0].split() == [
+    assert lines[0] == "1 facts, each by the gravest of its cells:"
+    assert lines[2].split() == ["target", "implementation", "conforms", "deviates"]
+    second = lines.index("3 cells of 1 clauses:") + 2
+    assert lines[second].split() == [
         *("target", "implementation", "conforms", "deviates"),
         *("not", "run"),
     ]
-    assert re.split(r"\s{2,}", lines[3]) == ["jax 0.9.0", "new_pmap", "1", "0", "0"]
+    assert re.split(r"\s{2,}", lines[second + 3]) == ["jax 0.9.0", "new_pmap", "1", "0", "0"]
     assert lines[-3].split() == ["total", "1", "0", "2"]
     assert lines[-1] == "claims covered: 1 of 1"
+
+
+def test_a_fact_counts_once_and_by_its_gravest_cell(load_records: Any) -> None:
+    records = [
+        *HEAD,
+        clause("errors.b", fact="errors.shared"),
+        clause("errors.c", fact="errors.shared"),
+        cell("errors.a"),
+        cell("errors.b"),
+        cell("errors.c", "deviates"),
+        cell("errors.c", "not applicable", implementation="shard_map"),
+    ]
+    facts = as_json(load_records(records))["facts"]
+    assert facts["all"] == {"conforms": 1, "deviates": 1}
+    assert facts["clauses"] == {
+        "errors.a": ["errors.a"],
+        "errors.shared": ["errors.b", "errors.c"],
+    }
+
+
+def test_a_partial_run_is_about_what_it_ran(load_records: Any) -> None:
+    records = [*HEAD, claim("b"), clause("errors.b", claim="b"), cell("errors.a")]
+    results = load_records(records)
+    text = Tags(render(results)["index.html"]).text
+    assert "1 clauses have no result here" in text
+    assert "Title of errors.a" in text
+    assert "Title of errors.b" not in text
+    assert "clauses with a result: 1 of 2" in as_text(results)
+    assert "claims covered: 1 of 2, 1 not run" in as_text(results)
 
 
 def test_the_table_names_what_is_missing(load_records: Any) -> None:
@@ -544,7 +576,7 @@ def test_gaps_are_listed_by_document_and_heading(load_records: Any) -> None:
         ("Migrating to the new pmap", "Two", ["b"]),
         ("Another", "Errors", ["d"]),
     ]
-    assert "4 of 5 claims have no clause yet" in Tags(render(results)["index.html"]).text
+    assert "0 of 5, 1 not run, 4 without a clause" in Tags(render(results)["index.html"]).text
 
 
 def test_remedies_and_their_clause_lead_to_each_other(load_records: Any) -> None:
