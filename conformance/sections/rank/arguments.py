@@ -90,6 +90,8 @@ IN_BLOCKS = "shard_map splits rows into blocks: a clause of its own"
 TOO_MANY = raises(ValueError, r"requires \d+ logical devices, but only \d+")
 NOT_ONE_EACH = raises(ValueError, "equal to the number of local devices")
 
+MORE = "pmap-silence.more-rows-than-devices"
+FEWER = "pmap-silence.fewer-rows-than-devices"
 HALF = "rank.rows.half-as-many"
 
 OF_EIGHT_DEVICES = {"one-too-many": 9, "twice-as-many": 16}
@@ -104,7 +106,7 @@ def double_rows(impl: Any, cluster: Any, count: int) -> None:
 @family(
     "rank.rows.{count}",
     count=OF_EIGHT_DEVICES,
-    claim="pmap-silence.more-rows-than-devices",
+    claim=MORE,
     title=lambda count: f"A pmap over {count} rows with 8 devices is refused, and told why",
     fact="rank.rows.too-many",
     expect=of_pmaps(TOO_MANY, IN_BLOCKS),
@@ -117,7 +119,7 @@ def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
 @family(
     "rank.rows.several-processes.{count}",
     count=OF_TWO_LOCAL_DEVICES,
-    claim=lambda count: f"pmap-silence.{'fewer' if count < 2 else 'more'}-rows-than-devices",
+    claim=lambda count: FEWER if count == OF_TWO_LOCAL_DEVICES["half-as-many"] else MORE,
     title=lambda count: f"In several processes, {count} rows with 2 local devices are refused",
     fact="rank.rows.several-processes",
     topologies=FOUR_PROCESSES,
@@ -146,14 +148,14 @@ def half_summed(place: Place) -> Any:
 
 @clause(
     "rank.rows.half-as-many",
-    claim="pmap-silence.fewer-rows-than-devices",
+    claim=FEWER,
     fact=HALF,
     needs=processes(1, devices_per_process=2),
     expect=of_pmaps(returns(half_doubled), IN_BLOCKS),
 )
 @clause(
     "rank.rows.half-as-many-placed",
-    claim="pmap-silence.fewer-rows-than-devices",
+    claim=FEWER,
     title="The output of a pmap over half as many rows as devices lies on the first half of them.",
     fact=HALF,
     needs=processes(1, devices_per_process=2),
@@ -174,7 +176,7 @@ def half_as_many(impl: Any, cluster: Any) -> None:
 
 @clause(
     "rank.rows.half-as-many-summed",
-    claim="pmap-silence.fewer-rows-than-devices",
+    claim=FEWER,
     fact=HALF,
     needs=processes(1, devices_per_process=2),
     expect=of_pmaps(returns(half_summed), IN_BLOCKS),
