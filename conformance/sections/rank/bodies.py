@@ -7,17 +7,18 @@ tells, without JAX, what the unchanged body must give: pmap's value, another sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import Probe, clause, devices
+from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place, Topology
+from conformance.judging.columns import Columns
 from conformance.judging.expectation import (
     RELATIVE_TOLERANCE,
     Expectation,
@@ -28,7 +29,9 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.observation import Step
+from conformance.probing.bodies import Body
 from conformance.probing.recording import local_rows
+from conformance.sections.rank import map_of_blocks
 
 SAME_VALUE = "same value"
 OTHER_SHAPE = "different shape"
@@ -40,74 +43,62 @@ OUTCOME = "rank outcome"  # under which a step notes the class that it fell into
 UNCHANGED = ("unchanged", "unchanged again")
 ADJUSTED = ("squeezed", "squeezed again", "indexed", "indexed again")
 
-Body = Callable[[Any], Any]
 Data = Callable[[Place], NDArray[Any]]
 
-LINE, GRID, SQUARE = (4,), (2, 4), (4, 4)  # what one device holds
-SHAPES = {LINE: "1d", GRID: "2d", SQUARE: "square"}
 
-REDUCTIONS = "migrate-pmap.rank-reductions"
-LINEAR_ALGEBRA = "migrate-pmap.rank-linear-algebra"
-SHAPE_MANIPULATION = "migrate-pmap.rank-shape-manipulation"
-OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of what one device holds."""
+
+    key: str
+    sizes: tuple[int, ...]
+
+
+LINE = Shape("1d", (4,))
+GRID = Shape("2d", (2, 4))
+SQUARE = Shape("square", (4, 4))
+SHAPES = table(LINE, GRID, SQUARE)
 
 _MULTIPLIER, _PRIME = 50, 131  # of a walk through 1 to 130 that neither rises nor falls for long
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One body: its name, as a user writes it, the program, its NumPy model, and its data's shape.
+class Expression:
+    """An expression of a row `x`: as a user writes it, the program, and its NumPy model.
 
-    `clusters` are the topologies on which it runs.
+    `program` serves NumPy as well, where no `model` is given. `shapes` are those it is asked of;
+    where `on_four`, that of a line in four processes too. `fact` is the finding that it varies,
+    where that has another name.
     """
 
-    claim: str
-    name: str
-    said: str
+    key: str
+    text: str
     program: Body
-    model: Body
-    shape: tuple[int, ...] = LINE
-    clusters: tuple[str, ...] = ONE_PROCESS
+    model: Body | None = None
+    shapes: tuple[Shape, ...] = (LINE,)
+    on_four: bool = False
+    fact: str = ""
 
     @property
-    def key(self) -> str:
-        """The row's name with its shape's: what follows the section in the clause's id."""
-        return f"{self.name}.{SHAPES[self.shape]}"
+    def by_numpy(self) -> Body:
+        """What NumPy makes of a row."""
+        return self.model or self.program
 
-    def on_four(self) -> Row:
-        """The same row, in four processes too."""
-        return replace(self, clusters=ONE_AND_FOUR)
+    @property
+    def finding(self) -> str:
+        """The clauses' fact."""
+        return f"rank.{self.fact or self.key}"
 
-
-def table(rows: Iterable[Row]) -> dict[str, Row]:
-    """The rows by key; ValueError where two have one."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        if row.key in found:
-            raise ValueError(f"two rows are called {row.key}")
-        found[row.key] = row
-    return found
+    def topologies(self, shape: Shape) -> tuple[str, ...]:
+        """Where it runs."""
+        return ONE_AND_FOUR if self.on_four and shape is LINE else ONE_PROCESS
 
 
-def declare(rows: Mapping[str, Row], probe: Probe) -> None:
-    """A clause for each row of a table, all with one probe."""
-    for key, row in rows.items():
-        clause(
-            f"rank.{key}",
-            claim=row.claim,
-            needs=devices(2),
-            topologies=row.clusters,
-            expect=sensitive(row.model, mixed(*row.shape)),
-            parameters={"key": key},
-            title=f"`{row.said}` of {row.shape} per device, unchanged in shard_map",
-        )(probe)
-
-
-def mixed(*shape: int) -> Data:
-    """This process's rows of the given shape: distinct, unordered eighths, exact in float32."""
+def mixed(*sizes: int) -> Data:
+    """This process's rows of the given sizes: distinct, unordered eighths, exact in float32."""
 
     def rows(place: Place) -> NDArray[Any]:
-        walked: NDArray[Any] = place.all_rows(*shape, dtype=np.int64) * _MULTIPLIER % _PRIME
+        walked: NDArray[Any] = place.all_rows(*sizes, dtype=np.int64) * _MULTIPLIER % _PRIME
         return place.mine((walked / 8).astype(np.float32))
 
     return rows
@@ -150,7 +141,7 @@ def predicted(model: Body, data: Data) -> str:
     return ERROR if block is None else _compared(block(place), reduced(model, data)(place))
 
 
-def sensitive(model: Body, data: Data) -> dict[str, Expectation]:
+def outcomes(model: Body, data: Data) -> Columns:
     """pmap returns the model's rows; unchanged, shard_map falls into the class that NumPy predicts.
 
     With its input squeezed or indexed, and the output's leading axis put back, it returns pmap's.
@@ -182,20 +173,13 @@ def classified(as_: str) -> Expectation:
     return OfEachStep(f"the unchanged body gives: {as_}{danger}", of, UNCHANGED)
 
 
-def mapped(impl: Any, body: Body) -> Any:
-    """The body, unchanged, under `jit(shard_map)` over all devices, one row each."""
-    spec = jax.sharding.PartitionSpec("i")
-    function = jax.shard_map(body, mesh=impl.mesh(), in_specs=spec, out_specs=spec)
-    return impl.adopt(jax.jit(function), "jit(shard_map)")
-
-
-def run(impl: Any, cluster: Any, body: Body, model: Body, data: Data) -> None:
-    """The body as a pmap; or as a shard_map unchanged, then with each of the rank adjustments."""
+def move(impl: Any, cluster: Any, body: Body, model: Body, data: Data) -> None:
+    """The body as a pmap; or in shard_map, unchanged, then with each of the rank adjustments."""
     rows = impl.given(data(cluster))
     if impl.is_pmap:
         cluster.twice(impl.map(lambda x: body(x)), rows)
         return
-    unchanged, wanted = mapped(impl, lambda x: body(x)), reduced(model, data)(cluster)
+    unchanged, wanted = map_of_blocks(impl, lambda x: body(x)), reduced(model, data)(cluster)
     for name in UNCHANGED:
         result = cluster.step(name, unchanged, rows)
         seen = ERROR if result is None else _compared(local_rows(result), wanted)
@@ -205,7 +189,7 @@ def run(impl: Any, cluster: Any, body: Body, model: Body, data: Data) -> None:
         "indexed": lambda x: jax.numpy.expand_dims(body(x[0]), 0),
     }
     for name, ranked in adjusted.items():
-        function = mapped(impl, ranked)
+        function = map_of_blocks(impl, ranked)
         cluster.step(name, function, rows)
         cluster.step(f"{name} again", function, rows)
 

@@ -6,7 +6,7 @@ axis means the same in both bodies, the first and "all of them" do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,50 +15,56 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
-    OTHER_FUNCTIONS,
-    REDUCTIONS,
-    Row,
-    declare,
+    SHAPES,
+    Expression,
+    Shape,
     mixed,
-    run,
-    table,
+    move,
+    outcomes,
 )
 
-UNSPECIFIED: dict[str, int] = {}
-FIRST = {"axis": 0}
-LAST = {"axis": -1}
-AXES = (("no-axis", UNSPECIFIED), ("axis-first", FIRST), ("axis-last", LAST))
+REDUCTIONS = "migrate-pmap.rank-reductions"
+OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"
 
-# The other two cases of a batch are asked of some functions only: they tell no more.
-ALL_CASES = tuple((shape, axis) for shape in (LINE, GRID) for axis in AXES)
-CASES = (*((LINE, axis) for axis in AXES), (GRID, AXES[1]))
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis: as a user writes it after the function's first argument, and as keywords."""
+
+    key: str
+    text: str
+    keywords: dict[str, int]
+
+
+AXES = table(
+    Axis("no-axis", "", {}),
+    Axis("axis-first", ", axis=0", {"axis": 0}),
+    Axis("axis-last", ", axis=-1", {"axis": -1}),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function with an `axis` keyword, and NumPy's model of it."""
+    """A function with an `axis` keyword: as a user writes it, the program, and NumPy's model.
 
-    claim: str
-    said: str
+    A grid is reduced over its first axis; where `all_axes`, without an axis and over the last too.
+    """
+
+    key: str
+    text: str
     program: Callable[..., Any]
     model: Callable[..., Any]
-    cases: tuple[tuple[tuple[int, ...], tuple[str, dict[str, int]]], ...] = CASES
+    claim: str = REDUCTIONS
+    all_axes: bool = False
 
-    def rows(self) -> Iterator[Row]:
-        """A row for each shape and axis."""
-        for shape, (axis, options) in self.cases:
-            arguments = "".join(f", {key}={value}" for key, value in options.items())
-            yield Row(
-                self.claim,
-                f"{self.said.rsplit('.', 1)[1].lower()}.{axis}",
-                f"{self.said}(x{arguments})",
-                partial(self.program, **options),
-                partial(self.model, **options),
-                shape,
-            )
+    def asked(self, axis: Axis, shape: Shape) -> bool:
+        """Whether there is a clause: of most functions a grid's other two axes tell no more."""
+        return self.all_axes or shape is LINE or axis.key == "axis-first"
 
 
 def logsumexp(x: Any, axis: int | None = None) -> Any:
@@ -73,124 +79,116 @@ def standardize(x: Any, axis: int = -1, epsilon: float = 1e-5) -> Any:
     return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
 
 
-FUNCTIONS = (
-    Function(REDUCTIONS, "jnp.sum", jnp.sum, np.sum, ALL_CASES),
-    Function(REDUCTIONS, "jnp.mean", jnp.mean, np.mean, ALL_CASES),
-    Function(REDUCTIONS, "jnp.max", jnp.max, np.max, ALL_CASES),
-    Function(REDUCTIONS, "jnp.min", jnp.min, np.min),
-    Function(REDUCTIONS, "jnp.prod", jnp.prod, np.prod),
-    Function(REDUCTIONS, "jnp.std", jnp.std, np.std),
-    Function(REDUCTIONS, "jnp.var", jnp.var, np.var),
-    Function(REDUCTIONS, "jnp.argmax", jnp.argmax, np.argmax, ALL_CASES),
-    Function(REDUCTIONS, "jnp.argmin", jnp.argmin, np.argmin),
-    Function(REDUCTIONS, "jnp.cumsum", jnp.cumsum, np.cumsum, ALL_CASES),
-    Function(REDUCTIONS, "jnp.cumprod", jnp.cumprod, np.cumprod),
-    Function(REDUCTIONS, "jax.nn.logsumexp", jax.nn.logsumexp, logsumexp),
-    Function(REDUCTIONS, "jnp.linalg.norm", jnp.linalg.norm, np.linalg.norm),
-    Function(OTHER_FUNCTIONS, "jnp.sort", jnp.sort, np.sort),
-    Function(OTHER_FUNCTIONS, "jnp.argsort", jnp.argsort, np.argsort),
-    Function(OTHER_FUNCTIONS, "jax.nn.softmax", jax.nn.softmax, softmax),
-    Function(OTHER_FUNCTIONS, "jax.nn.standardize", jax.nn.standardize, standardize),
+FUNCTIONS = table(
+    Function("sum", "jnp.sum", jnp.sum, np.sum, all_axes=True),
+    Function("mean", "jnp.mean", jnp.mean, np.mean, all_axes=True),
+    Function("max", "jnp.max", jnp.max, np.max, all_axes=True),
+    Function("min", "jnp.min", jnp.min, np.min),
+    Function("prod", "jnp.prod", jnp.prod, np.prod),
+    Function("std", "jnp.std", jnp.std, np.std),
+    Function("var", "jnp.var", jnp.var, np.var),
+    Function("argmax", "jnp.argmax", jnp.argmax, np.argmax, all_axes=True),
+    Function("argmin", "jnp.argmin", jnp.argmin, np.argmin),
+    Function("cumsum", "jnp.cumsum", jnp.cumsum, np.cumsum, all_axes=True),
+    Function("cumprod", "jnp.cumprod", jnp.cumprod, np.cumprod),
+    Function("logsumexp", "jax.nn.logsumexp", jax.nn.logsumexp, logsumexp),
+    Function("norm", "jnp.linalg.norm", jnp.linalg.norm, np.linalg.norm),
+    Function("sort", "jnp.sort", jnp.sort, np.sort, OTHER_FUNCTIONS),
+    Function("argsort", "jnp.argsort", jnp.argsort, np.argsort, OTHER_FUNCTIONS),
+    Function("softmax", "jax.nn.softmax", jax.nn.softmax, softmax, OTHER_FUNCTIONS),
+    Function("standardize", "jax.nn.standardize", jax.nn.standardize, standardize, OTHER_FUNCTIONS),
 )
 
+
+@family(
+    "rank.{function}.{axis}.{shape}",
+    function=FUNCTIONS,
+    axis=AXES,
+    shape=table(LINE, GRID),
+    only=lambda function, axis, shape: function.asked(axis, shape),
+    claim=lambda function: function.claim,
+    title="`{function.text}(x{axis.text})` of {shape.sizes} per device, unchanged in shard_map",
+    fact="rank.{function}",
+    needs=devices(2),
+    expect=lambda function, axis, shape: outcomes(
+        partial(function.model, **axis.keywords), mixed(*shape.sizes)
+    ),
+)
+def of_axis(impl: Any, cluster: Any, function: Function, axis: Axis, shape: Shape) -> None:
+    """A function of one row, as a pmap body and, unchanged, as a shard_map body."""
+    program = partial(function.program, **axis.keywords)
+    model = partial(function.model, **axis.keywords)
+    move(impl, cluster, program, model, mixed(*shape.sizes))
+
+
 # Bodies that keep a row's shape whatever the rank, so that nothing but the value tells.
-IDIOMS = (
-    Row(
-        REDUCTIONS,
-        "centred.no-axis",
-        "x - x.mean()",
-        lambda x: x - x.mean(),
-        lambda x: x - x.mean(),
-    ),
-    Row(
-        REDUCTIONS,
+IDIOMS = table(
+    Expression("centred.no-axis", "x - x.mean()", lambda x: x - x.mean(), fact="centred"),
+    Expression(
         "centred.axis-first",
         "x - x.mean(axis=0)",
         lambda x: x - x.mean(axis=0),
-        lambda x: x - x.mean(axis=0),
-    ).on_four(),
-    Row(
-        REDUCTIONS,
-        "centred.axis-first",
-        "x - x.mean(axis=0)",
-        lambda x: x - x.mean(axis=0),
-        lambda x: x - x.mean(axis=0),
-        GRID,
+        shapes=(LINE, GRID),
+        on_four=True,
+        fact="centred",
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "batch-normalised",
         "(x - x.mean(0)) / jnp.sqrt(x.var(0) + 1)",
         lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1),
         lambda x: (x - x.mean(0)) / np.sqrt(x.var(0) + 1),
-        GRID,
+        shapes=(GRID,),
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "scaled-by-norm",
         "x / jnp.linalg.norm(x)",
         lambda x: x / jnp.linalg.norm(x),
         lambda x: x / np.linalg.norm(x),
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "scaled-by-norm-1",
         "x / jnp.linalg.norm(x, 1)",
         lambda x: x / jnp.linalg.norm(x, 1),
         lambda x: x / np.linalg.norm(x, 1),
+        fact="scaled-by-norm",
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "scaled-by-norm-inf",
         "x / jnp.linalg.norm(x, jnp.inf)",
         lambda x: x / jnp.linalg.norm(x, jnp.inf),
         lambda x: x / np.linalg.norm(x, np.inf),
+        fact="scaled-by-norm",
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "sum-keepdims.no-axis",
         "jnp.sum(x, keepdims=True)",
         lambda x: jnp.sum(x, keepdims=True),
         lambda x: np.sum(x, keepdims=True),
+        fact="sum-keepdims",
     ),
-    Row(
-        REDUCTIONS,
+    Expression(
         "sum-keepdims.axis-first",
         "jnp.sum(x, axis=0, keepdims=True)",
         lambda x: jnp.sum(x, axis=0, keepdims=True),
         lambda x: np.sum(x, axis=0, keepdims=True),
-        GRID,
-    ),
-    Row(
-        OTHER_FUNCTIONS,
-        "lax-cumsum",
-        "jax.lax.cumsum(x)",
-        jax.lax.cumsum,
-        lambda x: np.cumsum(x, axis=0),
-    ),
-    Row(
-        OTHER_FUNCTIONS,
-        "top-k-values",
-        "jax.lax.top_k(x, 2)[0]",
-        lambda x: jax.lax.top_k(x, 2)[0],
-        lambda x: np.sort(x)[..., ::-1][..., :2],
-    ),
-    Row(
-        OTHER_FUNCTIONS,
-        "top-k-indices",
-        "jax.lax.top_k(x, 2)[1]",
-        lambda x: jax.lax.top_k(x, 2)[1],
-        lambda x: np.argsort(-x)[..., :2],
+        shapes=(GRID,),
+        fact="sum-keepdims",
     ),
 )
 
-ROWS = table([*(row for function in FUNCTIONS for row in function.rows()), *IDIOMS])
 
-
-def of_axis(impl: Any, cluster: Any, key: str) -> None:
-    """A function of one row, as a pmap body and, unchanged, as a shard_map body."""
-    row = ROWS[key]
-    run(impl, cluster, row.program, row.model, mixed(*row.shape))
-
-
-declare(ROWS, of_axis)
+@family(
+    "rank.{expression}.{shape}",
+    expression=IDIOMS,
+    shape=SHAPES,
+    only=lambda expression, shape: shape in expression.shapes,
+    claim=REDUCTIONS,
+    title="`{expression.text}` of {shape.sizes} per device, unchanged in shard_map",
+    fact=lambda expression: expression.finding,
+    needs=devices(2),
+    topologies=lambda expression, shape: expression.topologies(shape),
+    expect=lambda expression, shape: outcomes(expression.by_numpy, mixed(*shape.sizes)),
+)
+def of_idiom(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
+    """A use of a reduction of one row, as a pmap body and, unchanged, as a shard_map body."""
+    move(impl, cluster, expression.program, expression.by_numpy, mixed(*shape.sizes))

@@ -1,193 +1,166 @@
-"""The shape that a mapped body sees, and the document's adjustments to it.
-
-The shapes are recorded while the body is traced, because that is where a user would print them.
-"""
+"""The shape that a mapped body sees, and the document's adjustments to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.expectation import Expectation, every, not_applicable, noted, returns
-from conformance.probing.recording import FIRST_CALL, SECOND_CALL
-from conformance.sections.rank.bodies import mapped
+from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
+from conformance.judging.expectation import Expectation, every, returns
+from conformance.probing.bodies import double, doubled
+from conformance.sections.rank import (
+    ABOUT_PMAP,
+    ABOUT_SHARD_MAP,
+    P,
+    map_of_blocks,
+    sees,
+    watch,
+)
 
 FEATURES = 128  # of the document's (8, 128) array
-
-SEEN = "shapes in the body"
-
-
-def sees(*shape: int) -> Expectation:
-    """Whenever the body is traced, its (last) argument has this shape."""
-    return noted(SEEN, f"the body sees {shape}", lambda place, seen: seen == [list(shape)])
-
-
-def of_pmap(*expected: Expectation) -> dict[str, Expectation]:
-    """What both pmaps must do; shard_map has a clause of its own."""
-    return {
-        LEGACY_PMAP: every(*expected),
-        NEW_PMAP: every(*expected),
-        SHARD_MAP: not_applicable("the statement is about pmap's body"),
-    }
-
-
-def of_shard_map(*expected: Expectation) -> dict[str, Expectation]:
-    """What shard_map must do; the pmaps have a clause of their own."""
-    reason = "the statement is about shard_map's body"
-    return {
-        LEGACY_PMAP: not_applicable(reason),
-        NEW_PMAP: not_applicable(reason),
-        SHARD_MAP: every(*expected),
-    }
-
-
-def watched(cluster: Any, function: Callable[..., Any], seen: list[Any], *args: Any) -> None:
-    """Two calls of a function whose body appends the shape it sees to `seen`."""
-    for call in (FIRST_CALL, SECOND_CALL):
-        cluster.step(call, function, *args)
-        cluster.note(SEEN, [shape for k, shape in enumerate(seen) if shape not in seen[:k]])
-
-
-def doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(FEATURES) * 2
 
 
 @clause(
     "rank.body.pmap",
     claim="migrate-pmap.pmap-body-rank",
+    fact="rank.body.pmap",
     topologies=ONE_AND_FOUR,
-    expect=of_pmap(sees(FEATURES), returns(doubled)),
+    expect=of_pmaps(every(sees(FEATURES), returns(doubled(FEATURES))), ABOUT_PMAP),
 )
 def body_of_pmap(impl: Any, cluster: Any) -> None:
     """A pmap over the rows of a (8, 128) array sees (128,)."""
-    seen: list[Any] = []
-
-    def body(x: Any) -> Any:
-        seen.append(list(x.shape))
-        return x * 2
-
-    watched(cluster, impl.map(body), seen, cluster.rows(FEATURES))
+    watch(cluster, impl.map, double(), cluster.rows(FEATURES))
 
 
 @clause(
     "rank.body.pmap-second-axis",
     claim="migrate-pmap.pmap-body-rank",
+    fact="rank.body.pmap",
     topologies=ONE_AND_FOUR,
-    expect=of_pmap(sees(FEATURES), returns(doubled)),
+    expect=of_pmaps(every(sees(FEATURES), returns(doubled(FEATURES))), ABOUT_PMAP),
 )
 def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
     """A pmap over the columns of a (128, 8) array (`in_axes=1`) sees (128,) too."""
-    seen: list[Any] = []
-
-    def body(x: Any) -> Any:
-        seen.append(list(x.shape))
-        return x * 2
-
-    watched(cluster, impl.map(body, in_axes=1), seen, cluster.rows(FEATURES).T)
+    watch(cluster, partial(impl.map, in_axes=1), double(), cluster.rows(FEATURES).T)
 
 
 @clause(
     "rank.body.shard-map",
     claim="migrate-pmap.shard-map-body-rank",
+    fact="rank.body.shard-map",
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(sees(1, FEATURES), returns(doubled)),
+    expect=of_shard_map(every(sees(1, FEATURES), returns(doubled(FEATURES))), ABOUT_SHARD_MAP),
 )
 def body_of_shard_map(impl: Any, cluster: Any) -> None:
     """A shard_map over the rows of a (8, 128) array sees (1, 128)."""
-    seen: list[Any] = []
-
-    def body(x: Any) -> Any:
-        seen.append(list(x.shape))
-        return x * 2
-
-    watched(cluster, mapped(impl, body), seen, impl.given(cluster.rows(FEATURES)))
+    rows = impl.given(cluster.rows(FEATURES))
+    watch(cluster, partial(map_of_blocks, impl), double(), rows)
 
 
 @clause(
     "rank.body.shard-map-second-axis",
     claim="migrate-pmap.shard-map-body-rank",
-    expect=of_shard_map(sees(FEATURES, 1), returns(lambda place: doubled(place).T)),
+    fact="rank.body.shard-map",
+    expect=of_shard_map(
+        every(
+            sees(FEATURES, 1),
+            returns(lambda place: doubled(FEATURES)(place).T),
+        ),
+        ABOUT_SHARD_MAP,
+    ),
 )
 def body_of_shard_map_second_axis(impl: Any, cluster: Any) -> None:
     """A shard_map over the columns of a (128, 8) array sees (128, 1)."""
-    seen: list[Any] = []
-
-    def body(x: Any) -> Any:
-        seen.append(list(x.shape))
-        return x * 2
-
-    spec = jax.sharding.PartitionSpec(None, "i")
-    function = jax.shard_map(body, mesh=impl.mesh(), in_specs=spec, out_specs=spec)
-    columns = cluster.rows(FEATURES).T
-    watched(cluster, impl.adopt(jax.jit(function), "jit(shard_map)"), seen, columns)
+    columns = P(None, "i")
+    mapping = partial(map_of_blocks, impl, in_specs=columns, out_specs=columns)
+    watch(cluster, mapping, double(), cluster.rows(FEATURES).T)
 
 
 # --- the adjustments ------------------------------------------------------------------------------
 
-MATRIX, VECTOR = (FEATURES, 3), (FEATURES,)
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the document's products of a block of one row and the weights."""
+
+    key: str
+    text: str
+    program: Callable[[Any, Any], Any]
 
 
-def weights(shape: tuple[int, ...]) -> Any:
-    """Small whole numbers, so that products are exact."""
-    return (np.arange(np.prod(shape)) % 3).reshape(shape).astype(np.float32)
+OPTIONS = table(
+    Option("squeeze", "`jnp.dot(x.squeeze(0), weights)`", lambda x, w: jnp.dot(x.squeeze(0), w)),
+    Option("matmul", "`jnp.matmul(x, weights)`", lambda x, w: jnp.matmul(x, w)),
+    Option("index", "`jnp.dot(x[0], weights)`", lambda x, w: jnp.dot(x[0], w)),
+)
 
 
-ADJUSTMENTS: dict[str, Callable[[Any, Any], Any]] = {
-    "squeeze": lambda x, w: jnp.dot(x.squeeze(0), w),
-    "matmul": lambda x, w: jnp.matmul(x, w),
-    "index": lambda x, w: jnp.dot(x[0], w),
-}
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of this shape: small whole numbers, so that products are exact."""
+
+    key: str
+    shape: tuple[int, ...]
+
+    def array(self) -> Any:
+        """The weights."""
+        return (np.arange(np.prod(self.shape)) % 3).reshape(self.shape).astype(np.float32)
 
 
-def adjusted(
-    impl: Any, cluster: Any, option: str, shape: tuple[int, ...], leading: bool = False
-) -> None:
+WEIGHTS = table(Weights("matrix", (FEATURES, 3)), Weights("vector", (FEATURES,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is done with a product before it is returned."""
+
+    key: str
+    text: str
+    program: Callable[[Any], Any]
+
+
+ENDINGS = table(
+    Ending("", "as written", lambda y: y),
+    Ending(".leading-axis", "its leading axis put back", lambda y: jnp.expand_dims(y, 0)),
+)
+
+
+def products(weights: Weights) -> Expectation:
+    """The product of each row of all and the weights."""
+
+    def model(place: Place) -> Any:
+        """each row's product with the weights, stacked, as pmap does"""
+        return place.rows(FEATURES) @ weights.array()
+
+    return returns(model)
+
+
+@family(
+    "rank.option-{option}.{weights}{ending}",
+    option=OPTIONS,
+    weights=WEIGHTS,
+    ending=ENDINGS,
+    only=lambda option, ending: option.key != "matmul" or ending.key == "",  # it loses no axis
+    claim="migrate-pmap.rank-option-{option}",
+    title="{option.text} with weights of {weights.shape}, {ending.text}",
+    fact="rank.option-{option}",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=lambda weights: everywhere(products(weights)),
+)
+def adjusted(impl: Any, cluster: Any, option: Option, weights: Weights, ending: Ending) -> None:
     """The document's product of one row and the weights, with one of its options in shard_map."""
-    w = weights(tuple(shape))
+    w = weights.array()
     rows = impl.given(cluster.rows(FEATURES))
     if impl.is_pmap:
         cluster.twice(impl.map(lambda x: jnp.dot(x, w)), rows)
-        return
-    body = ADJUSTMENTS[option]
-    if leading:
-        cluster.twice(mapped(impl, lambda x: jnp.expand_dims(body(x, w), 0)), rows)
     else:
-        cluster.twice(mapped(impl, lambda x: body(x, w)), rows)
-
-
-def _declare_adjustments() -> None:
-    written = {
-        "squeeze": "`jnp.dot(x.squeeze(0), weights)`",
-        "matmul": "`jnp.matmul(x, weights)`",
-        "index": "`jnp.dot(x[0], weights)`",
-    }
-    for option, said in written.items():
-        for shape in (MATRIX, VECTOR):
-            name = f"rank.option-{option}.{'matrix' if shape == MATRIX else 'vector'}"
-
-            def product(place: Place, shape: tuple[int, ...] = shape) -> Any:
-                """each row's product with the weights, stacked, as pmap does"""
-                return place.rows(FEATURES) @ weights(shape)
-
-            for leading in (False,) if option == "matmul" else (False, True):
-                ending = ", its leading axis put back" if leading else ", as written"
-                clause(
-                    f"{name}.leading-axis" if leading else name,
-                    claim=f"migrate-pmap.rank-option-{option}",
-                    needs=devices(2),
-                    topologies=ONE_AND_FOUR,
-                    expect=dict.fromkeys(IMPLEMENTATIONS, returns(product)),
-                    parameters={"option": option, "shape": list(shape), "leading": leading},
-                    title=f"{said} with weights of {shape}{ending}",
-                )(adjusted)
-
-
-_declare_adjustments()
+        cluster.twice(map_of_blocks(impl, lambda x: ending.program(option.program(x, w))), rows)

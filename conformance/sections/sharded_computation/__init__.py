@@ -1,0 +1,34 @@
+"""The tutorial on sharded computation: where arrays lie, what jit and shard_map make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+COUNT = 8  # the tutorial's devices
+SIZE = 32  # and elements
+LOCAL = SIZE // COUNT  # elements per device
+
+ABOUT_JIT = "the tutorial is about jit and shard_map"  # it does not know pmap
+
+P = jax.sharding.PartitionSpec
+
+
+def line() -> Any:
+    """The tutorial's mesh: all devices in a row, the axis named by a string."""
+    return jax.sharding.Mesh(np.array(jax.devices()), "x")
+
+
+def sharding(mesh: Any, *axes: Any) -> Any:
+    """The NamedSharding of an array whose dimensions lie along these axes of the mesh."""
+    return jax.sharding.NamedSharding(mesh, P(*axes))
+
+
+def mapped_by_specs(
+    impl: Any, body: Any, mesh: Any, in_specs: Any, out_specs: Any, *, jitted: bool = True
+) -> Any:
+    """The body in a shard_map over the mesh, in a jit of its own or as the tutorial calls it."""
+    function = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+    return impl.adopt(jax.jit(function), "jit(shard_map)") if jitted else impl.adopt(function)

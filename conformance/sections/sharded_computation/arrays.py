@@ -14,33 +14,31 @@ import numpy as np
 from jax.experimental import mesh_utils
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.columns import of_shard_map
 from conformance.judging.expectation import (
     Expectation,
     along,
     every,
-    not_applicable,
     noted,
     returns,
     sharded,
     steps,
 )
+from conformance.sections.sharded_computation import (
+    ABOUT_JIT,
+    COUNT,
+    P,
+    mapped_by_specs,
+    sharding,
+)
 
 GRID = (4, 8)  # the tutorial's array
 MESH = (2, 4)  # and its devices
-COUNT = MESH[0] * MESH[1]
 
 PIECES = "elements per device"
 DEVICES = "the mesh's devices"
 MATCH = "shardings match"
-
-ABOUT_JIT = not_applicable("the tutorial is about jit and shard_map")
-
-
-def only_shard_map(expectation: Expectation) -> dict[str, Expectation]:
-    """The tutorial does not know pmap."""
-    return {LEGACY_PMAP: ABOUT_JIT, NEW_PMAP: ABOUT_JIT, SHARD_MAP: expectation}
 
 
 def numbers(place: Place) -> Any:
@@ -58,7 +56,7 @@ def column_sums(place: Place) -> Any:
     return np.arange(48, 80, 4, dtype=np.float32)
 
 
-def doubled(place: Place) -> Any:
+def numbers_doubled(place: Place) -> Any:
     """the numbers, doubled"""
     return numbers(place) * 2
 
@@ -73,8 +71,7 @@ def grid_mesh() -> Any:
 
 def grid_array(mesh: Any) -> Any:
     """The tutorial's array, sharded over both axes of the mesh."""
-    spec = jax.sharding.PartitionSpec("x", "y")
-    return jax.device_put(jnp.arange(32.0).reshape(GRID), jax.sharding.NamedSharding(mesh, spec))
+    return jax.device_put(jnp.arange(32.0).reshape(GRID), sharding(mesh, "x", "y"))
 
 
 def laid_out(cluster: Any, array: Any, mesh: Any) -> None:
@@ -102,9 +99,7 @@ def named(text: str, *axes: str) -> Expectation:
 
 def same_by_shard_map(impl: Any, cluster: Any, body: Any, mesh: Any, given: Any, *out: Any) -> None:
     """Two calls of a shard_map over both axes of the mesh."""
-    spec = jax.sharding.PartitionSpec
-    function = jax.shard_map(body, mesh=mesh, in_specs=spec("x", "y"), out_specs=spec(*out))
-    cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), given)
+    cluster.twice(mapped_by_specs(impl, body, mesh, P("x", "y"), P(*out)), given)
 
 
 QUARTERS = [[float(16 * row + 2 * column), 2, 2] for row in range(2) for column in range(4)]
@@ -116,10 +111,12 @@ HELD_ONCE = [[48.0 + 4 * column, 1] for column in range(8)]
     "sharded_computation.plain-array",
     claim="sharded-computation.plain-array-sharding",
     needs=devices(COUNT),
-    expect=only_shard_map(
+    expect=of_shard_map(
         every(
             steps(
-                array=returns(numbers), first_call=returns(doubled), second_call=returns(doubled)
+                array=returns(numbers),
+                first_call=returns(numbers_doubled),
+                second_call=returns(numbers_doubled),
             ),
             steps(
                 array=sharded(
@@ -128,7 +125,8 @@ HELD_ONCE = [[48.0 + 4 * column, 1] for column in range(8)]
                 )
             ),
             steps(array=noted(DEVICES, "only the first device", lambda _, seen: seen == [0])),
-        )
+        ),
+        ABOUT_JIT,
     ),
 )
 def plain_array(impl: Any, cluster: Any) -> None:
@@ -142,10 +140,12 @@ def plain_array(impl: Any, cluster: Any) -> None:
     "sharded_computation.sharded-array",
     claim="sharded-computation.sharded-array",
     needs=devices(COUNT),
-    expect=only_shard_map(
+    expect=of_shard_map(
         every(
             steps(
-                array=returns(numbers), first_call=returns(doubled), second_call=returns(doubled)
+                array=returns(numbers),
+                first_call=returns(numbers_doubled),
+                second_call=returns(numbers_doubled),
             ),
             steps(
                 array=named("NamedSharding(P('x', 'y'))", "x", "y"),
@@ -158,7 +158,8 @@ def plain_array(impl: Any, cluster: Any) -> None:
                     DEVICES, "all eight devices", lambda _, seen: seen == list(range(COUNT))
                 )
             ),
-        )
+        ),
+        ABOUT_JIT,
     ),
 )
 def sharded_array(impl: Any, cluster: Any) -> None:
@@ -176,12 +177,13 @@ _MATCHING = noted(MATCH, "result.sharding == argument.sharding", lambda _, seen:
     "sharded_computation.elementwise",
     claim="sharded-computation.elementwise-keeps-sharding",
     needs=devices(COUNT),
-    expect=only_shard_map(
+    expect=of_shard_map(
         every(
             returns(waves),
             steps(jit=_MATCHING, jit_again=_MATCHING),
             steps(jit=named("NamedSharding(P('x', 'y'))", "x", "y")),
-        )
+        ),
+        ABOUT_JIT,
     ),
 )
 def elementwise(impl: Any, cluster: Any) -> None:
@@ -206,12 +208,13 @@ _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devic
     "sharded_computation.reduction",
     claim="sharded-computation.reduction-partially-replicated",
     needs=devices(COUNT),
-    expect=only_shard_map(
+    expect=of_shard_map(
         every(
             returns(column_sums),
             steps(jit=_TWICE, jit_again=_TWICE),
             steps(jit=named("NamedSharding(P('y'))", "y")),
-        )
+        ),
+        ABOUT_JIT,
     ),
 )
 def reduction(impl: Any, cluster: Any) -> None:
@@ -236,12 +239,13 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
     "sharded_computation.constraint",
     claim="sharded-computation.with-sharding-constraint",
     needs=devices(COUNT),
-    expect=only_shard_map(
+    expect=of_shard_map(
         every(
             returns(column_sums),
             steps(jit=_ONCE, jit_again=_ONCE),
             steps(jit=_AS_ASKED, jit_again=_AS_ASKED),
-        )
+        ),
+        ABOUT_JIT,
     ),
 )
 def constraint(impl: Any, cluster: Any) -> None:
@@ -251,7 +255,7 @@ def constraint(impl: Any, cluster: Any) -> None:
 
     def asked() -> Any:
         line = jax.sharding.Mesh(mesh_utils.create_device_mesh((COUNT,)), ("x",))
-        return jax.sharding.NamedSharding(line, jax.sharding.PartitionSpec("x"))
+        return sharding(line, "x")
 
     def constrained(x: Any) -> Any:
         # The tutorial makes the mesh in here, one axis in place of the argument's two.

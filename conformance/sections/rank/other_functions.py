@@ -1,0 +1,208 @@
+"""What reads a row's elements one by one, and other functions that ask for its rank.
+
+Indices, iteration, lengths, loops and random keys, moved from a pmap body to a shard_map body as
+they are. Those with an axis are in `functions`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.probing.bodies import Body
+from conformance.sections.rank.bodies import (
+    GRID,
+    LINE,
+    SHAPES,
+    SQUARE,
+    Expression,
+    Shape,
+    mixed,
+    move,
+    outcomes,
+)
+
+OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"
+
+INDEX = "index"
+COLUMN = "column"
+LENGTH = "length"
+ITERATION = "iteration"
+
+
+def clamped(index: int) -> Body:
+    """x[index] as JAX documents it: out of bounds means the last."""
+    return lambda x: x[min(index, len(x) - 1)]
+
+
+def filled(index: int) -> Body:
+    """jnp.take as JAX documents it: out of bounds means NaN."""
+    return lambda x: x[index] if index < len(x) else np.full(x.shape[1:], np.nan)
+
+
+def with_zero(index: int) -> Body:
+    """A copy with zero at the index, as JAX documents it: out of bounds is left out."""
+
+    def model(x: Any) -> Any:
+        copy = x.copy()
+        if index < len(x):
+            copy[index] = 0
+        return copy
+
+    return model
+
+
+def three_of(x: Any) -> Any:
+    a, _, _, d = x
+    return a - d
+
+
+def by_row_sum(x: Any) -> Any:
+    return np.stack([row / row.sum() for row in x])
+
+
+def scanned(x: Any) -> Any:
+    _, sums = jax.lax.scan(lambda total, v: (total + v,) * 2, jnp.zeros_like(x[0]), x)
+    return sums
+
+
+EXPRESSIONS = table(
+    Expression(
+        "index-first", "x[0]", lambda x: x[0], shapes=(LINE, GRID), on_four=True, fact=INDEX
+    ),
+    Expression("index-second", "x[1]", lambda x: x[1], clamped(1), fact=INDEX),
+    Expression("index-last", "x[-1]", lambda x: x[-1], fact=INDEX),
+    Expression("index-ellipsis", "x[..., 0]", lambda x: x[..., 0], fact=COLUMN),
+    Expression("column", "x[:, 0]", lambda x: x[:, 0], shapes=(GRID, SQUARE)),
+    Expression("reversed", "x[::-1]", lambda x: x[::-1], fact="flip"),
+    Expression("from-first", "x - x[0]", lambda x: x - x[0], on_four=True),
+    Expression("length", "len(x)", len),
+    Expression("by-length", "x / len(x)", lambda x: x / len(x), on_four=True, fact=LENGTH),
+    Expression(
+        "positions",
+        "x + jnp.arange(x.shape[0])",
+        lambda x: x + jnp.arange(x.shape[0]),
+        lambda x: x + np.arange(x.shape[0]),
+        fact=LENGTH,
+    ),
+    Expression(
+        "iterated",
+        "jnp.stack([v * v for v in x])",
+        lambda x: jnp.stack([v * v for v in x]),
+        lambda x: np.stack([v * v for v in x]),
+        fact=ITERATION,
+    ),
+    Expression(
+        "enumerated",
+        "jnp.stack([v * k for k, v in enumerate(x)])",
+        lambda x: jnp.stack([v * k for k, v in enumerate(x)]),
+        lambda x: np.stack([v * k for k, v in enumerate(x)]),
+        fact=ITERATION,
+    ),
+    Expression("unpacked", "a, b, c, d = x", three_of, fact=ITERATION),
+    Expression("take", "jnp.take(x, 1)", lambda x: jnp.take(x, 1), lambda x: np.take(x, 1)),
+    Expression(
+        "take-axis-first",
+        "jnp.take(x, 1, axis=0)",
+        lambda x: jnp.take(x, 1, axis=0),
+        filled(1),
+        fact="take",
+    ),
+    Expression("set-first", "x.at[0].set(0)", lambda x: x.at[0].set(0), with_zero(0), fact="set"),
+    Expression("set-second", "x.at[1].set(0)", lambda x: x.at[1].set(0), with_zero(1), fact="set"),
+    Expression(
+        "vmap",
+        "jax.vmap(lambda v: v / v.sum())(x)",
+        jax.vmap(lambda v: v / v.sum()),
+        by_row_sum,
+        shapes=(GRID,),
+    ),
+    Expression("scan", "jax.lax.scan of a running sum", scanned, lambda x: x.cumsum(0)),
+    Expression(
+        "lax-cumsum",
+        "jax.lax.cumsum(x)",
+        jax.lax.cumsum,
+        lambda x: np.cumsum(x, axis=0),
+        fact="cumsum",
+    ),
+    Expression(
+        "top-k-values",
+        "jax.lax.top_k(x, 2)[0]",
+        lambda x: jax.lax.top_k(x, 2)[0],
+        lambda x: np.sort(x)[..., ::-1][..., :2],
+        fact="top-k",
+    ),
+    Expression(
+        "top-k-indices",
+        "jax.lax.top_k(x, 2)[1]",
+        lambda x: jax.lax.top_k(x, 2)[1],
+        lambda x: np.argsort(-x)[..., :2],
+        fact="top-k",
+    ),
+)
+
+
+@family(
+    "rank.{expression}.{shape}",
+    expression=EXPRESSIONS,
+    shape=SHAPES,
+    only=lambda expression, shape: shape in expression.shapes,
+    claim=OTHER_FUNCTIONS,
+    title="`{expression.text}` of {shape.sizes} per device, unchanged in shard_map",
+    fact=lambda expression: expression.finding,
+    needs=devices(2),
+    topologies=lambda expression, shape: expression.topologies(shape),
+    expect=lambda expression, shape: outcomes(expression.by_numpy, mixed(*shape.sizes)),
+)
+def of_elements(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
+    """A function of one row, as a pmap body and, unchanged, as a shard_map body."""
+    move(impl, cluster, expression.program, expression.by_numpy, mixed(*shape.sizes))
+
+
+# --- random keys ---------------------------------------------------------------------------------
+
+
+def keys(place: Place) -> Any:
+    """One raw key per device."""
+    return place.rows(2, dtype=np.uint32)
+
+
+def ordered(key: Any) -> Any:
+    """What a shuffle of four numbers is once sorted, whatever the key, if it is one key."""
+    if key.ndim != 1:
+        raise ValueError("one key is wanted")
+    return np.arange(4, dtype=np.int32)
+
+
+@clause(
+    "rank.random-key.raw",
+    claim=OTHER_FUNCTIONS,
+    fact="rank.random-key",
+    needs=devices(2),
+    expect=outcomes(ordered, keys),
+)
+def raw_key(impl: Any, cluster: Any) -> None:
+    """One raw key per device, with which `jax.random.permutation` shuffles, then `jnp.sort`."""
+    move(impl, cluster, lambda key: jnp.sort(jax.random.permutation(key, 4)), ordered, keys)
+
+
+@clause(
+    "rank.random-key.typed",
+    claim=OTHER_FUNCTIONS,
+    fact="rank.random-key",
+    needs=devices(2),
+    expect=outcomes(ordered, keys),
+)
+def typed_key(impl: Any, cluster: Any) -> None:
+    """The same with a typed key, made in the body with `jax.random.wrap_key_data`."""
+
+    def shuffled(key: Any) -> Any:
+        return jnp.sort(jax.random.permutation(jax.random.wrap_key_data(key), 4))
+
+    move(impl, cluster, shuffled, ordered, keys)
