@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.probing.bodies import addend
+
 Make = Callable[[Any, Any, int], "Given"]
 
 
@@ -62,7 +64,7 @@ def own_output(impl: Any, cluster: Any, width: int) -> Given:
     return Given(array, lambda: impl.rows(cluster, width))
 
 
-def put(*spec: str | None) -> Make:
+def placed(*spec: str | None) -> Make:
     """The rows over the map's devices, by `spec`."""
 
     def make(impl: Any, cluster: Any, width: int) -> Given:
@@ -101,9 +103,4 @@ def in_numpy(impl: Any, cluster: Any, width: int) -> Given:
 def unmapped_array(impl: Any, cluster: Any, width: int) -> Given:
     """An array for an unmapped argument, on all of the map's devices."""
     tens = made(lambda: (jax.lax.iota(np.float32, width) + 1) * 10, spread(impl))
-    return Given(tens, lambda: added(width))
-
-
-def added(width: int) -> Any:
-    """What an unmapped argument holds."""
-    return np.arange(10, 10 * width + 10, 10, dtype=np.float32)
+    return Given(tens, lambda: addend(width))

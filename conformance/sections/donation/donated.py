@@ -12,27 +12,25 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import (
-    Expectation,
-    OfEachStep,
-    every,
-    not_applicable,
-    noted,
-    raises,
-    returns,
-    steps,
+from conformance.judging.columns import (
+    Columns,
+    everywhere,
+    of_new_pmap,
+    of_pmaps,
+    unless_legacy,
 )
+from conformance.judging.expectation import Expectation, OfEachStep, every, noted, steps
 from conformance.judging.observation import Step
 from conformance.sections.donation.arrays import Given
-from conformance.sections.donation.kinds import KINDS, WIDTH, Call
+from conformance.sections.donation.kinds import INCOMPATIBLE, WIDTH, Call, Kind, kinds
 
 SUPPORTED = "migrate-pmap.donation-supported"
 ZERO_COPY = "migrate-pmap.donation-zero-copy"
 COPIES = "migrate-pmap.donation-mismatch-copies-and-deletes"
-WARNS = "migrate-pmap.donation-warning"
 
 DELETED = "donated deleted"  # of each donated array, whether it is
 KEPT = "kept deleted"
@@ -40,10 +38,8 @@ UNHARMED = "unharmed"  # of each array that is left, whether it holds what it he
 REUSED = "buffers reused"  # [of the donated buffers here, those that are an output's; all of them]
 ALIASED = "bytes aliased"  # [by the compiled program, of the donated arrays]; on one device
 
-INCOMPATIBLE = raises(ValueError, "Received incompatible devices")
 
-
-# --- The probe
+# --- What is noted
 
 
 def pointers(arrays: Iterable[Any]) -> set[int]:
@@ -77,26 +73,6 @@ def note_donation(cluster: Any, call: Call, before: set[int], result: Any) -> No
     cluster.note(KEPT, [is_deleted(one.array) for one in call.kept])
     cluster.note(UNHARMED, [holds_its_values(one) for one in (*call.donated, *call.kept)])
     cluster.note(REUSED, [len(before & pointers(jax.tree.leaves(result))), len(before)])
-
-
-def donated(impl: Any, cluster: Any, kind: str) -> None:
-    """Two calls of a donating map, each with arguments of its own."""
-    function = KINDS[kind].map(impl)
-    for name, step in (("first call", cluster.compiled), ("second call", cluster.step)):
-        call = KINDS[kind].call(impl, cluster, WIDTH)
-        before = pointers(one.array for one in call.donated)
-        on_a_device = sum(one.array.addressable_shards[0].data.nbytes for one in call.donated)
-        results: list[Any] = []
-        step(name, lambda c=call, r=results: r.append(c.made(function)) or r[0])
-        note_donation(cluster, call, before, results)
-        if "value" in cluster.steps[-1] and before:
-            # Under the key that the report reads, beside the multiples of `donation_peak`.
-            reused = cluster.steps[-1]["extra"][REUSED]
-            cluster.note("memory", {"what": KINDS[kind].said, "reused": reused})
-        programs = cluster.steps[-1]["extra"].get("programs", [])
-        if programs:
-            aliased = max(one["memory"]["alias"] for one in programs)
-            cluster.note(ALIASED, [aliased, on_a_device])
 
 
 # --- What is expected of it
@@ -153,126 +129,187 @@ SAID_EACH_TIME = told(
 )
 
 
-def _model(kind: str) -> Expectation:
-    model = KINDS[kind].model
-    text = (model.__doc__ or "the right values").split("\n", 1)[0]
-    return returns(lambda place: model(place, WIDTH), text=text)
-
-
-def _everywhere(kind: str, *parts: Expectation) -> dict[str, Expectation]:
-    expected: dict[str, Expectation] = dict.fromkeys(IMPLEMENTATIONS, every(_model(kind), *parts))
-    if KINDS[kind].pmap_only:
-        expected[SHARD_MAP] = not_applicable(KINDS[kind].pmap_only)
-    return expected
-
-
-def _declare(id: str, claim: str, kind: str, title: str, expect: Mapping[str, Expectation]) -> None:
-    said = title.format(KINDS[kind].said)
-    clause(
-        f"donation.{id}.{kind}",
-        claim=claim,
-        needs=devices(2),
-        topologies=KINDS[kind].topologies,
-        parameters={"kind": kind},
-        title=said[0].upper() + said[1:],
-        expect=expect,
-    )(donated)
-
-
-# --- What lies as the map expects it is reused
-
+# What lies as the map expects it is taken over, and what cannot be used is left.
 TAKEN = (_deleted(True), _reused(True), INTACT, IN_THE_PROGRAM, SILENT)
 LEFT = (_deleted(False), _reused(False), INTACT)
 
-for _name, _claim in (
-    ("own-output", ZERO_COPY),
-    ("placed", ZERO_COPY),
-    ("two-arguments", SUPPORTED),
-    ("second-argument", SUPPORTED),
-    ("tree", SUPPORTED),
-    ("static-first", SUPPORTED),
-    ("static-last", SUPPORTED),
-    ("unmapped", SUPPORTED),
-    ("beside-keyword", SUPPORTED),
-    ("jit-donating", SUPPORTED),
-):
-    _expected = _everywhere(_name, *TAKEN)
-    if _name == "jit-donating":  # legacy takes the whole array to every device, for its own jit
-        _expected[LEGACY_PMAP] = every(_model(_name), *LEFT)
-    _declare("reused", _claim, _name, "Donated, {} is deleted and its buffers reused.", _expected)
-
-
-# --- What lies otherwise is copied, and its original deleted
-
+# What lies otherwise is copied, and its original deleted. Of a pytree that is one leaf alone.
 COPIED = (_deleted(True), _reused(False), INTACT)
+HALF_REUSED = noted(
+    REUSED, "half of the buffers are an output's", lambda _, s: s[0] and s[0] * 2 == s[1]
+)
+BOTH_DELETED = (_deleted(True), HALF_REUSED, INTACT)
 FIRST_ALONE = (
     noted(DELETED, "the first leaf is deleted, the other not", lambda _, s: s == [True, False]),
-    noted(REUSED, "half of the buffers are an output's", lambda _, s: s[0] and s[0] * 2 == s[1]),
+    HALF_REUSED,
     INTACT,
 )
-BOTH_DELETED = (_deleted(True), FIRST_ALONE[1], INTACT)
 
-# Legacy reshards in silence and donates its copy. Under jit another sharding is resharded within
-# the program that also gets the buffers, where they are large enough for an output; other devices
-# are refused, and an uncommitted array is copied as by legacy.
-_PARTLY = "tree-partly"
-for _name, _shard_map in (
-    ("other-spec", (_deleted(True), _reused(True), INTACT)),
-    ("replicated", LEFT),
-    ("one-device", None),
-    ("other-devices", None),
-    ("uncommitted", LEFT),
-    (_PARTLY, FIRST_ALONE),
-):
-    _partly = _name == _PARTLY
-    _declare(
-        "copied",
-        COPIES,
-        _name,
-        "Donated, {} is copied and its original deleted.",
-        {
-            LEGACY_PMAP: every(_model(_name), *(FIRST_ALONE if _partly else LEFT)),
-            NEW_PMAP: every(_model(_name), *(BOTH_DELETED if _partly else COPIED)),
-            SHARD_MAP: every(_model(_name), *_shard_map) if _shard_map else INCOMPATIBLE,
-        },
-    )
-    _declare(
-        "warning",
-        WARNS,
-        _name,
-        "Donated, {} is warned about.",
-        {
-            LEGACY_PMAP: not_applicable("the warning is the new pmap's"),
-            NEW_PMAP: every(_model(_name), SAID_EACH_TIME),
-            SHARD_MAP: not_applicable("the warning is the new pmap's"),
-        },
-    )
+# Under jit another sharding is resharded within the program that also gets the buffers, where they
+# are large enough for an output; other devices are refused, and an uncommitted array is copied as
+# by legacy.
+UNDER_JIT: Mapping[str, tuple[Expectation, ...] | None] = {
+    "other-spec": (_deleted(True), _reused(True), INTACT),
+    "replicated": LEFT,
+    "one-device": None,
+    "other-devices": None,
+    "uncommitted": LEFT,
+}
 
 
-# --- Nothing is reused, and nothing deleted
+def under_jit(kind: Kind) -> Expectation:
+    """What becomes of an array that lies otherwise, under shard_map."""
+    parts = UNDER_JIT[kind.key]
+    return INCOMPATIBLE if parts is None else every(kind.right, *parts)
 
-for _name in ("numpy", "not-donated", "under-jit", "by-keyword"):
-    _declare(
-        "left",
-        SUPPORTED,
-        _name,
-        "{} is left as it is.",
-        _everywhere(_name, INTACT, NOT_IN_THE_PROGRAM, SILENT)
-        if _name != "numpy"
-        else _everywhere(_name, INTACT, SILENT),
-    )
 
-_declare(
-    "unusable",
-    SUPPORTED,
-    "smaller-output",
-    "Donated, {} is left as it is, and a warning says so.",
-    _everywhere("smaller-output", *LEFT, NOT_IN_THE_PROGRAM, SAID_ONCE),
+def of_all(kind: Kind, *parts: Expectation) -> Columns:
+    """The right values and `parts`, of every implementation that can make the call."""
+    expected = every(kind.right, *parts)
+    return of_pmaps(expected, kind.pmap_only) if kind.pmap_only else everywhere(expected)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital."""
+    return text[0].upper() + text[1:]
+
+
+# --- The probe
+
+
+@family(
+    "donation.reused.{kind}",
+    kind=kinds("own-output", "placed"),
+    claim=ZERO_COPY,
+    title="Donated, {kind.said} is deleted and its buffers reused.",
+    fact="donation.reused",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, *TAKEN),
 )
-_declare(
-    "unusable",
-    SUPPORTED,
-    "other-dtype",
-    "Donated, {} is left as it is.",
-    _everywhere("other-dtype", *LEFT, NOT_IN_THE_PROGRAM),
+@family(
+    "donation.reused.{kind}",
+    kind=kinds(
+        "two-arguments",
+        "second-argument",
+        "tree",
+        "static-first",
+        "static-last",
+        "unmapped",
+        "beside-keyword",
+    ),
+    claim=SUPPORTED,
+    title="Donated, {kind.said} is deleted and its buffers reused.",
+    fact="donation.reused.arguments",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, *TAKEN),
 )
+@family(
+    "donation.reused.{kind}",
+    kind=kinds("jit-donating"),
+    claim=SUPPORTED,
+    title="Donated, {kind.said} is deleted and its buffers reused.",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    # Legacy takes the whole array to every device, for its own jit.
+    expect=lambda kind: unless_legacy(every(kind.right, *LEFT), every(kind.right, *TAKEN)),
+)
+@family(
+    "donation.copied.{kind}",
+    kind=kinds("other-spec", "replicated", "one-device", "other-devices", "uncommitted"),
+    claim=COPIES,
+    title="Donated, {kind.said} is copied and its original deleted.",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect={
+        # Legacy reshards in silence and donates its copy.
+        LEGACY_PMAP: lambda kind: every(kind.right, *LEFT),
+        NEW_PMAP: lambda kind: every(kind.right, *COPIED),
+        SHARD_MAP: under_jit,
+    },
+)
+@family(
+    "donation.copied.{kind}",
+    kind=kinds("tree-partly"),
+    claim=COPIES,
+    title="Donated, {kind.said} is copied and its original deleted.",
+    fact="donation.copied.replicated",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect={
+        LEGACY_PMAP: lambda kind: every(kind.right, *FIRST_ALONE),
+        NEW_PMAP: lambda kind: every(kind.right, *BOTH_DELETED),
+        SHARD_MAP: lambda kind: every(kind.right, *FIRST_ALONE),
+    },
+)
+@family(
+    "donation.warning.{kind}",
+    kind=kinds(
+        "other-spec", "replicated", "one-device", "other-devices", "uncommitted", "tree-partly"
+    ),
+    claim="migrate-pmap.donation-warning",
+    title="Donated, {kind.said} is warned about.",
+    fact="donation.warning",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_new_pmap(
+        every(kind.right, SAID_EACH_TIME), "the warning is the new pmap's"
+    ),
+)
+@family(
+    "donation.left.{kind}",
+    kind=kinds("numpy"),
+    claim=SUPPORTED,
+    title=lambda kind: f"{sentence(kind.said)} is left as it is.",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, INTACT, SILENT),
+)
+@family(
+    "donation.left.{kind}",
+    kind=kinds("not-donated", "under-jit", "by-keyword"),
+    claim=SUPPORTED,
+    title=lambda kind: f"{sentence(kind.said)} is left as it is.",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, INTACT, NOT_IN_THE_PROGRAM, SILENT),
+)
+@family(
+    "donation.unusable.{kind}",
+    kind=kinds("smaller-output"),
+    claim=SUPPORTED,
+    title="Donated, {kind.said} is left as it is, and a warning says so.",
+    fact="donation.unusable",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM, SAID_ONCE),
+)
+@family(
+    "donation.unusable.{kind}",
+    kind=kinds("other-dtype"),
+    claim=SUPPORTED,
+    title="Donated, {kind.said} is left as it is.",
+    fact="donation.unusable",
+    needs=devices(2),
+    topologies=lambda kind: kind.topologies,
+    expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),
+)
+def donated(impl: Any, cluster: Any, kind: Kind) -> None:
+    """Two calls of a donating map, each with arguments of its own."""
+    function = kind.map(impl)
+    for name, step in (("first call", cluster.compiled), ("second call", cluster.step)):
+        call = kind.call(impl, cluster, WIDTH)
+        before = pointers(one.array for one in call.donated)
+        on_a_device = sum(one.array.addressable_shards[0].data.nbytes for one in call.donated)
+        results: list[Any] = []
+        step(name, lambda c=call, r=results: r.append(c.made(function)) or r[0])
+        note_donation(cluster, call, before, results)
+        if "value" in cluster.steps[-1] and before:
+            # Under the key that the report reads, beside the multiples of `donation_peak`.
+            reused = cluster.steps[-1]["extra"][REUSED]
+            cluster.note("memory", {"what": kind.said, "reused": reused})
+        programs = cluster.steps[-1]["extra"].get("programs", [])
+        if programs:
+            aliased = max(one["memory"]["alias"] for one in programs)
+            cluster.note(ALIASED, [aliased, on_a_device])

@@ -6,31 +6,32 @@ said of a kind in one place is said of the same argument in the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.family import table
+from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.expectation import Expectation, Model, raises, returns
+from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.donation.arrays import (
     Given,
     Make,
-    added,
     in_numpy,
     on_one,
     on_others,
     own_output,
-    put,
+    placed,
     uncommitted,
     unmapped_array,
 )
 
 WIDTH = 16  # elements of a row by default; a multiple of every topology's devices
-ONE_AND_TWO = ("1x8", "2x2")
 
-Model = Callable[[Place, int], Any]
+INCOMPATIBLE = raises(ValueError, "Received incompatible devices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,24 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One way of donating: the map, the call (with fresh arguments), and what it must return."""
+    """One way of donating: the map, the call (with fresh arguments), and what it must return.
 
-    name: str
+    `call` and `model` are of rows of a width.
+    """
+
+    key: str
     said: str
     map: Callable[[Any], Any]
     call: Callable[[Any, Any, int], Call]
-    model: Model
+    model: Callable[[int], Model]
     topologies: tuple[str, ...] = ONE_AND_TWO
     pmap_only: str = ""
+
+    @property
+    def right(self) -> Expectation:
+        """What the map must return, of rows of `WIDTH`."""
+        model = self.model(WIDTH)
+        return returns(model, text=model.__doc__ or "the right values")
 
 
 # --- The calls
@@ -92,7 +102,7 @@ def giving(
 
 def doubling(impl: Any) -> Any:
     """A map whose output can take over its donated input's buffers."""
-    return impl.map(lambda x: x * 2, donate_argnums=(0,))
+    return impl.map(double(), donate_argnums=(0,))
 
 
 def doubling_tree(impl: Any) -> Any:
@@ -133,183 +143,190 @@ def _unmapped_map(impl: Any) -> Any:
     return impl.adopt(jax.jit(function, donate_argnums=(1,)), "jit(shard_map)")
 
 
-def doubled(place: Place, width: int) -> Any:
-    """this process's rows, doubled"""
-    return place.rows(width) * 2
-
-
 def _half_map(impl: Any) -> Any:
     devices = impl.devices
-    return impl.map(lambda x: x * 2, donate_argnums=(0,), devices=devices[: len(devices) // 2])
+    return impl.map(double(), donate_argnums=(0,), devices=devices[: len(devices) // 2])
 
 
 def _under_jit(impl: Any) -> Any:
-    inner = impl.map(lambda x: x * 2, donate_argnums=(0,))
+    inner = doubling(impl)
     return jax.jit(lambda x: inner(x))
 
 
 def _jit_donating(impl: Any) -> Any:
-    inner = impl.map(lambda x: x * 2)
+    inner = impl.map(double())
     return jax.jit(lambda x: inner(x), donate_argnums=(0,))
 
 
 NO_KEYWORDS = "shard_map takes no keyword arguments"
 
 
-def twice_doubled(place: Place, width: int) -> Any:
-    """this process's rows, doubled, two times"""
-    return [doubled(place, width)] * 2
+def twice_doubled(width: int) -> Model:
+    """`doubling_tree` of a pytree with two leaves."""
+
+    def model(place: Place) -> Any:
+        """this process's rows, doubled, two times"""
+        return [place.rows(width) * 2] * 2
+
+    return model
 
 
-def tripled(place: Place, width: int) -> Any:
-    """this process's rows, times three"""
-    return place.rows(width) * 3
+def tripled(width: int) -> Model:
+    """The map with a static 3."""
+
+    def model(place: Place) -> Any:
+        """this process's rows, times three"""
+        return place.rows(width) * 3
+
+    return model
 
 
 def _as_tree(a: Any, b: Any) -> tuple[Any, ...]:
     return ({"a": a, "b": [b]},)
 
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        # As the map expects it.
-        Kind("own-output", "a map's own output", doubling, giving(own_output), doubled),
-        Kind(
-            "placed",
-            "an array that lies as the map expects it",
-            doubling,
-            giving(put("i")),
-            doubled,
-        ),
-        Kind(
-            "two-arguments",
-            "both of two arguments",
-            lambda impl: impl.map(lambda x, y: (x * 2, y * 3), donate_argnums=(0, 1)),
-            giving(own_output, own_output),
-            lambda place, width: [doubled(place, width), tripled(place, width)],
-        ),
-        Kind(
-            "second-argument",
-            "the second of two arguments",
-            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(1,)),
-            giving(own_output, kept=(own_output,), form=lambda given, kept: (kept, given)),
-            doubled,
-        ),
-        Kind(
-            "tree",
-            "a pytree",
-            doubling_tree,
-            giving(own_output, own_output, form=_as_tree),
-            twice_doubled,
-        ),
-        Kind(
-            "static-first",
-            "an argument after a static one",
-            _static_map(True),
-            giving(own_output, form=lambda x: (3, x)),
-            tripled,
-        ),
-        Kind(
-            "static-last",
-            "an argument before a static one",
-            _static_map(False),
-            giving(own_output, form=lambda x: (x, 3)),
-            tripled,
-        ),
-        Kind(
-            "unmapped",
-            "an unmapped argument, replicated",
-            _unmapped_map,
-            giving(unmapped_array, kept=(own_output,), form=lambda given, kept: (kept, given)),
-            lambda place, width: [doubled(place, width), added(width) * 2],
-        ),
-        Kind(
-            "beside-keyword",
-            "an argument beside one passed by keyword",
-            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(0,)),
-            giving(own_output, kept=(own_output,), keyword="y"),
-            doubled,
-            pmap_only=NO_KEYWORDS,
-        ),
-        Kind(
-            "jit-donating",
-            "the argument of a jit around a map",
-            _jit_donating,
-            giving(own_output),
-            doubled,
-            ONE_PROCESS,
-        ),
-        # Otherwise.
-        Kind(
-            "other-spec",
-            "an array sharded otherwise over the map's devices",
-            doubling,
-            giving(put(None, "i")),
-            doubled,
-        ),
-        Kind(
-            "replicated",
-            "an array replicated over the map's devices",
-            doubling,
-            giving(put()),
-            doubled,
-        ),
-        Kind("one-device", "an array committed to one device", doubling, giving(on_one), doubled),
-        Kind(
-            "other-devices",
-            "an array on other devices than the map's",
-            _half_map,
-            giving(on_others),
-            lambda place, width: doubled(place, width)[: place.topology.devices // 2],
-            ONE_PROCESS,
-        ),
-        Kind("uncommitted", "an uncommitted array", doubling, giving(uncommitted), doubled),
-        Kind(
-            "tree-partly",
-            "a pytree of which one leaf is replicated",
-            doubling_tree,
-            giving(own_output, put(), form=_as_tree),
-            twice_doubled,
-        ),
-        # Nothing that could be reused.
-        Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
-        Kind(
-            "not-donated",
-            "an argument of a map that donates none",
-            lambda impl: impl.map(lambda x: x * 2),
-            giving(kept=(own_output,)),
-            doubled,
-        ),
-        Kind(
-            "under-jit",
-            "an argument of a donating map under a jit that donates none",
-            _under_jit,
-            giving(kept=(own_output,)),
-            doubled,
-            ONE_PROCESS,
-        ),
-        Kind(
-            "by-keyword",
-            "an argument passed by keyword",
-            lambda impl: impl.map(lambda x, y: x + y, donate_argnums=(1,)),
-            giving(kept=(own_output, own_output), keyword="y"),
-            doubled,
-            pmap_only=NO_KEYWORDS,
-        ),
-        Kind(
-            "smaller-output",
-            "an argument of a map that returns less",
-            lambda impl: impl.map(lambda x: x.sum(), donate_argnums=(0,)),
-            giving(own_output),
-            lambda place, width: place.rows(width).sum(-1),
-        ),
-        Kind(
-            "other-dtype",
-            "an argument of a map that returns another dtype",
-            lambda impl: impl.map(lambda x: x.astype(np.int16), donate_argnums=(0,)),
-            giving(own_output),
-            lambda place, width: place.rows(width).astype(np.int16),
-        ),
-    )
-}
+KINDS: Mapping[str, Kind] = table(
+    # As the map expects it.
+    Kind("own-output", "a map's own output", doubling, giving(own_output), doubled),
+    Kind(
+        "placed",
+        "an array that lies as the map expects it",
+        doubling,
+        giving(placed("i")),
+        doubled,
+    ),
+    Kind(
+        "two-arguments",
+        "both of two arguments",
+        lambda impl: impl.map(lambda x, y: (x * 2, y * 3), donate_argnums=(0, 1)),
+        giving(own_output, own_output),
+        lambda width: lambda place: [place.rows(width) * 2, place.rows(width) * 3],
+    ),
+    Kind(
+        "second-argument",
+        "the second of two arguments",
+        lambda impl: impl.map(add(), donate_argnums=(1,)),
+        giving(own_output, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        doubled,
+    ),
+    Kind(
+        "tree",
+        "a pytree",
+        doubling_tree,
+        giving(own_output, own_output, form=_as_tree),
+        twice_doubled,
+    ),
+    Kind(
+        "static-first",
+        "an argument after a static one",
+        _static_map(True),
+        giving(own_output, form=lambda x: (3, x)),
+        tripled,
+    ),
+    Kind(
+        "static-last",
+        "an argument before a static one",
+        _static_map(False),
+        giving(own_output, form=lambda x: (x, 3)),
+        tripled,
+    ),
+    Kind(
+        "unmapped",
+        "an unmapped argument, replicated",
+        _unmapped_map,
+        giving(unmapped_array, kept=(own_output,), form=lambda given, kept: (kept, given)),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+    ),
+    Kind(
+        "beside-keyword",
+        "an argument beside one passed by keyword",
+        lambda impl: impl.map(add(), donate_argnums=(0,)),
+        giving(own_output, kept=(own_output,), keyword="y"),
+        doubled,
+        pmap_only=NO_KEYWORDS,
+    ),
+    Kind(
+        "jit-donating",
+        "the argument of a jit around a map",
+        _jit_donating,
+        giving(own_output),
+        doubled,
+        ONE_PROCESS,
+    ),
+    # Otherwise.
+    Kind(
+        "other-spec",
+        "an array sharded otherwise over the map's devices",
+        doubling,
+        giving(placed(None, "i")),
+        doubled,
+    ),
+    Kind(
+        "replicated",
+        "an array replicated over the map's devices",
+        doubling,
+        giving(placed()),
+        doubled,
+    ),
+    Kind("one-device", "an array committed to one device", doubling, giving(on_one), doubled),
+    Kind(
+        "other-devices",
+        "an array on other devices than the map's",
+        _half_map,
+        giving(on_others),
+        lambda width: lambda place: (place.rows(width) * 2)[: place.topology.devices // 2],
+        ONE_PROCESS,
+    ),
+    Kind("uncommitted", "an uncommitted array", doubling, giving(uncommitted), doubled),
+    Kind(
+        "tree-partly",
+        "a pytree of which one leaf is replicated",
+        doubling_tree,
+        giving(own_output, placed(), form=_as_tree),
+        twice_doubled,
+    ),
+    # Nothing that could be reused.
+    Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
+    Kind(
+        "not-donated",
+        "an argument of a map that donates none",
+        lambda impl: impl.map(double()),
+        giving(kept=(own_output,)),
+        doubled,
+    ),
+    Kind(
+        "under-jit",
+        "an argument of a donating map under a jit that donates none",
+        _under_jit,
+        giving(kept=(own_output,)),
+        doubled,
+        ONE_PROCESS,
+    ),
+    Kind(
+        "by-keyword",
+        "an argument passed by keyword",
+        lambda impl: impl.map(add(), donate_argnums=(1,)),
+        giving(kept=(own_output, own_output), keyword="y"),
+        doubled,
+        pmap_only=NO_KEYWORDS,
+    ),
+    Kind(
+        "smaller-output",
+        "an argument of a map that returns less",
+        lambda impl: impl.map(lambda x: x.sum(), donate_argnums=(0,)),
+        giving(own_output),
+        lambda width: lambda place: place.rows(width).sum(-1),
+    ),
+    Kind(
+        "other-dtype",
+        "an argument of a map that returns another dtype",
+        lambda impl: impl.map(lambda x: x.astype(np.int16), donate_argnums=(0,)),
+        giving(own_output),
+        lambda width: lambda place: place.rows(width).astype(np.int16),
+    ),
+)
+
+
+def kinds(*keys: str) -> dict[str, Kind]:
+    """Some of `KINDS`."""
+    return {key: KINDS[key] for key in keys}

@@ -8,7 +8,7 @@ beside the original 2. An array of a known size, measured in the same way, shows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -16,12 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.expectation import Expectation, every, noted, raises, returns, steps
+from conformance.catalogue.family import family
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.columns import Columns, everywhere
+from conformance.judging.expectation import Expectation, every, noted, returns, steps
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.recording import local_rows
-from conformance.sections.donation.kinds import KINDS, ONE_AND_TWO, Call
+from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
 
 MIB = 2**20
 GIVEN_BYTES = 64 * MIB  # of the argument on this process's devices, as the map expects it
@@ -31,7 +33,6 @@ RESOLUTION = 0.15  # of the argument; the known allocation shows that a peak is 
 MULTIPLE = "memory"  # the key that the report reads
 
 NO_EXTRA = "migrate-pmap.donation-no-extra-memory"
-SPIKE = "migrate-pmap.donation-memory-spike"
 
 
 def width_of(cluster: Any) -> int:
@@ -95,21 +96,6 @@ KNOWN = steps(
 )
 
 
-def peak(impl: Any, cluster: Any, kind: str) -> None:
-    """A known allocation and the donating call are measured; the call's values are compared."""
-    this, width = KINDS[kind], width_of(cluster)
-    control(cluster)
-    function = this.map(impl)
-
-    def make() -> tuple[Call, int]:
-        call = this.call(impl, cluster, width)
-        return call, sum(local_bytes(one.array) for one in (*call.donated, *call.kept))
-
-    measured(cluster, "peak", this.said, make, lambda call: call.made(function))
-    call = make()[0]
-    cluster.step("values", lambda: local_rows(jax.tree.leaves(call.made(function))[0])[:, :SHOWN])
-
-
 def of_input(wanted: float, text: str) -> Expectation:
     """A peak of `wanted` times the argument, within the resolution."""
 
@@ -132,67 +118,93 @@ def _at_least(least: float, text: str) -> Expectation:
 
 COPIED = _at_least(2, "2 times the argument or more: it is copied")
 PARTLY_COPIED = _at_least(1.5, "1.5 times the argument or more: a part of it is copied")
-INCOMPATIBLE = raises(ValueError, "Received incompatible devices")
+REFUSED = steps(peak=INCOMPATIBLE, values=INCOMPATIBLE)
 
 
-def values(kind: str) -> Expectation:
+def expected(kind: Kind, peaks: Columns) -> Columns:
+    """These peaks and the right values, after the measure was shown to be exact."""
+    right = values(kind)
+    return {
+        name: every(KNOWN, one) if one is REFUSED else every(KNOWN, one, right)
+        for name, one in peaks.items()
+    }
+
+
+def values(kind: Kind) -> Expectation:
     """The first elements of each row of the result."""
 
     def first(place: Place) -> Any:
         width = GIVEN_BYTES // 4 // place.topology.devices_per_process
-        return KINDS[kind].model(place, width)[:, :SHOWN]
+        return kind.model(width)(place)[:, :SHOWN]
 
     return steps(values=returns(first, text="the right first elements of each row"))
 
 
-def _peak(
-    kind: str,
-    claim: str,
-    title: str,
-    expect: dict[str, Expectation | None],
-    topologies: tuple[str, ...] = ONE_PROCESS,
-) -> None:
-    refused = every(KNOWN, steps(peak=INCOMPATIBLE, values=INCOMPATIBLE))
-    clause(
-        f"donation.peak.{kind}",
-        claim=claim,
-        needs=devices(2),
-        topologies=topologies,
-        parameters={"kind": kind},
-        fresh=True,
-        title=title.format(KINDS[kind].said),
-        expect={
-            name: refused if peaks is None else every(KNOWN, peaks, values(kind))
-            for name, peaks in expect.items()
-        },
-    )(peak)
-
-
-def _expected(
-    legacy: Expectation | None, new: Expectation | None, shard_map: Expectation | None
-) -> dict[str, Expectation | None]:
-    return {LEGACY_PMAP: legacy, NEW_PMAP: new, SHARD_MAP: shard_map}
-
-
-_ALONE = "Donated, {} needs no memory beyond its own."
-_BESIDE = "Donated, {} is there twice at the peak."
-
-_peak("own-output", NO_EXTRA, _ALONE, _expected(ONCE, ONCE, ONCE), ONE_AND_TWO)
-_peak("placed", NO_EXTRA, _ALONE, _expected(ONCE, ONCE, ONCE))
-_peak(
-    "not-donated",
-    NO_EXTRA,
-    "Not donated, a map's own output is there beside the result: the control.",
-    _expected(TWICE, TWICE, TWICE),
-)
-_peak("numpy", SPIKE, _BESIDE, _expected(TWICE, TWICE, TWICE))
 # How legacy and jit copy is said nowhere: that they do is all that can be expected.
 # A program that reshards needs up to 3 times: its devices' temporaries may or may not coincide.
-_peak("other-spec", SPIKE, _BESIDE, _expected(COPIED, COPIED, COPIED))
-# Under shard_map each process holds the whole of it, and needs but its own rows.
-_peak("uncommitted", SPIKE, _BESIDE, _expected(COPIED, TWICE, PARTLY_COPIED), ONE_AND_TWO)
-_peak("one-device", SPIKE, _BESIDE, _expected(COPIED, TWICE, None), ONE_AND_TWO)
-_peak("other-devices", SPIKE, _BESIDE, _expected(COPIED, TWICE, None))
+# Under shard_map each process holds the whole of an uncommitted array, and needs but its own rows.
+AT_THE_PEAK: Mapping[str, Columns] = {
+    "numpy": everywhere(TWICE),
+    "other-spec": everywhere(COPIED),
+    "uncommitted": {LEGACY_PMAP: COPIED, NEW_PMAP: TWICE, SHARD_MAP: PARTLY_COPIED},
+    "one-device": {LEGACY_PMAP: COPIED, NEW_PMAP: TWICE, SHARD_MAP: REFUSED},
+    "other-devices": {LEGACY_PMAP: COPIED, NEW_PMAP: TWICE, SHARD_MAP: REFUSED},
+}
+
+
+@family(
+    "donation.peak.{kind}",
+    kind=kinds("own-output", "placed"),
+    claim=NO_EXTRA,
+    title="Donated, {kind.said} needs no memory beyond its own.",
+    fact="donation.peak",
+    needs=devices(2),
+    topologies=lambda kind: ONE_AND_TWO if kind.key == "own-output" else ONE_PROCESS,
+    fresh=True,
+    expect=lambda kind: expected(kind, everywhere(ONCE)),
+)
+@family(
+    "donation.peak.{kind}",
+    kind=kinds("not-donated"),
+    claim=NO_EXTRA,
+    title="Not donated, a map's own output is there beside the result: the control.",
+    needs=devices(2),
+    fresh=True,
+    expect=lambda kind: expected(kind, everywhere(TWICE)),
+)
+@family(
+    "donation.peak.{kind}",
+    kind=kinds("numpy", "other-spec", "other-devices"),
+    claim="migrate-pmap.donation-memory-spike",
+    title="Donated, {kind.said} is there twice at the peak.",
+    needs=devices(2),
+    fresh=True,
+    expect=lambda kind: expected(kind, AT_THE_PEAK[kind.key]),
+)
+@family(
+    "donation.peak.{kind}",
+    kind=kinds("uncommitted", "one-device"),
+    claim="migrate-pmap.donation-memory-spike",
+    title="Donated, {kind.said} is there twice at the peak.",
+    fact="donation.peak.one-device",
+    needs=devices(2),
+    topologies=ONE_AND_TWO,
+    fresh=True,
+    expect=lambda kind: expected(kind, AT_THE_PEAK[kind.key]),
+)
+def peak(impl: Any, cluster: Any, kind: Kind) -> None:
+    """A known allocation and the donating call are measured; the call's values are compared."""
+    width = width_of(cluster)
+    control(cluster)
+    function = kind.map(impl)
+
+    def make() -> tuple[Call, int]:
+        call = kind.call(impl, cluster, width)
+        return call, sum(local_bytes(one.array) for one in (*call.donated, *call.kept))
+
+    measured(cluster, "peak", kind.said, make, lambda call: call.made(function))
+    call = make()[0]
+    cluster.step("values", lambda: local_rows(jax.tree.leaves(call.made(function))[0])[:, :SHOWN])
 
 
 # --- A training step
@@ -228,6 +240,38 @@ def state_after(place: Place) -> Any:
     return [rows * gradient, rows * gradient**2, rows * -gradient]
 
 
+@clause(
+    "donation.peak.training-step",
+    claim=NO_EXTRA,
+    title="A training step takes over a donated state, and needs no more memory than without.",
+    needs=devices(2),
+    fresh=True,
+    expect=everywhere(
+        every(
+            KNOWN,
+            steps(
+                kept=noted(
+                    MULTIPLE,
+                    "the old state and the new one, or more",
+                    lambda _, seen: bool(seen["multiple"] >= 2 - RESOLUTION),
+                ),
+                donated=noted(
+                    "saved",
+                    "no more than without donation",
+                    lambda _, seen: bool(seen >= -RESOLUTION),
+                ),
+                values=returns(state_after),
+            ),
+            steps(
+                values=noted(
+                    "bytes aliased",
+                    "the compiled program takes over every byte of the state",
+                    lambda _, seen: seen[0] == seen[1],
+                )
+            ),
+        ),
+    ),
+)
 def training_step(impl: Any, cluster: Any) -> None:
     """A training step with a donated state, and the same step without; both are measured.
 
@@ -274,38 +318,3 @@ def training_step(impl: Any, cluster: Any) -> None:
     if seen is not None:
         taken = max(program["memory"]["alias"] for program in seen.programs)
         cluster.note("bytes aliased", [taken, LEAVES * side * side * FLOAT_BYTES])
-
-
-clause(
-    "donation.peak.training-step",
-    claim=NO_EXTRA,
-    needs=devices(2),
-    fresh=True,
-    title="A training step takes over a donated state, and needs no more memory than without.",
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
-        every(
-            KNOWN,
-            steps(
-                kept=noted(
-                    MULTIPLE,
-                    "the old state and the new one, or more",
-                    lambda _, seen: bool(seen["multiple"] >= 2 - RESOLUTION),
-                ),
-                donated=noted(
-                    "saved",
-                    "no more than without donation",
-                    lambda _, seen: bool(seen >= -RESOLUTION),
-                ),
-                values=returns(state_after),
-            ),
-            steps(
-                values=noted(
-                    "bytes aliased",
-                    "the compiled program takes over every byte of the state",
-                    lambda _, seen: seen[0] == seen[1],
-                )
-            ),
-        ),
-    ),
-)(training_step)

@@ -20,6 +20,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Expectation, noted, returns, sharded
+from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
 
@@ -36,6 +37,7 @@ class Form:
     `arguments` follow the array; `jitted` puts all of it under jit. `bounces` says that legacy
     brings the whole array to the host for it; `loops`, that one program runs once per row, so that
     what it moves is not what the access does; `split`, that the result is still one row per device.
+    Forms of one `sort` vary one fact.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Form:
     bounces: bool = False
     loops: bool = False
     split: bool = False
+    sort: str = ""
 
     def of(self, array: Any) -> Any:
         """What NumPy makes of it: a list where several arrays come."""
@@ -97,17 +100,31 @@ def unreplicated(tree: Any) -> Any:
     return jax.tree.map(lambda x: x[0], tree)
 
 
-def stack(
-    impl: Any, cluster: Any, body: Use = lambda x: x * 2, row: tuple[int, ...] = ROW, **options: Any
+def output(
+    impl: Any,
+    cluster: Any,
+    body: Body | None = None,
+    row: tuple[int, ...] = ROW,
+    **options: Any,
 ) -> Any:
-    """A map's output: one `row` per device, through `body`, which doubles it."""
-    return impl.map(body, **options)(impl.given(cluster.rows(*row)))
+    """A map's output: one `row` per device, through `body`, which unless given doubles it."""
+    return impl.map(body or double(), **options)(impl.given(cluster.rows(*row)))
 
 
 def rows_of(place: Place, implementation: str) -> Any:
-    """NumPy's `stack`: this process's rows, or under shard_map those of all."""
-    whole = place.all_rows(*ROW) if implementation == SHARD_MAP else place.rows(*ROW)
-    return whole * 2
+    """NumPy's `output`: this process's rows, or under shard_map those of all."""
+    rows = place.all_rows(*ROW) if implementation == SHARD_MAP else place.rows(*ROW)
+    return rows * 2
+
+
+def double_sum() -> Body:
+    """The sum over the devices of all processes of the row, doubled."""
+    return lambda x: jax.lax.psum(x * 2, "i")
+
+
+def double_summed(place: Place) -> Any:
+    """the sum of all rows, doubled"""
+    return place.all_rows(*ROW).sum(0) * 2
 
 
 def access(

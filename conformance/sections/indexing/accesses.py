@@ -23,9 +23,11 @@ from conformance.sections.indexing import (
     Form,
     access,
     moves_at_most_its_result,
-    stack,
+    output,
     stays_unless_legacy_bounces,
 )
+
+FETCH = "fetch"  # the sort that goes through the host by what it is
 
 
 def _backwards(x: Any) -> list[Any]:
@@ -33,33 +35,57 @@ def _backwards(x: Any) -> list[Any]:
 
 
 FORMS: Mapping[str, Form] = table(
-    Form("whole", "`x[:]`", lambda x: x[:], split=True),
-    Form("dots", "`x[...]`", lambda x: x[...], split=True),
-    Form("one", "`x[0:1]`", lambda x: x[0:1]),
-    Form("first", "`x[:1]`", lambda x: x[:1], bounces=True),
-    Form("rest", "`x[1:]`", lambda x: x[1:], bounces=True),
-    Form("stride", "`x[::2]`", lambda x: x[::2], bounces=True),
-    Form("fancy", "`x[np.array([0, 1])]`", lambda x: x[np.array([0, 1])], bounces=True),
+    Form("whole", "`x[:]`", lambda x: x[:], split=True, sort="all"),
+    Form("dots", "`x[...]`", lambda x: x[...], split=True, sort="all"),
+    Form("one", "`x[0:1]`", lambda x: x[0:1], sort="slice"),
+    Form("first", "`x[:1]`", lambda x: x[:1], bounces=True, sort="slice"),
+    Form("rest", "`x[1:]`", lambda x: x[1:], bounces=True, sort="slice"),
+    Form("stride", "`x[::2]`", lambda x: x[::2], bounces=True, sort="slice"),
+    Form(
+        "fancy", "`x[np.array([0, 1])]`", lambda x: x[np.array([0, 1])], bounces=True, sort="fancy"
+    ),
     Form(
         "mask",
         "`x[mask]`, every other row",
         lambda x: x[np.arange(x.shape[0]) % 2 == 0],
         bounces=True,
+        sort="fancy",
     ),
-    Form("element", "`x[0, 1]`", lambda x: x[0, 1], bounces=True),
-    Form("ellipsis", "`x[0, ...]`", lambda x: x[0, ...], bounces=True),
-    Form("column", "`x[:, 0]`", lambda x: x[:, 0], bounces=True, split=True),
-    Form("iteration", "`list(x)`", list, loops=True),
-    Form("reversed", "`list(reversed(x))`", _backwards, loops=True),
-    Form("loop", "`x[i]` for each row", lambda x: [x[i] for i in range(len(x))], loops=True),
-    Form("unstack", "`jnp.unstack(x)`", lambda x: list(jnp.unstack(x)), list, bounces=True),
-    Form("at-get", "`x.at[0].get()`", lambda x: x.at[0].get(), lambda x: x[0], bounces=True),
+    Form("element", "`x[0, 1]`", lambda x: x[0, 1], bounces=True, sort="element"),
+    Form("ellipsis", "`x[0, ...]`", lambda x: x[0, ...], bounces=True, sort="element"),
+    Form("column", "`x[:, 0]`", lambda x: x[:, 0], bounces=True, split=True, sort="column"),
+    Form("iteration", "`list(x)`", list, loops=True, sort="iteration"),
+    Form("reversed", "`list(reversed(x))`", _backwards, loops=True, sort="iteration"),
+    Form(
+        "loop",
+        "`x[i]` for each row",
+        lambda x: [x[i] for i in range(len(x))],
+        loops=True,
+        sort="iteration",
+    ),
+    Form(
+        "unstack",
+        "`jnp.unstack(x)`",
+        lambda x: list(jnp.unstack(x)),
+        list,
+        bounces=True,
+        sort="unstack",
+    ),
+    Form(
+        "at-get",
+        "`x.at[0].get()`",
+        lambda x: x.at[0].get(),
+        lambda x: x[0],
+        bounces=True,
+        sort="at-get",
+    ),
     Form(
         "at-get-rest",
         "`x.at[1:].get()`",
         lambda x: x.at[1:].get(),
         lambda x: x[1:],
         bounces=True,
+        sort="at-get",
     ),
     Form(
         "take",
@@ -67,6 +93,7 @@ FORMS: Mapping[str, Form] = table(
         lambda x: jnp.take(x, 0, axis=0),
         lambda x: x[0],
         bounces=True,
+        sort="take",
     ),
     Form(
         "index-in-dim",
@@ -74,6 +101,7 @@ FORMS: Mapping[str, Form] = table(
         lambda x: jax.lax.index_in_dim(x, 0),
         lambda x: x[:1],
         bounces=True,
+        sort="take",
     ),
     Form(
         "dynamic-index",
@@ -81,8 +109,9 @@ FORMS: Mapping[str, Form] = table(
         lambda x: jax.lax.dynamic_index_in_dim(x, 0),
         lambda x: x[:1],
         bounces=True,
+        sort="take",
     ),
-    Form("jit-rest", "`x[1:]` under jit", lambda x: x[1:], jitted=True, bounces=True),
+    Form("jit-rest", "`x[1:]` under jit", lambda x: x[1:], jitted=True, bounces=True, sort="slice"),
     Form(
         "jit-column",
         "`x[:, 0]` under jit",
@@ -90,8 +119,9 @@ FORMS: Mapping[str, Form] = table(
         jitted=True,
         bounces=True,
         split=True,
+        sort="column",
     ),
-    Form("jit-iteration", "`list(x)` under jit", list, jitted=True, bounces=True),
+    Form("jit-iteration", "`list(x)` under jit", list, jitted=True, bounces=True, sort="unstack"),
     Form(
         "jit-unstack",
         "`jnp.unstack(x)` under jit",
@@ -99,6 +129,7 @@ FORMS: Mapping[str, Form] = table(
         list,
         jitted=True,
         bounces=True,
+        sort="unstack",
     ),
     Form(
         "jit-fancy",
@@ -106,28 +137,28 @@ FORMS: Mapping[str, Form] = table(
         lambda x: x[np.array([0, 1])],
         jitted=True,
         bounces=True,
+        sort="fancy",
     ),
 )
 
 # Two rows are all that a process of four has; and a global array cannot be fetched by one process.
 IN_ONE_PROCESS: Mapping[str, Form] = table(
-    Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True),
-    Form("asarray", "`np.asarray(x)[0]`", lambda x: np.asarray(x)[0], bounces=True),
+    Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True, sort="slice"),
+    Form("asarray", "`np.asarray(x)[0]`", lambda x: np.asarray(x)[0], bounces=True, sort=FETCH),
     Form(
         "device-get",
         "`jax.device_get(x)[0]`",
         lambda x: jax.device_get(x)[0],
         lambda x: x[0],
         bounces=True,
+        sort=FETCH,
     ),
 )
-
-FETCHES = ("asarray", "device-get")  # which go through the host by what they are
 
 
 def moderate(form: Form) -> Expectation:
     """No more between devices than the result has, and off them only where legacy is."""
-    if form.key in FETCHES:  # the control: where this did not show, no other access would
+    if form.sort == FETCH:  # the control: where this did not show, no other access would
         return BOUNCES
     if form.loops:
         return stays_unless_legacy_bounces(form.bounces)
@@ -139,6 +170,7 @@ def moderate(form: Form) -> Expectation:
     form={**FORMS, **IN_ONE_PROCESS},
     claim="pmap-silence.access-cost",
     title="{form.text} moves no more than it has to.",
+    fact=lambda form: f"indexing.access.{form.sort}",
     topologies=lambda form: ONE_PROCESS if form.key in IN_ONE_PROCESS else ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda form: every(
@@ -150,4 +182,4 @@ def moderate(form: Form) -> Expectation:
 )
 def read(impl: Any, cluster: Any, form: Form) -> None:
     """A map's output, read in one of the forms."""
-    access(cluster, "access", form, stack(impl, cluster))
+    access(cluster, "access", form, output(impl, cluster))

@@ -29,7 +29,7 @@ from conformance.sections.indexing import (
     STAYS,
     Form,
     access,
-    stack,
+    output,
 )
 
 WHOLE = "migrate-pmap.int-index-moves-whole-array"
@@ -44,6 +44,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     form=INTEGERS,
     claim="migrate-pmap.int-index-communicates",
     title="{form.text} communicates.",
+    fact="indexing.integer",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda form: every(NO_COLLECTIVE, form.right(LEGACY_PMAP)),
@@ -56,6 +57,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     form=INTEGERS,
     claim="migrate-pmap.new-index-fully-replicated",
     title=f"{{form.text}}: {REPLICATED.text}.",
+    fact="indexing.leading.result",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
@@ -68,6 +70,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     form=INTEGERS,
     claim=WHOLE,
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
+    fact="indexing.leading.cost",
     topologies=ONE_PROCESS,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
@@ -80,6 +83,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     form={key: INTEGERS[key] for key in ("zero", "last", "jit-zero", "jit-traced")},
     claim="migrate-pmap.multi-host-index-gathers",
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
+    fact="indexing.leading.cost",
     topologies=SEVERAL_PROCESSES,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
@@ -92,6 +96,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     form={key: form for key, form in INTEGERS.items() if not form.jitted},
     claim="migrate-pmap.legacy-index-single-device",
     title="{form.text} takes legacy's fast path to a single device.",
+    fact="indexing.legacy",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda form: every(STAYS, ONE_DEVICE, form.right(LEGACY_PMAP)),
@@ -101,7 +106,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
 )
 def index(impl: Any, cluster: Any, form: Form) -> None:
     """An integer index into a map's output."""
-    access(cluster, "access", form, stack(impl, cluster))
+    access(cluster, "access", form, output(impl, cluster))
 
 
 def first_elements(place: Place) -> Any:
@@ -112,6 +117,7 @@ def first_elements(place: Place) -> Any:
 @clause(
     "indexing.whole.large",
     claim=WHOLE,
+    fact="indexing.leading.cost",
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: steps(access=MOVES_WHOLE, first_elements=returns(first_elements)),
@@ -120,6 +126,6 @@ def first_elements(place: Place) -> Any:
 )
 def index_large(impl: Any, cluster: Any) -> None:
     """`x[0]` of 1 MiB per device moves the whole array to every device."""
-    seen = access(cluster, "access", INTEGERS["zero"], stack(impl, cluster, row=(LARGE,)))
+    seen = access(cluster, "access", INTEGERS["zero"], output(impl, cluster, row=(LARGE,)))
     if seen is not None:
         cluster.step("first elements", start_of, seen.result)

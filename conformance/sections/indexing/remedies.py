@@ -6,16 +6,21 @@ option 2 reads the shard that a process has anyway.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import (
     Expectation,
+    Model,
     OfEachStep,
     every,
     not_applicable,
@@ -26,6 +31,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.observation import Step
+from conformance.probing.bodies import Body, add, double
 from conformance.sections.indexing import (
     INTEGERS,
     NO_COLLECTIVE,
@@ -34,11 +40,12 @@ from conformance.sections.indexing import (
     STAYS,
     Form,
     access,
+    double_sum,
+    double_summed,
     moves,
-    stack,
+    output,
 )
 
-SEVERAL = ("2x2", "4x2")
 OF_PMAP = not_applicable("the statement is about the outputs of jax.pmap")
 OF_NEW = not_applicable("the statement is about arrays of the new jax.pmap")
 INDEX = "indexing.integer.zero"
@@ -62,16 +69,6 @@ def first_of_all(place: Place) -> Any:
     return place.all_rows(*ROW)[0] * 2
 
 
-def summed(place: Place) -> Any:
-    """the sum of all rows, doubled"""
-    return place.all_rows(*ROW).sum(0) * 2
-
-
-def total(x: Any) -> Any:
-    """What `summed` is the model of."""
-    return jax.lax.psum(x * 2, "i")
-
-
 def of_type(name: str) -> Expectation:
     """Every result's sharding is of this type."""
     return sharded(f"a {name}", lambda _, s: s["type"] == name)
@@ -80,35 +77,47 @@ def of_type(name: str) -> Expectation:
 # --- C1: the type of sharding --------------------------------------------------------------------
 
 
-def mapped(impl: Any, cluster: Any, out_axes: int | None) -> None:
+@dataclass(frozen=True, slots=True)
+class OutAxes:
+    """A value of out_axes, and what a map with it returns."""
+
+    key: str
+    value: int | None
+    body: Callable[[], Body]
+    model: Model
+
+
+OUT_AXES: Mapping[str, OutAxes] = table(
+    OutAxes("0", 0, double, lambda place: place.rows(*ROW) * 2),
+    OutAxes("1", 1, double, lambda place: np.moveaxis(place.rows(*ROW) * 2, 0, 1)),
+    OutAxes("none", None, double_sum, double_summed),
+)
+
+
+def of_a(sharding: str, out_axes: OutAxes) -> Expectation:
+    """The right values, and of this type."""
+    return every(of_type(sharding), returns(out_axes.model, text="the doubled rows, or their sum"))
+
+
+@family(
+    "indexing.named-sharding.out-axes-{out_axes}",
+    out_axes=OUT_AXES,
+    claim="migrate-pmap.named-sharding",
+    title=(
+        "An output with out_axes={out_axes.value} has a NamedSharding; legacy's a PmapSharding."
+    ),
+    fact="indexing.named-sharding",
+    topologies=ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: lambda out_axes: of_a("PmapSharding", out_axes),
+        NEW_PMAP: lambda out_axes: of_a("NamedSharding", out_axes),
+        SHARD_MAP: OF_PMAP,
+    },
+)
+def twice(impl: Any, cluster: Any, out_axes: OutAxes) -> None:
     """A map's output with these out_axes."""
-    body = total if out_axes is None else (lambda x: x * 2)
-    cluster.twice(impl.map(body, out_axes=out_axes), impl.given(cluster.rows(*ROW)))
-
-
-def _types(out_axes: int | None) -> None:
-    def model(place: Place) -> Any:
-        if out_axes is None:
-            return summed(place)
-        return np.moveaxis(place.rows(*ROW) * 2, 0, out_axes)
-
-    right = returns(model, text="the doubled rows, or their sum")
-    clause(
-        f"indexing.named-sharding.out-axes-{str(out_axes).lower()}",
-        claim="migrate-pmap.named-sharding",
-        topologies=ONE_AND_FOUR,
-        parameters={"out_axes": out_axes},
-        title=f"An output with out_axes={out_axes} has a NamedSharding; legacy's a PmapSharding.",
-        expect={
-            LEGACY_PMAP: every(of_type("PmapSharding"), right),
-            NEW_PMAP: every(of_type("NamedSharding"), right),
-            SHARD_MAP: OF_PMAP,
-        },
-    )(mapped)
-
-
-for _axes in (0, 1, None):
-    _types(_axes)
+    mapped = impl.map(out_axes.body(), out_axes=out_axes.value)
+    cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
 
 
 # --- C3: option 1 --------------------------------------------------------------------------------
@@ -119,15 +128,12 @@ for _axes in (0, 1, None):
     claim="migrate-pmap.out-axes-none",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(REPLICATED, returns(summed)),
-        SHARD_MAP: every(REPLICATED, returns(summed)),
-    },
+    expect=unless_legacy(OF_NEW, every(REPLICATED, returns(double_summed))),
 )
 def out_axes_none(impl: Any, cluster: Any) -> None:
     """An output of out_axes=None is replicated over all devices, without a mesh axis."""
-    mapped(impl, cluster, None)
+    mapped = impl.map(double_sum(), out_axes=None)
+    cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
 
 
 @clause(
@@ -135,11 +141,11 @@ def out_axes_none(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.out-axes-none-cheap",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(NO_COLLECTIVE, returns(summed))),
+    expect=everywhere(every(NO_COLLECTIVE, returns(double_summed))),
 )
 def out_axes_none_cost(impl: Any, cluster: Any) -> None:
     """Fetching an output of out_axes=None moves nothing between devices."""
-    access(cluster, "access", FETCHED, stack(impl, cluster, total, out_axes=None))
+    access(cluster, "access", FETCHED, output(impl, cluster, double_sum(), out_axes=None))
 
 
 def ones(place: Place) -> Any:
@@ -157,8 +163,7 @@ def added(place: Place) -> Any:
     claim="migrate-pmap.device-put-empty-spec",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(
-        IMPLEMENTATIONS,
+    expect=everywhere(
         every(
             steps(put=returns(ones), map=returns(added)),
             steps(put=sharded("replicated, without a mesh axis", lambda _, s: not any(s["spec"]))),
@@ -168,7 +173,7 @@ def added(place: Place) -> Any:
 def device_put(impl: Any, cluster: Any) -> None:
     """jax.device_put with an empty spec adds no dimension, and a map takes it with in_axes=None."""
     put = cluster.step("put", jax.device_put, np.ones(ROW, np.float32), impl.sharding(axis=None))
-    adding = impl.map(lambda x, y: x + y, in_axes=(0, None))
+    adding = impl.map(add(), in_axes=(0, None))
     cluster.step("map", adding, impl.given(cluster.rows(*ROW)), put)
 
 
@@ -185,11 +190,11 @@ def one_row(place: Place) -> Any:
     claim="migrate-pmap.addressable-shard-shapes",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(IMPLEMENTATIONS, steps(shard=returns(one_row), row=returns(first_row))),
+    expect=everywhere(steps(shard=returns(one_row), row=returns(first_row))),
 )
 def shard_shapes(impl: Any, cluster: Any) -> None:
     """The first shard is (1, 3, 4), and squeezed (3, 4)."""
-    shard = cluster.step("shard", shard_of, stack(impl, cluster))
+    shard = cluster.step("shard", shard_of, output(impl, cluster))
     cluster.step("row", lambda: shard.squeeze(0))
 
 
@@ -198,14 +203,13 @@ def shard_shapes(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.addressable-shard-no-communication",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=dict.fromkeys(IMPLEMENTATIONS, every(STAYS, returns(first_row))),
+    expect=everywhere(every(STAYS, returns(first_row))),
 )
 def shard_cost(impl: Any, cluster: Any) -> None:
     """Reading the first shard moves nothing."""
-    access(cluster, "access", LOCAL, stack(impl, cluster))
+    access(cluster, "access", LOCAL, output(impl, cluster))
 
 
-GATHERS = moves("JAX's _gather runs", lambda m: m["gather"])
 NO_GATHER = moves(
     "JAX's _gather does not run, and nothing communicates",
     lambda m: not m["gather"] and not m["collectives"],
@@ -217,21 +221,20 @@ NO_GATHER = moves(
     claim="migrate-pmap.options-remove-gather",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: OF_NEW,
-        **dict.fromkeys(
-            (NEW_PMAP, SHARD_MAP),
-            every(
-                steps(replicated_output=returns(summed), local_shard=returns(first_row)),
-                steps(replicated_output=NO_GATHER, local_shard=NO_GATHER),
-            ),
+    expect=unless_legacy(
+        OF_NEW,
+        every(
+            steps(replicated_output=returns(double_summed), local_shard=returns(first_row)),
+            steps(replicated_output=NO_GATHER, local_shard=NO_GATHER),
         ),
-    },
+    ),
 )
 def no_gather(impl: Any, cluster: Any) -> None:
     """Neither the replicated output nor the local shard needs a _gather."""
-    access(cluster, "replicated output", FETCHED, stack(impl, cluster, total, out_axes=None))
-    access(cluster, "local shard", LOCAL, stack(impl, cluster))
+    access(
+        cluster, "replicated output", FETCHED, output(impl, cluster, double_sum(), out_axes=None)
+    )
+    access(cluster, "local shard", LOCAL, output(impl, cluster))
 
 
 # --- H3, H6, H8: what x[0] does ------------------------------------------------------------------
@@ -255,7 +258,7 @@ def unreplicate(impl: Any, cluster: Any) -> None:
     from flax import jax_utils
 
     form = Form("unreplicate", "", jax_utils.unreplicate)
-    access(cluster, "access", form, stack(impl, cluster))
+    access(cluster, "access", form, output(impl, cluster))
 
 
 STACK = ("__getitem__", "rewriting_take", "_gather", "gather")
@@ -284,7 +287,7 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
 def stack_trace(impl: Any, cluster: Any) -> None:
     """`x[0]` shows as a gather, called by way of __getitem__ and rewriting_take."""
     seen = access(
-        cluster, "access", INTEGERS["zero"], stack(impl, cluster), watched="slicing.py:gather"
+        cluster, "access", INTEGERS["zero"], output(impl, cluster), watched="slicing.py:gather"
     )
     if seen is not None:
         cluster.note("stack", seen.calls.stack)
@@ -294,7 +297,7 @@ def stack_trace(impl: Any, cluster: Any) -> None:
     "indexing.multi-process.first-row",
     claim="migrate-pmap.multi-host-index-first-row",
     needs=processes(2),
-    topologies=SEVERAL,
+    topologies=SEVERAL_PROCESSES,
     expect={
         # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
         LEGACY_PMAP: returns(first_row),
@@ -304,14 +307,14 @@ def stack_trace(impl: Any, cluster: Any) -> None:
 )
 def first_row_of_all(impl: Any, cluster: Any) -> None:
     """`x[0]` is a global array's first row in every process; a pmap's output is a process's own."""
-    access(cluster, "access", INTEGERS["zero"], stack(impl, cluster))
+    access(cluster, "access", INTEGERS["zero"], output(impl, cluster))
 
 
 @clause(
     "indexing.multi-process.hard-error",
     claim="migrate-pmap.multi-host-index-hard-error",
     needs=processes(2),
-    topologies=SEVERAL,
+    topologies=SEVERAL_PROCESSES,
     expect={
         LEGACY_PMAP: returns(first_row),
         NEW_PMAP: raises("JaxRuntimeError", "INVALID_ARGUMENT.*CopyArrays", otherwise=first_row),
@@ -320,7 +323,7 @@ def first_row_of_all(impl: Any, cluster: Any) -> None:
 )
 def hard_error(impl: Any, cluster: Any) -> None:
     """`x[0]` of a new pmap's output fails for its list of devices."""
-    x = stack(impl, cluster)
+    x = output(impl, cluster)
     cluster.step("access", lambda: x[0])
 
 
@@ -349,5 +352,5 @@ UNCOMMITTED = OfEachStep("an uncommitted row, as legacy's", _uncommitted)
 )
 def committed(impl: Any, cluster: Any) -> None:
     """`x[0]` is committed to no device, so that it mixes with arrays of any."""
-    x = stack(impl, cluster)
+    x = output(impl, cluster)
     cluster.step("access", lambda: x[0])

@@ -6,7 +6,7 @@ with Auto axes the compiler chooses the result's sharding, on one with Explicit 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import (
@@ -25,93 +26,157 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
+from conformance.probing.bodies import double, doubled
 from conformance.sections.indexing import (
     INTEGERS,
     MOVES_WHOLE,
     ROW,
     STAYS,
+    Form,
     access,
+    double_sum,
+    double_summed,
+    output,
     rows_of,
 )
 
 NO_SPEC = not_applicable("a PmapSharding has no partition spec")
 NO_EXPLICIT = not_applicable("the mesh of a pmap has no Explicit axes")
-FORMS = ("zero", "jit-zero", "jit-traced")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a map leaves its output: the `axis` of the devices, and x[0]'s spec as documented."""
 
-    name: str
+    key: str
     text: str
     axis: int | None
     spec: tuple[str | None, ...]
-    shape_claim: str
+    result_claim: str
     cost_claim: str
     cost: Expectation
 
-    def whole(self, place: Place, implementation: str) -> Any:
+    def model(self, place: Place, implementation: str) -> Any:
         """The output as NumPy has it, before the index."""
-        if self.axis is None:  # the sum over the devices of all processes
-            return place.all_rows(*ROW).sum(0) * 2
+        if self.axis is None:
+            return double_summed(place)
         return np.moveaxis(rows_of(place, implementation), 0, self.axis)
 
-
-LAYOUTS = {
-    layout.name: layout
-    for layout in (
-        Layout(
-            "replicated",
-            "a replicated array",
-            None,
-            (None,),
-            "migrate-pmap.index-replicated",
-            "migrate-pmap.index-replicated-no-communication",
-            STAYS,
-        ),
-        Layout(
-            "other-dimension",
-            "an array split along its second dimension",
-            1,
-            ("i", None),
-            "migrate-pmap.index-other-dimension-sharded",
-            "migrate-pmap.index-other-dimension-no-communication",
-            STAYS,
-        ),
-        Layout(
-            "leading",
-            "an array split by rows",
-            0,
-            (None, None),
-            "migrate-pmap.index-leading-dimension-sharded",
-            "migrate-pmap.index-leading-dimension-gathers",
-            MOVES_WHOLE,
-        ),
-    )
-}
+    @property
+    def result(self) -> Expectation:
+        """A NamedSharding with the spec, trailing Nones apart, over every device of the map."""
+        return sharded(f"a NamedSharding with the spec {list(self.spec)}", along(*self.spec))
 
 
-def index(impl: Any, cluster: Any, layout: str, form: str, explicit: bool) -> None:
+LAYOUTS: Mapping[str, Layout] = table(
+    Layout(
+        "replicated",
+        "a replicated array",
+        None,
+        (None,),
+        "migrate-pmap.index-replicated",
+        "migrate-pmap.index-replicated-no-communication",
+        STAYS,
+    ),
+    Layout(
+        "other-dimension",
+        "an array split along its second dimension",
+        1,
+        ("i", None),
+        "migrate-pmap.index-other-dimension-sharded",
+        "migrate-pmap.index-other-dimension-no-communication",
+        STAYS,
+    ),
+    Layout(
+        "leading",
+        "an array split by rows",
+        0,
+        (None, None),
+        "migrate-pmap.index-leading-dimension-sharded",
+        "migrate-pmap.index-leading-dimension-gathers",
+        MOVES_WHOLE,
+    ),
+)
+
+FORMS: Mapping[str, Form] = {key: INTEGERS[key] for key in ("zero", "jit-zero", "jit-traced")}
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Whether the axis of the mesh is Explicit, and how that is said."""
+
+    key: str
+    text: str
+    explicit: bool
+
+
+MESHES: Mapping[str, Mesh] = table(
+    Mesh("", "", explicit=False),
+    Mesh("-explicit", " on a mesh with Explicit axes", explicit=True),
+)
+
+
+def topologies(mesh: Mesh) -> tuple[str, ...]:
+    """Explicit axes are looked at in one process."""
+    return ONE_PROCESS if mesh.explicit else ONE_AND_FOUR
+
+
+def values(layout: Layout, form: Form, implementation: str) -> Expectation:
+    """What this process holds of NumPy's answer."""
+
+    def model(place: Place) -> Any:
+        answer = form.of(layout.model(place, implementation))
+        # Of a result that is split by devices a process of shard_map holds its own part.
+        split = implementation == SHARD_MAP and "i" in layout.spec
+        return place.mine(answer) if split else answer
+
+    return returns(model, text=f"what NumPy gives for {form.text}")
+
+
+def expected(layout: Layout, form: Form, mesh: Mesh, holds: Expectation) -> dict[str, Expectation]:
+    """Of every implementation that can have such an array."""
+    return {
+        LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else NO_SPEC,
+        NEW_PMAP: NO_EXPLICIT if mesh.explicit else every(holds, values(layout, form, NEW_PMAP)),
+        SHARD_MAP: every(holds, values(layout, form, SHARD_MAP)),
+    }
+
+
+@family(
+    "indexing.{layout}.{form}{mesh}-result",
+    layout=LAYOUTS,
+    form=FORMS,
+    mesh=MESHES,
+    claim=lambda layout: layout.result_claim,
+    title=lambda layout, form, mesh: (
+        f"{form.text} of {layout.text}{mesh.text}: {layout.result.text}."
+    ),
+    fact="indexing.{layout}.result{mesh}",
+    topologies=topologies,
+    expect=lambda layout, form, mesh: expected(layout, form, mesh, layout.result),
+)
+@family(
+    "indexing.{layout}.{form}{mesh}-cost",
+    layout=LAYOUTS,
+    form=FORMS,
+    mesh=MESHES,
+    claim=lambda layout: layout.cost_claim,
+    title="{form.text} of {layout.text}{mesh.text}: {layout.cost.text}.",
+    fact="indexing.{layout}.cost{mesh}",
+    topologies=topologies,
+    expect=lambda layout, form, mesh: expected(layout, form, mesh, layout.cost),
+)
+def index(impl: Any, cluster: Any, layout: Layout, form: Form, mesh: Mesh) -> None:
     """A map's output in one of the layouts, and an integer index into it."""
-    axis = LAYOUTS[layout].axis
-    if not explicit:
-        body = _summed if axis is None else _doubled
-        x = impl.map(body, out_axes=axis)(impl.given(cluster.rows(*ROW)))
+    if mesh.explicit:
+        x = explicit_output(impl, cluster, layout.axis)
     else:
-        x = _explicitly(impl, cluster, axis)
-    access(cluster, "access", INTEGERS[form], x)
+        body = double_sum() if layout.axis is None else double()
+        x = output(impl, cluster, body, out_axes=layout.axis)
+    access(cluster, "access", form, x)
 
 
-def _doubled(x: Any) -> Any:
-    return x * 2
-
-
-def _summed(x: Any) -> Any:
-    return jax.lax.psum(x * 2, "i")
-
-
-def _explicitly(impl: Any, cluster: Any, axis: int | None) -> Any:
+def explicit_output(impl: Any, cluster: Any, axis: int | None) -> Any:
     """The same output of a shard_map over a mesh whose axis is Explicit."""
     mesh = jax.make_mesh(
         (len(cluster.devices),), ("i",), axis_types=(jax.sharding.AxisType.Explicit,)
@@ -121,7 +186,7 @@ def _explicitly(impl: Any, cluster: Any, axis: int | None) -> Any:
 
     def body(x: Any) -> Any:
         row = x.squeeze(0)
-        return _summed(row) if axis is None else jax.numpy.expand_dims(_doubled(row), axis)
+        return double_sum()(row) if axis is None else jax.numpy.expand_dims(double()(row), axis)
 
     mapped = impl.adopt(
         jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec("i"), out_specs=out)), "jit(shard_map)"
@@ -130,58 +195,9 @@ def _explicitly(impl: Any, cluster: Any, axis: int | None) -> Any:
     return mapped(jax.device_put(cluster.all_rows(*ROW), sharding))
 
 
-def values(layout: Layout, form: str, implementation: str) -> Expectation:
-    """What this process holds of NumPy's answer."""
-
-    def model(place: Place) -> Any:
-        answer = INTEGERS[form].of(layout.whole(place, implementation))
-        # Of a result that is split by devices a process of shard_map holds its own part.
-        split = implementation == SHARD_MAP and "i" in layout.spec
-        return place.mine(answer) if split else answer
-
-    return returns(model, text=f"what NumPy gives for {INTEGERS[form].text}")
-
-
-def has_spec(spec: Sequence[str | None]) -> Expectation:
-    """A NamedSharding with this spec, trailing Nones apart, over every device of the map."""
-    return sharded(f"a NamedSharding with the spec {list(spec)}", along(*spec))
-
-
-def _declare(layout: Layout, form: str, explicit: bool) -> None:
-    mesh, suffix = (" on a mesh with Explicit axes", "-explicit") if explicit else ("", "")
-    for part, claim, holds in (
-        ("result", layout.shape_claim, has_spec(layout.spec)),
-        ("cost", layout.cost_claim, layout.cost),
-    ):
-        right = {one: values(layout, form, one) for one in (NEW_PMAP, SHARD_MAP)}
-        clause(
-            f"indexing.{layout.name}.{form}{suffix}-{part}",
-            claim=claim,
-            topologies=ONE_PROCESS if explicit else ONE_AND_FOUR,
-            parameters={"layout": layout.name, "form": form, "explicit": explicit},
-            title=f"{INTEGERS[form].text} of {layout.text}{mesh}: {holds.text}.",
-            expect={
-                LEGACY_PMAP: NO_EXPLICIT if explicit else NO_SPEC,
-                NEW_PMAP: NO_EXPLICIT if explicit else every(holds, right[NEW_PMAP]),
-                SHARD_MAP: every(holds, right[SHARD_MAP]),
-            },
-        )(index)
-
-
-for _layout in LAYOUTS.values():
-    for _form in FORMS:
-        for _explicit in (False, True):
-            _declare(_layout, _form, _explicit)
-
-
 def ones_row(place: Place) -> Any:
     """a row of ones"""
     return np.ones(ROW, np.float32)
-
-
-def doubled_rows(place: Place) -> Any:
-    """the doubled rows"""
-    return place.rows(*ROW) * 2
 
 
 @clause(
@@ -191,11 +207,13 @@ def doubled_rows(place: Place) -> Any:
     expect={
         LEGACY_PMAP: NO_SPEC,
         NEW_PMAP: not_applicable("jax.device_put places the array, no pmap"),
-        SHARD_MAP: steps(map=returns(doubled_rows), access=returns(ones_row)),
+        SHARD_MAP: steps(
+            map=returns(doubled(*ROW), text="the doubled rows"), access=returns(ones_row)
+        ),
     },
 )
 def as_written(impl: Any, cluster: Any) -> None:
     """The document's own (8, 3, 4) array, split in eight along a dimension of three."""
-    cluster.step("map", impl.map(_doubled), impl.given(cluster.rows(*ROW)))
+    cluster.step("map", impl.map(double()), impl.given(cluster.rows(*ROW)))
     sharding = impl.sharding(axis=1)
     cluster.step("access", lambda: jax.device_put(np.ones((8, *ROW), np.float32), sharding)[0])

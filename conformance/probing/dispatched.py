@@ -1,0 +1,62 @@
+"""Programs that compute next to nothing: what a call of them costs is its dispatch.
+
+What JAX runs for them is counted in the section `indexing`, and how long it takes is shown in the
+section `timing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformance.catalogue.family import table
+from conformance.judging.expectation import Model
+from conformance.probing.bodies import Body, double, psum
+
+WIDTH = 4  # elements of each row
+LEAVES = 200
+
+
+def double_leaves() -> Body:
+    """Each leaf of a dict, doubled."""
+    return lambda tree: {key: x * 2 for key, x in tree.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is mapped: a `body`, made afresh for each map; of an array, or of a `tree` of them.
+
+    `model` is what a process holds of the result.
+    """
+
+    key: str
+    text: str
+    body: Callable[[], Body]
+    model: Model
+    tree: bool = False
+
+    def argument(self, impl: Any, cluster: Any) -> Any:
+        """A row per device as a map's own output lies on them; the same array in all leaves."""
+        array = impl.map(lambda x: x)(impl.given(cluster.rows(WIDTH)))
+        return {f"{i:03}": array for i in range(LEAVES)} if self.tree else array
+
+
+PROGRAMS: Mapping[str, Program] = table(
+    Program("one", "one small array", double, lambda place: place.rows(WIDTH) * 2),
+    Program(
+        "leaves",
+        f"a pytree of {LEAVES} leaves",
+        double_leaves,
+        lambda place: [place.rows(WIDTH) * 2] * LEAVES,
+        tree=True,
+    ),
+    Program(
+        "psum",
+        "a psum",
+        psum,
+        lambda place: np.broadcast_to(place.all_rows(WIDTH).sum(0), place.rows(WIDTH).shape),
+    ),
+)
