@@ -121,22 +121,23 @@ def probe_of(**other: Any) -> Any:
 
 
 def test_a_declaration_is_kept_at_its_probe() -> None:
-    probe = probe_of(id="errors.a", needs=devices(2), topologies=["1x8"], parameters={"n": 1})
+    probe = probe_of(id="errors.a", needs=devices(2), topologies=["1x8"])
     (one,) = probe.clauses
     assert (one.id, one.section, one.claim) == ("errors.a", "errors", CLAIM)
     assert one.title == "The rows are doubled."
     assert one.probe is probe
     assert one.topologies == ("1x8",)
-    assert one.parameters == {"n": 1}
+    assert one.fact == "errors.a"
 
 
 def test_one_probe_may_be_declared_many_times() -> None:
     probe = probe_of(id="errors.a", title="First.")
-    assert declare(id="errors.b", parameters={"n": 2})(probe) is probe
-    assert [(c.id, c.title, c.parameters) for c in probe.clauses] == [
-        ("errors.a", "First.", {}),
-        ("errors.b", "The rows are doubled.", {"n": 2}),
+    assert declare(id="errors.b")(probe) is probe
+    assert [(c.id, c.title) for c in probe.clauses] == [
+        ("errors.a", "First."),
+        ("errors.b", "The rows are doubled."),
     ]
+    assert len({c.run for c in probe.clauses}) == 1
 
 
 @pytest.mark.parametrize(
