@@ -57,8 +57,9 @@ class _Text:
     def __init__(self, clause: Clause) -> None:
         self._clause = clause
         self._pieces: dict[Place, str] = {}  # in the order in which they must stand
-        self._names: dict[str, Place] = {}  # what each name of the text means
-        self._renamed: dict[Place, str] = {}
+        home, name = clause.probe.__module__, clause.probe.__name__
+        self._taken = {name, *clause.rows, *_SET_UP}  # names that mean something in the text
+        self._renamed = {Place(home, name): name}
         self._imports: dict[str, str] = {}  # a name of the text, and the line that imports it
         self._classes: dict[Place, set[str]] = {}  # and those of their methods that are called
         self._attributes: set[str] = set()
@@ -147,12 +148,15 @@ class _Text:
         """Place what a node uses; the names that are others in the text than in the module."""
         bare = undeclared(node)
         self._attributes |= attributes_of(bare)
-        renamed = {}
+        said = {}
         for name in sorted(globals_of(bare)):
-            said = self._name(module, name)
-            if said != name:
-                renamed[name] = said
-        return renamed
+            ours = _own_module(module, name)
+            if ours is None or ours == STARTS_PYTHON:
+                said[name] = self._name(module, name)
+                continue
+            for member in members_of(bare, name):
+                said[f"{name}.{member}"] = self._name(module_of(ours), member)
+        return {name: other for name, other in said.items() if name != other}
 
     def _name(self, module: Module, name: str) -> str:
         """What a name of a module is called in the text, where its meaning then stands."""
@@ -161,28 +165,36 @@ class _Text:
         if name not in module.imported:
             return name  # a builtin, or bound by the program's own setup
         source, attribute = module.imported[name]
-        if source.split(".")[0] != OURS:
-            line = f"import {source}" if attribute is None else f"from {source} import {attribute}"
-            aliased = name != (attribute or source.split(".")[0])
-            self._imports[name] = f"{line} as {name}" if aliased else line
-            return name
-        if attribute is not None and is_module(f"{source}.{attribute}"):
-            self._needs_project |= f"{source}.{attribute}" == STARTS_PYTHON
-            self._imports[name] = f"from {source} import {attribute}"
-            return name
-        if attribute is None:
+        if source.split(".")[0] == OURS and attribute is None:
             raise ProgramError(f"{module.name} imports {source} as a whole")
-        return self._name(module_of(source), attribute)
+        if source.split(".")[0] == OURS and _own_module(module, name) is None:
+            return self._name(module_of(source), attribute or "")
+        self._needs_project |= f"{source}.{attribute}" == STARTS_PYTHON
+        return self._import(module, name, source, attribute)
+
+    def _import(self, module: Module, name: str, source: str, attribute: str | None) -> str:
+        line = f"import {source}" if attribute is None else f"from {source} import {attribute}"
+        usual = attribute or source.split(".")[0]
+        if self._imports.get(name) not in (line, f"{line} as {name}"):
+            name = self._free(name, module.name)
+        self._imports[name] = line if name == usual else f"{line} as {name}"
+        return name
+
+    def _free(self, name: str, module: str) -> str:
+        """The name, or one made of it that means nothing in the text yet."""
+        while name in self._taken or name in self._imports:
+            name = f"{module.rsplit('.', 1)[1]}_{name}"
+        return name
 
     def _define(self, place: Place) -> str:
         if place in self._renamed:
             return self._renamed[place]
-        name = place.name
-        while name in self._names or name in self._imports:
-            name = f"{place.module.rsplit('.', 1)[1]}_{name}"
-        self._names[name], self._renamed[place] = place, name
         module = module_of(place.module)
         node = module.bound[place.name]
+        for one in bindings(node):  # an assignment may bind several
+            self._renamed[Place(place.module, one)] = self._free(one, place.module)
+            self._taken.add(self._renamed[Place(place.module, one)])
+        name = self._renamed[place]
         if isinstance(node, ast.ClassDef):
             # Its methods are chosen once it is known which are called.
             self._classes[place] = set()
@@ -191,12 +203,9 @@ class _Text:
                     self._use(module, part)
             self._pieces[place] = ""
             return name
-        for other in bindings(node):
-            if other != place.name and Place(place.module, other) not in self._renamed:
-                self._names[other] = self._names[name]
-                self._renamed[Place(place.module, other)] = other
         text = self._piece(module, node)
-        self._pieces[place] = _called(text, place.name, name)
+        said = {one: self._renamed[Place(place.module, one)] for one in bindings(node)}
+        self._pieces[place] = _called(text, said)
         return name
 
     def _choose_methods(self) -> None:

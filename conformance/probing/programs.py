@@ -16,6 +16,7 @@ import jax
 
 from conformance.judging import hlo
 from conformance.probing.calls import Calls, calls_of
+from conformance.probing.compiling import compiled_as_by_default
 
 COMPILES = "compiler.py:compile_or_get_cached"  # runs once for each program
 
@@ -47,7 +48,8 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
     jax.clear_caches()
     before = client.live_executables()  # kept, so that no identity is given to another object
     known = {id(one) for one in before}
-    result, calls = calls_of(function, watched=watched)
+    with compiled_as_by_default():
+        result, calls = calls_of(function, watched=watched)
     fresh = [one for one in client.live_executables() if id(one) not in known]
     if fresh and not calls.counts[COMPILES]:
         raise LostProgramError(

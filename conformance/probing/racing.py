@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.probing.compiling import compiled_as_by_default
+
 UNCOUNTED = 3  # rounds of each contender that fill its caches
 SHOWN = 4  # elements of each leaf that are compared with the model
 
@@ -22,6 +24,11 @@ def race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int)
     The step's value is the start of what a call returned; the seconds are from when all processes
     have met until this one's result is there. Where one raises, none is timed.
     """
+    with compiled_as_by_default():
+        _race(cluster, contenders, rounds)
+
+
+def _race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
     steps = []
     for name, function in contenders.items():
         for _ in range(UNCOUNTED - 1):

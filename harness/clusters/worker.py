@@ -25,6 +25,7 @@ import numpy
 from conformance.catalogue import loading
 from conformance.catalogue.topology import Topology
 from conformance.probing import recording
+from conformance.probing.compiling import compile_quickly
 from conformance.probing.implementations import available
 from harness.clusters import deadlines, ports
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
@@ -77,10 +78,11 @@ class Worker:
         self._process = settings["process"]
         self._cases = 0
         _configure(settings["platform"], self._topology)
+        compiling = compile_quickly() if settings["platform"] == "cpu" else ""
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
         required = {name for one in clauses.clauses.values() for name in one.requires}
-        channel.send({"ready": facts(required)})
+        channel.send({"ready": facts(required) | {"compiling": compiling}})
 
     def serve(self) -> None:
         """EOFError when the controller is gone."""

@@ -170,14 +170,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
     if session.timings:
         terminalreporter.write_line(f"{session.timings} contenders of the time lane")
-    busy = total.probes + total.harness + total.starting
+    busy = total.probes + total.harness + total.starting + total.faults
     if busy:
-        terminalreporter.write_line(
-            f"{total.cells} cases on {total.clusters} clusters: "
-            f"{total.probes:.1f} s in probes ({total.probes / busy:.1%}), {total.harness:.1f} s of "
-            f"the harness's own ({total.harness / busy:.1%}), {total.starting:.1f} s starting "
-            f"targets and clusters ({total.starting / busy:.1%})"
-        )
+        shares = {
+            "in probes": total.probes,
+            "of the harness's own": total.harness,
+            "starting targets and clusters": total.starting,
+            "in cases that crashed or hung": total.faults,
+        }
+        said = ", ".join(f"{one:.1f} s {what} ({one / busy:.1%})" for what, one in shares.items())
+        terminalreporter.write_line(f"{total.cells} cases on {total.clusters} clusters: {said}")
     for line in session.red[:MOST_RED]:
         terminalreporter.write_line(line, red=True)
     if len(session.red) > MOST_RED:

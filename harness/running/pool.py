@@ -33,6 +33,7 @@ class Spent:
     probes: float = 0.0
     harness: float = 0.0
     starting: float = 0.0
+    faults: float = 0.0  # of cases that crashed or hung, deadlines included
     cells: int = 0
     clusters: int = 0
 
@@ -93,8 +94,11 @@ class Pool:
             self.release()  # interrupted in the middle of a case: nothing may follow on it
             raise
         self.spent.cells += 1
-        self.spent.probes += result.probe_seconds
-        self.spent.harness += result.seconds - result.probe_seconds
+        if result.fault is not None:
+            self.spent.faults += result.seconds
+        else:
+            self.spent.probes += result.probe_seconds
+            self.spent.harness += result.seconds - result.probe_seconds
         facts = dict(cluster.facts)
         if not result.clean:
             self.release()

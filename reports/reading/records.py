@@ -48,6 +48,7 @@ class Target:
     run: str
     started: str
     unavailable: str | None
+    compiling: str = ""
 
     @property
     def key(self) -> TargetKey:
