@@ -87,6 +87,7 @@ class Clause:
     rows: Mapping[str, Any] = field(default_factory=dict)
     named: str = ""
     fact: str = ""
+    left_out: str = ""
     requires: tuple[str, ...] = ()
     selects: bool = False
     timing: Timing | None = None
@@ -136,6 +137,7 @@ def clause(
     deadline_s: float | None = None,
     title: str = "",
     fact: str = "",
+    left_out: str = "",
     requires: Iterable[str] = (),
     selects: bool = False,
     timing: Timing | None = None,
@@ -146,7 +148,8 @@ def clause(
     clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
     `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. `title` is the
     first line of the probe's docstring unless it is given; `fact` what a reader would call one
-    finding, where several clauses vary one: a name like an id. A probe may be declared
+    finding, where several clauses vary one: a name like an id. `left_out` is why topologies are left
+    out on which a user would ask as well. A probe may be declared
     more than once: its clauses then judge one run. `requires` are packages beyond jax that the
     probe imports. Where `selects`, which implementation runs is what the clause asks: its
     expectation must prove it, the judge does not, and it is run where this JAX has no such
@@ -168,6 +171,7 @@ def clause(
             deadline_s=deadline_s,
             title=title,
             fact=fact,
+            left_out=left_out,
             requires=requires,
             selects=selects,
             timing=timing,
@@ -192,6 +196,7 @@ def declared(
     deadline_s: float | None,
     title: str,
     fact: str,
+    left_out: str,
     requires: Iterable[str],
     selects: bool,
     timing: Timing | None,
@@ -214,6 +219,7 @@ def declared(
         rows=dict(rows or {}),
         named=title,
         fact=fact or id,
+        left_out=left_out,
         requires=tuple(requires),
         selects=selects,
         timing=timing,

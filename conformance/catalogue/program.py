@@ -11,7 +11,8 @@ import ast
 import copy
 import functools
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP
@@ -24,6 +25,7 @@ from conformance.catalogue.reading import (
     bindings,
     globals_of,
     is_module,
+    members_of,
     module_of,
     rows,
     undeclared,
@@ -40,6 +42,9 @@ from conformance.probing.plain import PlainCluster, PlainImplementation
 impl = PlainImplementation(IMPLEMENTATION)
 cluster = PlainCluster(Topology(PROCESSES, DEVICES), PROCESS)
 """
+_SET_UP = ("IMPLEMENTATION", "PROCESSES", "DEVICES", "PROCESS", "impl", "cluster")
+
+Import = tuple[str, str | None]
 
 
 def program(clause: Clause, implementation: str = NEW_PMAP, topology: str | None = None) -> str:
@@ -60,7 +65,8 @@ class _Text:
         home, name = clause.probe.__module__, clause.probe.__name__
         self._taken = {name, *clause.rows, *_SET_UP}  # names that mean something in the text
         self._renamed = {Place(home, name): name}
-        self._imports: dict[str, str] = {}  # a name of the text, and the line that imports it
+        # A name of the text, and what it imports: a module, or what of it.
+        self._imports: dict[str, Import] = {"os": ("os", None), "jax": ("jax", None)}
         self._classes: dict[Place, set[str]] = {}  # and those of their methods that are called
         self._attributes: set[str] = set()
         self._needs_project = False
@@ -77,12 +83,12 @@ class _Text:
         given = "".join(f", {name}={name}" for name in clause.rows)
         parts = [
             self._head(implementation, topology),
-            "from __future__ import annotations\n\nimport os\n" + "\n".join(self._import_lines()),
+            "\n".join(["from __future__ import annotations\n", *self._import_lines()]),
             _where(implementation, topology),
             self._titled("What a probe is given", sections=False),
             self._titled("What the program uses", sections=True),
             f"# The program\n\n\n{pasteable(main)}",
-            "\n".join(ast.unparse(node) for node in setup),
+            "\n".join(self._piece(_setup_module(), node) for node in setup),
             "\n".join([*chosen, f"{clause.probe.__name__}(impl, cluster{given})"]),
         ]
         return "\n\n\n".join(filter(None, parts)) + "\n"
@@ -109,10 +115,11 @@ class _Text:
         return "\n".join(lines)
 
     def _import_lines(self) -> list[str]:
-        return sorted(
-            {*self._imports.values(), "import jax"},
-            key=lambda line: (not line.startswith("import "), line),
-        )
+        lines = []
+        for name, (source, attribute) in self._imports.items():
+            line = f"import {source}" if attribute is None else f"from {source} import {attribute}"
+            lines.append(line if name in (source, attribute) else f"{line} as {name}")
+        return sorted(lines, key=lambda line: (not line.startswith("import "), line))
 
     def _row_lines(self, home: Module) -> list[str]:
         """`form = Form(...)` for each table, and all that the rows use."""
@@ -141,8 +148,8 @@ class _Text:
         renamed = self._use(module, node)
         if not renamed:
             return module.text(node)
-        text = ast.unparse(_Renamed(renamed).visit(copy.deepcopy(undeclared(node))))
-        return textwrap.indent(text, "    ") if indented else text
+        bare = _Renamed(renamed).inside(copy.deepcopy(undeclared(node)))
+        return textwrap.indent(ast.unparse(bare), "    ") if indented else ast.unparse(bare)
 
     def _use(self, module: Module, node: ast.AST) -> dict[str, str]:
         """Place what a node uses; the names that are others in the text than in the module."""
@@ -165,25 +172,23 @@ class _Text:
         if name not in module.imported:
             return name  # a builtin, or bound by the program's own setup
         source, attribute = module.imported[name]
-        if source.split(".")[0] == OURS and attribute is None:
+        if _first(source) == OURS and attribute is None:
             raise ProgramError(f"{module.name} imports {source} as a whole")
-        if source.split(".")[0] == OURS and _own_module(module, name) is None:
+        if _first(source) == OURS and _own_module(module, name) is None:
             return self._name(module_of(source), attribute or "")
         self._needs_project |= f"{source}.{attribute}" == STARTS_PYTHON
-        return self._import(module, name, source, attribute)
-
-    def _import(self, module: Module, name: str, source: str, attribute: str | None) -> str:
-        line = f"import {source}" if attribute is None else f"from {source} import {attribute}"
-        usual = attribute or source.split(".")[0]
-        if self._imports.get(name) not in (line, f"{line} as {name}"):
+        if attribute is None and name == _first(source):  # the package, by a module in it
+            self._imports |= {name: (name, None), source: (source, None)}
+            return name
+        if self._imports.get(name) != (source, attribute):
             name = self._free(name, module.name)
-        self._imports[name] = line if name == usual else f"{line} as {name}"
+        self._imports[name] = (source, attribute)
         return name
 
     def _free(self, name: str, module: str) -> str:
         """The name, or one made of it that means nothing in the text yet."""
         while name in self._taken or name in self._imports:
-            name = f"{module.rsplit('.', 1)[1]}_{name}"
+            name = f"{module.rsplit('.', 1)[-1]}_{name}"
         return name
 
     def _define(self, place: Place) -> str:
@@ -226,17 +231,16 @@ class _Text:
             module = module_of(place.module)
             node = module.bound[place.name]
             assert isinstance(node, ast.ClassDef)
-            head = [f"@{ast.unparse(one)}" for one in node.decorator_list]
-            bases = ", ".join(ast.unparse(one) for one in node.bases)
+            head = [f"@{self._piece(module, one)}" for one in node.decorator_list]
+            bases = ", ".join(self._piece(module, one) for one in node.bases)
             head.append(f"class {node.name}({bases}):" if bases else f"class {node.name}:")
             kept = [
                 self._piece(module, one, indented=True)
                 for one in node.body
                 if not isinstance(one, ast.FunctionDef) or one.name in chosen
             ]
-            self._pieces[place] = _called(
-                "\n".join([*head, *kept]), node.name, self._renamed[place]
-            )
+            text = "\n".join([*head, *kept])
+            self._pieces[place] = _called(text, {node.name: self._renamed[place]})
 
 
 @functools.cache
@@ -254,11 +258,19 @@ def pasteable(text: str) -> str:
     return "\n".join(one for at, one in enumerate(lines) if at not in drop and one.strip())
 
 
-def _called(text: str, name: str, said: str) -> str:
-    """A definition's text under another name."""
-    if name == said:
+def _called(text: str, said: Mapping[str, str]) -> str:
+    """A definition's text under other names."""
+    if all(name == other for name, other in said.items()):
         return text
-    return ast.unparse(_Renamed({name: said}).visit(ast.parse(text)))
+    return ast.unparse(_Renamed(said).visit(ast.parse(text)))
+
+
+def _own_module(module: Module, name: str) -> str | None:
+    """The module of ours that a name of a module stands for; None where it is something else."""
+    source, attribute = module.imported.get(name, ("", None))
+    whole = f"{source}.{attribute}"
+    ours = name not in module.bound and _first(source) == OURS and attribute is not None
+    return whole if ours and is_module(whole) else None
 
 
 def _value(member: ast.stmt) -> ast.AST | None:
@@ -295,6 +307,8 @@ def _where(implementation: str, topology: Topology) -> str:
 
 
 class _Renamed(ast.NodeTransformer):
+    """Names as they are called in the text; `module.name` too, where the module is ours."""
+
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
 
@@ -302,11 +316,52 @@ class _Renamed(ast.NodeTransformer):
         node.id = self._names.get(node.id, node.id)
         return node
 
-    def _definition(self, node: ast.FunctionDef | ast.ClassDef) -> ast.AST:
-        node.name = self._names.get(node.name, node.name)
-        return self.generic_visit(node)
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        said = self._names.get(ast.unparse(node))
+        return self.generic_visit(node) if said is None else ast.Name(said, node.ctx)
 
-    visit_FunctionDef = visit_ClassDef = _definition  # noqa: N815
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name = self._names.get(node.name, node.name)
+        return self.inside(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.name = self._names.get(node.name, node.name)
+        node.bases = [self.visit(one) for one in node.bases]
+        node.decorator_list = [self.visit(one) for one in node.decorator_list]
+        node.body = [self.inside(one) for one in node.body]
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self.inside(node)
+
+    def inside(self, node: Any) -> Any:
+        """The node under its own name, as methods and fields keep theirs."""
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            if node.value is not None:
+                node.value = self.visit(node.value)
+            return node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            return self.visit(node)
+        given = node.args
+        given.defaults = [self.visit(one) for one in given.defaults]
+        given.kw_defaults = [one and self.visit(one) for one in given.kw_defaults]
+        hidden = {one.arg for one in _parameters(given)}
+        seen = {name: said for name, said in self._names.items() if _first(name) not in hidden}
+        if isinstance(node, ast.Lambda):
+            node.body = _Renamed(seen).visit(node.body)
+        else:
+            node.decorator_list = [self.visit(one) for one in node.decorator_list]
+            node.body = [_Renamed(seen).visit(one) for one in node.body]
+        return node
+
+
+def _parameters(given: ast.arguments) -> Iterator[ast.arg]:
+    yield from (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    yield from filter(None, (given.vararg, given.kwarg))
+
+
+def _first(name: str) -> str:
+    return name.split(".", 1)[0]
 
 
 def _members(node: ast.AST) -> list[ast.stmt]:

@@ -217,6 +217,12 @@ def attributes_of(node: ast.AST) -> frozenset[str]:
     return frozenset(one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute))
 
 
+def members_of(node: ast.AST, module: str) -> list[str]:
+    """What of a module's a node uses, where it calls the module by a name of its own."""
+    found = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
+    return sorted({one.attr for one in found if ast.unparse(one.value) == module})
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:

@@ -39,6 +39,7 @@ def show(
             **{f"expected of {name}": one.text for name, one in clause.expect.items()},
             "rows": ", ".join(f"{name} = {key!r}" for name, key in clause.parameters.items()),
             "topologies": ", ".join(clause.topologies),
+            "left out": clause.left_out,
             "same run as": ", ".join(i for i in catalogue.runs[id] if i != id),
             "remedies": clause.fixes or "",
             "remedied by": ", ".join(

@@ -26,6 +26,21 @@ FIRST_CALL, SECOND_CALL = "first call", "second call"
 Axes = int | None | tuple[Any, ...]
 
 
+class PlainMapped:
+    """A mapped function: `function`, called."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+
 class PlainImplementation:
     """`name` is one of `names.IMPLEMENTATIONS`."""
 
@@ -85,8 +100,8 @@ class PlainImplementation:
         return self.adopt(function, "jit(shard_map)")
 
     def adopt(self, function: Any, kind: str | None = None) -> Any:
-        """A function that the probe mapped by hand."""
-        return function
+        """A function that the probe mapped by hand; its `function` is JAX's own."""
+        return PlainMapped(function)
 
     def select(self) -> None:
         """Make `jax.pmap` mean this implementation, where this JAX still has the switch."""
@@ -159,11 +174,11 @@ class PlainCluster(Place):
         try:
             result = jax.block_until_ready(function(*args, **kwargs))
         except Exception as error:
-            record["exception"] = error
+            record |= {"outcome": "raised", "exception": error}
             print(f"{name}: raised {type(error).__name__}: {error}")
             return None
-        record["value"] = result
-        print(f"{name}: returned {result!r}")
+        record |= {"outcome": "returned", "value": repr(result)}
+        print(f"{name}: returned {record['value']}")
         return result
 
     def twice(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -191,8 +206,9 @@ class PlainCluster(Place):
         return told[0]
 
     def note(self, key: str, value: Any) -> None:
-        """Add a fact (a JSON value) to the step that was last recorded."""
+        """Add a fact (a JSON value) to the step that was last recorded, and print it."""
         self.steps[-1]["extra"][key] = value
+        print(f"  {key}: {value}")
 
 
 def _spec(axis: int | None, axis_name: Hashable) -> Any:

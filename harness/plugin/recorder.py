@@ -94,6 +94,7 @@ def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
         "topologies": list(clause.topologies),
         "expected": {name: e.text for name, e in clause.expect.items()},
         "fact": clause.fact,
+        "left_out": clause.left_out,
         "parameters": dict(clause.parameters),
         "source": program(clause),
         "module": module,

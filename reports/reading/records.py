@@ -88,6 +88,7 @@ class Clause:
     line: int
     topologies: tuple[str, ...] = ()
     fact: str = ""
+    left_out: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
