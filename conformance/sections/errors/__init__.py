@@ -6,6 +6,7 @@ leaves behind; the grid is the input of nested maps.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,17 @@ from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.columns import Columns
-from conformance.judging.expectation import Model, raises, returns
+from conformance.judging.expectation import (
+    RIGHT_VALUES,
+    Expectation,
+    Model,
+    OfEachStep,
+    noted,
+    raises,
+    returns,
+    steps,
+)
+from conformance.judging.observation import Step
 from conformance.probing.bodies import addend
 
 DEVICES_CLAIM = "migrate-pmap.incompatible-devices"
@@ -27,8 +38,46 @@ MESSAGE_CLAIM = "migrate-pmap.incompatible-devices-message"
 AS_JIT_CLAIM = "migrate-pmap.incompatible-devices-as-jit"
 IN_AXES_CLAIM = "migrate-pmap.fix-redefine-in-axes"
 
-INCOMPATIBLE = "Received incompatible devices"
-POSITIONAL_ONLY = "shard_map takes no keyword arguments"
+POSITIONAL_ONLY = "a keyword argument is refused whatever it is: errors.arguments.keyword"
+PART_OF_A_PROCESS = "the map is over half of a process's devices, of which 4x2 has two"
+
+_IDS = r"\[\d+(, \d+)*\]"
+
+
+def incompatible(first: str = _IDS, second: str = _IDS) -> str:
+    """The pattern of the documented message: both arguments, each with its devices.
+
+    Of a map's argument the other party is the map itself. `with` came before the ids in 0.10.
+    """
+    argument = r"argument \S+ of \S+ with shape \w+\[[\d,]*\] and"
+    return (
+        rf"Received incompatible devices for jitted computation\. Got {argument} "
+        rf"(with )?device ids {first} on platform \w+ and "
+        rf"({argument}|shard_map inside jit) (with )?device ids {second} on platform \w+"
+    )
+
+
+INCOMPATIBLE = incompatible()
+
+# What the errors of this section are known to say, in whichever JAX and wherever the argument lay.
+KNOWN = "|".join(
+    (
+        INCOMPATIBLE,
+        "Sharding passed to jit does not match the sharding on the respective arg",
+        r"Buffer passed to Execute\(\) as argument \d to replica 0 is on device",
+        "device_put expects an array with exactly one shard, got an array with",
+        "^Store (empty|occupied)$",
+        "The context mesh .* should match the mesh passed to shard_map",
+        "CopyArrays only supports destination device list of the same size",
+        "Argument types differ from the types for which this computation was compiled",
+        "axis sizes that are not evenly divisible by the corresponding mesh axis sizes",
+        "sync_global_devices name mismatch",
+        r"[Ff]etching value for `jax\.Array` that spans non-addressable",
+    )
+)
+
+WITHOUT = "without the fix"
+NOTHING_TO_FIX = "no error here: nothing to fix"
 
 WIDTH = 8  # of a row; so that rows can be sharded along it as well
 FOUR_DEVICES = processes(1, devices_per_process=4)
@@ -71,6 +120,11 @@ class Where:
     def needs(self) -> Need:
         """The least cluster that has such a place."""
         return FOUR_DEVICES if self.topologies == ONE_PROCESS else Need()
+
+    @property
+    def left_out(self) -> str:
+        """Why there are no several processes."""
+        return PART_OF_A_PROCESS if self.topologies == ONE_PROCESS else ""
 
     def put(self, impl: Any, array: Any, *, mapped: bool = True) -> Any:
         """The array where the map does not expect it."""
@@ -159,11 +213,67 @@ def refused_unless_legacy(model: Model, shard_map: Model | None = None) -> Colum
 
     `shard_map` is the model of its own result, where its global view makes that another.
     """
+    return refused_as(INCOMPATIBLE, model, shard_map)
+
+
+def refused_as(message: str, model: Model, shard_map: Model | None = None) -> Columns:
+    """As `refused_unless_legacy`, with a message of its own."""
     return {
         LEGACY_PMAP: returns(model),
-        NEW_PMAP: raises(ValueError, INCOMPATIBLE, otherwise=model),
-        SHARD_MAP: raises(ValueError, INCOMPATIBLE, otherwise=shard_map or model),
+        NEW_PMAP: raises(ValueError, message, phase="lower", otherwise=model),
+        SHARD_MAP: raises(ValueError, message, phase="lower", otherwise=shard_map or model),
     }
+
+
+def needed(model: Model) -> Expectation:
+    """Of the form that a fix replaces: one of the known errors, or right after all.
+
+    Which of the two is for the error's own clause to judge; the cell says it, so that a fix of
+    nothing can be told from a fix.
+    """
+    right = returns(model)
+    assert isinstance(right, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is None:
+            holds, saw = right.of(place, step)
+            return holds, NOTHING_TO_FIX if holds else f"WRONG: {saw}"
+        return re.search(KNOWN, step.raised.message, re.DOTALL) is not None, f"remedied: {step}"
+
+    return OfEachStep("one of the errors that it remedies, or the right values", of)
+
+
+def an_error(otherwise: Model) -> Expectation:
+    """One of the known errors, whichever: which of them it is, is for its own clause to judge."""
+    right = returns(otherwise)
+    assert isinstance(right, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is None:
+            holds, saw = right.of(place, step)
+            return False, f"{RIGHT_VALUES}: {step}" if holds else f"WRONG: {saw}"
+        return re.search(KNOWN, step.raised.message, re.DOTALL) is not None, str(step)
+
+    return OfEachStep("raises one of the known errors", of)
+
+
+def remedied(model: Model, faulty: Model | None = None) -> Expectation:
+    """Both calls of the fixed form are right; `faulty` is what the other form computes."""
+    fixed = returns(model)
+    return steps(without_the_fix=needed(faulty or model), first_call=fixed, second_call=fixed)
+
+
+def _none(_: Place, programs: Any) -> bool:
+    return not any(program["collectives"] for program in programs)
+
+
+def _operations(programs: Any) -> str:
+    every = [one for program in programs for one in program["collectives"]]
+    found = dict.fromkeys(f"{one['operation']} {one['shape']}" for one in every)
+    return f"collectives: {', '.join(found) or 'none'}"
+
+
+NO_COLLECTIVE = noted("programs", "compiles no program with a collective", _none, show=_operations)
 
 
 def grid(place: Place) -> Any:

@@ -14,7 +14,7 @@ import jax
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family
 from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import not_applicable, raises, returns, steps
 from conformance.probing.bodies import add, addend, double
@@ -28,6 +28,12 @@ from conformance.sections.errors import (
     refused_unless_legacy,
     times,
 )
+
+
+def tripled(place: Place) -> Any:
+    """this process's rows plus twice themselves"""
+    return place.rows(WIDTH) * 3
+
 
 # Where an argument lies is the finding, however it is passed.
 FACT = "errors.incompatible-devices.{where}"
@@ -43,6 +49,7 @@ PASSING = "errors.incompatible-devices.passes"
     title="An unmapped argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
+    left_out=lambda where: where.left_out,
     expect=lambda where: refused_unless_legacy(
         lambda place: where.rows(place.rows(WIDTH)) + addend(WIDTH)
     ),
@@ -62,6 +69,7 @@ def unmapped(impl: Any, cluster: Any, where: Where) -> None:
     title="A keyword argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
+    left_out=lambda where: where.left_out,
     expect=lambda where: (
         refused_unless_legacy(times(3, where)) | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)}
     ),
@@ -82,6 +90,7 @@ def keyword(impl: Any, cluster: Any, where: Where) -> None:
     title="One leaf of a pytree argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
+    left_out=lambda where: where.left_out,
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
 def leaf(impl: Any, cluster: Any, where: Where) -> None:
@@ -94,7 +103,7 @@ def leaf(impl: Any, cluster: Any, where: Where) -> None:
 def refused_later(where: Where) -> Columns:
     """As `refused_unless_legacy`, once two calls with fitting arguments were right."""
     model = times(2, where)
-    refused = raises(ValueError, INCOMPATIBLE, otherwise=model)
+    refused = raises(ValueError, INCOMPATIBLE, phase="lower", otherwise=model)
     return unless_legacy(
         returns(model),
         steps(
@@ -114,6 +123,7 @@ def refused_later(where: Where) -> Columns:
     title="After two fitting calls of the same wrapper, its argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
+    left_out=lambda where: where.left_out,
     expect=refused_later,
 )
 def later_call(impl: Any, cluster: Any, where: Where) -> None:
@@ -127,7 +137,21 @@ def later_call(impl: Any, cluster: Any, where: Where) -> None:
     cluster.step("misplaced call again", function, elsewhere)
 
 
-PASSES = everywhere(returns(lambda place: place.rows(WIDTH) * 3, text="the rows, three times"))
+@clause(
+    "errors.arguments.keyword",
+    claim="pmap-silence.pytrees-and-keywords",
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(returns(tripled))
+    | {SHARD_MAP: raises(TypeError, "got an unexpected keyword argument 'y'", otherwise=tripled)},
+)
+def keyword_fits(impl: Any, cluster: Any) -> None:
+    """A keyword argument that lies where the map expects it: pmap maps it, shard_map refuses it."""
+    function = impl.map(lambda x, y: x + 2 * y)
+    rows = impl.given(cluster.rows(WIDTH))
+    cluster.twice(lambda: function(rows, y=rows))
+
+
+PASSES = everywhere(returns(tripled))
 
 
 @clause(

@@ -15,21 +15,24 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
-from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import not_applicable, returns
+from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
+from conformance.judging.expectation import returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.errors import (
     FOUR_DEVICES,
+    PART_OF_A_PROCESS,
     POSITIONAL_ONLY,
     WHERE,
     WIDTH,
+    WITHOUT,
     Devices,
     Where,
     first_half,
+    needed,
     on_mesh,
     plus_addend,
+    remedied,
     second_half,
     times,
 )
@@ -39,6 +42,8 @@ CLAIM = "migrate-pmap.fix-device-put-named-sharding"
 BY_MESH = "errors.incompatible-devices.fix-device-put"
 BY_MAKE_MESH = "errors.incompatible-devices.fix-device-put-make-mesh"
 FACT = "errors.incompatible-devices.fix-device-put{mesh}"
+NOT_HELD = "a process cannot put from devices that it does not hold"
+ROWS_DOUBLED = times(2, WHERE["one-device"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +69,9 @@ MESHES: Mapping[str, Making] = table(
 )
 
 
-def on_one_device(impl: Any, cluster: Any, array: Any) -> Any:
-    """The array on one device.
-
-    Under shard_map in several processes as the host's: what lies in one process cannot be put
-    across them, which has a clause of its own.
-    """
-    if impl.is_pmap or cluster.topology.processes == 1:
-        return jax.device_put(array, cluster.local_devices[0])
-    return array
+def one_device(cluster: Any, array: Any) -> Any:
+    """The array on the first of this process's devices."""
+    return jax.device_put(array, cluster.local_devices[0])
 
 
 @clause(
@@ -82,13 +81,14 @@ def on_one_device(impl: Any, cluster: Any, array: Any) -> Any:
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(doubled(2))),
+    expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put(impl: Any, cluster: Any) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `Mesh`."""
     mesh = jax.sharding.Mesh(np.array(impl.devices), ("i",))
-    rows = on_one_device(impl, cluster, impl.rows(cluster, 2))
-    cluster.twice(impl.map(double()), on_mesh(rows, mesh, "i"))
+    rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
+    cluster.step(WITHOUT, impl.map(double()), rows)
+    cluster.twice(lambda: function(on_mesh(rows, mesh, "i")))
 
 
 @clause(
@@ -97,13 +97,52 @@ def fix_device_put(impl: Any, cluster: Any) -> None:
     fact=BY_MAKE_MESH,
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
-    expect=everywhere(returns(doubled(2))),
+    left_out="as written, without devices=, its mesh is over all processes: a pmap's is not",
+    expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `make_mesh`, as written."""
     mesh = jax.make_mesh((len(cluster.local_devices),), ("i",))
-    rows = on_one_device(impl, cluster, impl.rows(cluster, 2))
-    cluster.twice(impl.map(double()), on_mesh(rows, mesh, "i"))
+    rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
+    cluster.step(WITHOUT, impl.map(double()), rows)
+    cluster.twice(lambda: function(on_mesh(rows, mesh, "i")))
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-other-axis{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="`device_put` to a mesh whose axis has another name than the map's, {mesh.text}.",
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(remedied(doubled(2))),
+)
+def put_other_axis(impl: Any, cluster: Any, mesh: Making) -> None:
+    """The argument is put on a mesh whose axis is not called as the map's."""
+    rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double(), "rows")
+    cluster.step(WITHOUT, impl.map(double(), "rows"), rows)
+    cluster.twice(lambda: function(on_mesh(rows, mesh.over(impl.devices), "i")))
+
+
+@family(
+    "errors.incompatible-devices.fix-device-put-no-axis{mesh}",
+    mesh=MESHES,
+    claim=CLAIM,
+    fact=FACT,
+    title="`device_put` for a map without an axis name, {mesh.text}.",
+    fixes="errors.incompatible-devices.one-device",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=of_pmaps(remedied(doubled(2)), "an axis of a mesh always has a name"),
+)
+def put_no_axis(impl: Any, cluster: Any, mesh: Making) -> None:
+    """The argument of a map without an axis name is put on a mesh, whose axis has one."""
+    impl.select()
+    rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.adopt(jax.pmap(double()))
+    cluster.step(WITHOUT, impl.adopt(jax.pmap(double())), rows)
+    cluster.twice(lambda: function(on_mesh(rows, mesh.over(impl.devices), "i")))
 
 
 @family(
@@ -118,13 +157,16 @@ def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
     needs=lambda where: where.needs,
     # A process cannot put from devices that it does not hold, whatever the order.
     topologies=lambda where: ONE_PROCESS if where.key == "other-order" else where.topologies,
-    expect=lambda where: everywhere(returns(times(2, where))),
+    left_out=lambda where: NOT_HELD if where.key == "other-order" else where.left_out,
+    expect=lambda where: everywhere(remedied(times(2, where))),
 )
 def put_mapped(impl: Any, cluster: Any, where: Where, mesh: Making) -> None:
     """The argument, which lay elsewhere, is first put where the map expects it."""
     rows = where.put(impl, where.rows(impl.rows(cluster, WIDTH)))
     chosen = first_half(impl.devices) if where.half else impl.devices
-    cluster.twice(where.map(impl, double()), on_mesh(rows, mesh.over(chosen), "i"))
+    cluster.step(WITHOUT, where.map(impl, double()), rows)
+    function = where.map(impl, double())
+    cluster.twice(lambda: function(on_mesh(rows, mesh.over(chosen), "i")))
 
 
 @family(
@@ -137,14 +179,14 @@ def put_mapped(impl: Any, cluster: Any, where: Where, mesh: Making) -> None:
     fixes="errors.incompatible-devices.unmapped-argument",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(plus_addend(WIDTH))),
+    expect=everywhere(remedied(plus_addend(WIDTH))),
 )
 def put_unmapped(impl: Any, cluster: Any, mesh: Making) -> None:
     """An unmapped argument, which lay on one device, is first replicated with `P()`."""
-    elsewhere = on_one_device(impl, cluster, addend(WIDTH))
+    rows, elsewhere = impl.rows(cluster, WIDTH), one_device(cluster, addend(WIDTH))
+    cluster.step(WITHOUT, impl.map(add(), in_axes=(0, None)), rows, elsewhere)
     function = impl.map(add(), in_axes=(0, None))
-    fixed = on_mesh(elsewhere, mesh.over(impl.devices))
-    cluster.twice(function, impl.rows(cluster, WIDTH), fixed)
+    cluster.twice(lambda: function(rows, on_mesh(elsewhere, mesh.over(impl.devices))))
 
 
 @family(
@@ -157,15 +199,15 @@ def put_unmapped(impl: Any, cluster: Any, mesh: Making) -> None:
     fixes="errors.incompatible-devices.keyword-one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(times(3, WHERE["one-device"])))
-    | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)},
+    expect=of_pmaps(remedied(times(3, WHERE["one-device"])), POSITIONAL_ONLY),
 )
 def put_keyword(impl: Any, cluster: Any, mesh: Making) -> None:
     """A keyword argument, which lay on one device, is first put where the map expects it."""
     rows = impl.rows(cluster, WIDTH)
-    fixed = on_mesh(on_one_device(impl, cluster, rows), mesh.over(impl.devices), "i")
-    function = impl.map(lambda x, y: x + 2 * y)
-    cluster.twice(lambda: function(rows, y=fixed))
+    elsewhere = one_device(cluster, rows)
+    faulty, function = (impl.map(lambda x, y: x + 2 * y) for _ in range(2))
+    cluster.step(WITHOUT, lambda: faulty(rows, y=elsewhere))
+    cluster.twice(lambda: function(rows, y=on_mesh(elsewhere, mesh.over(impl.devices), "i")))
 
 
 @family(
@@ -178,14 +220,19 @@ def put_keyword(impl: Any, cluster: Any, mesh: Making) -> None:
     fixes="errors.incompatible-devices.leaf-one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(times(3, WHERE["one-device"]))),
+    expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_leaf(impl: Any, cluster: Any, mesh: Making) -> None:
     """The offending leaf of a pytree is first put where the map expects it."""
     rows = impl.rows(cluster, WIDTH)
-    fixed = on_mesh(on_one_device(impl, cluster, rows), mesh.over(impl.devices), "i")
-    function = impl.map(lambda t: t["a"] + 2 * t["b"][0])
-    cluster.twice(function, {"a": rows, "b": [fixed]})
+    elsewhere = one_device(cluster, rows)
+    faulty, function = (impl.map(lambda t: t["a"] + 2 * t["b"][0]) for _ in range(2))
+    cluster.step(WITHOUT, faulty, {"a": rows, "b": [elsewhere]})
+
+    def fixed() -> Any:
+        return function({"a": rows, "b": [on_mesh(elsewhere, mesh.over(impl.devices), "i")]})
+
+    cluster.twice(fixed)
 
 
 @family(
@@ -198,14 +245,16 @@ def put_leaf(impl: Any, cluster: Any, mesh: Making) -> None:
     fixes="errors.incompatible-devices.output-of-other-map",
     needs=FOUR_DEVICES,
     topologies=ONE_PROCESS,
-    expect=everywhere(returns(times(2, WHERE["other-devices"]))),
+    left_out=PART_OF_A_PROCESS,
+    expect=everywhere(remedied(times(2, WHERE["other-devices"]))),
 )
 def put_output(impl: Any, cluster: Any, mesh: Making) -> None:
     """The output of a map over other devices is first put on the map's."""
     first, second = first_half(impl.devices), second_half(impl.devices)
     output = impl.map(lambda x: x, devices=second)(first_half(cluster.rows(WIDTH)))
-    fixed = on_mesh(output, mesh.over(first), "i")
-    cluster.twice(impl.map(double(), devices=first), fixed)
+    cluster.step(WITHOUT, impl.map(double(), devices=first), output)
+    function = impl.map(double(), devices=first)
+    cluster.twice(lambda: function(on_mesh(output, mesh.over(first), "i")))
 
 
 @family(
@@ -218,14 +267,15 @@ def put_output(impl: Any, cluster: Any, mesh: Making) -> None:
     fixes="errors.incompatible-devices.output-and-one-device-added",
     needs=devices(2),
     topologies=ONE_PROCESS,
-    expect=everywhere(returns(times(3, WHERE["one-device"]))),
+    left_out="an array on one device meets an output in the same process",
+    expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_outside(impl: Any, cluster: Any, mesh: Making) -> None:
     """An array on one device is first put to where the output lies that it is added to."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
-    elsewhere = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[0])
-    fixed = on_mesh(elsewhere, mesh.over(impl.devices), "i")
-    cluster.twice(jax.numpy.add, output, fixed)
+    elsewhere = one_device(cluster, cluster.rows(WIDTH))
+    cluster.step(WITHOUT, jax.numpy.add, output, elsewhere)
+    cluster.twice(lambda: output + on_mesh(elsewhere, mesh.over(impl.devices), "i"))
 
 
 @clause(
@@ -235,13 +285,20 @@ def put_outside(impl: Any, cluster: Any, mesh: Making) -> None:
     needs=processes(2),
     topologies=FOUR_PROCESSES,
     expect=of_shard_map(
-        returns(times(2, WHERE["one-device"])), "pmap's arguments are each process's own"
+        steps(
+            without_the_fix=needed(ROWS_DOUBLED),
+            from_the_host=returns(ROWS_DOUBLED),
+            first_call=returns(ROWS_DOUBLED),
+            second_call=returns(ROWS_DOUBLED),
+        ),
+        "pmap's arguments are each process's own",
     ),
 )
 def fix_device_put_across_processes(impl: Any, cluster: Any) -> None:
     """`device_put` of what lies on one device of each process, to all processes' devices."""
     function, mesh = impl.map(double()), impl.mesh("i", impl.devices)
     rows = impl.rows(cluster, WIDTH)
+    elsewhere = one_device(cluster, rows)
+    cluster.step(WITHOUT, impl.map(double()), elsewhere)
     cluster.step("from the host", lambda: function(on_mesh(rows, mesh, "i")))
-    elsewhere = jax.device_put(rows, cluster.local_devices[0])
     cluster.twice(lambda: function(on_mesh(elsewhere, mesh, "i")))

@@ -19,10 +19,13 @@ from conformance.sections.errors import (
     FOUR_DEVICES,
     MESSAGE_CLAIM,
     OWN_DEVICES_CLAIM,
+    PART_OF_A_PROCESS,
     first_half,
     half_doubled,
+    incompatible,
     on_mesh,
     plus_addend,
+    refused_as,
     refused_unless_legacy,
     second_half,
 )
@@ -50,6 +53,7 @@ def one_device(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.fewer-devices",
     claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
+    left_out=PART_OF_A_PROCESS,
     expect=refused_unless_legacy(doubled(2)),
 )
 def fewer_devices(impl: Any, cluster: Any) -> None:
@@ -62,6 +66,7 @@ def fewer_devices(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.other-devices",
     claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
+    left_out=PART_OF_A_PROCESS,
     expect=refused_unless_legacy(half_doubled),
 )
 def other_devices(impl: Any, cluster: Any) -> None:
@@ -75,12 +80,13 @@ def other_devices(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.other-order",
     claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
+    topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(doubled(2)),
 )
 def other_order(impl: Any, cluster: Any) -> None:
     """The mapped argument is sharded over the map's devices in reverse order."""
-    mesh = impl.mesh("i", cluster.local_devices[::-1])
-    cluster.twice(impl.map(double()), on_mesh(cluster.rows(2), mesh, "i"))
+    mesh = impl.mesh("i", impl.devices[::-1])
+    cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 2), mesh, "i"))
 
 
 @clause(
@@ -143,6 +149,7 @@ def mixed_with_one_device(impl: Any, cluster: Any) -> None:
     claim=DEVICES_CLAIM,
     fact="errors.incompatible-devices.other-devices",
     needs=FOUR_DEVICES,
+    left_out=PART_OF_A_PROCESS,
     expect=refused_unless_legacy(half_doubled),
 )
 def output_of_other_map(impl: Any, cluster: Any) -> None:
@@ -157,7 +164,9 @@ def output_of_other_map(impl: Any, cluster: Any) -> None:
     claim=MESSAGE_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=refused_unless_legacy(lambda place: np.False_),
+    expect=refused_as(
+        incompatible(first=r"\[\d+\]", second=r"\[\d+(, \d+)+\]"), lambda place: np.False_
+    ),
 )
 def outside_any_map(impl: Any, cluster: Any) -> None:
     """A map's output and an array committed to one device meet in `jnp.allclose` (the example)."""

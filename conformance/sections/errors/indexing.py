@@ -6,8 +6,6 @@ silent, so that legacy decides there. In one process all of them are to work.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +18,17 @@ from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.expectation import Expectation, every, noted, raises, returns
+from conformance.judging.expectation import (
+    Expectation,
+    along,
+    every,
+    raises,
+    returns,
+    sharded,
+    steps,
+)
 from conformance.probing.bodies import double
-
-CALLS = 20  # of each form, when they are timed
+from conformance.sections.errors import NO_COLLECTIVE, WITHOUT, needed
 
 Function = Callable[[Any], Any]
 
@@ -135,13 +140,14 @@ def right_of_all(use: Use) -> Expectation:
 
 def refused(use: Use) -> Expectation:
     """The documented error."""
-    return raises("JaxRuntimeError", "CopyArrays .* same size", otherwise=of_own_rows(use))
+    message = "CopyArrays only supports destination device list of the same size as the array"
+    return raises("JaxRuntimeError", message, otherwise=of_own_rows(use))
 
 
 def unfetchable(use: Use) -> Expectation:
     """The error of whoever fetches an array of which other processes hold a part."""
-    message = r"[Ff]etching value for .* non-addressable"
-    return raises(RuntimeError, message, otherwise=of_all_rows(use))
+    message = r"[Ff]etching value for `jax\.Array` that spans non-addressable \(non process local\)"
+    return raises(RuntimeError, message, phase="fetch", otherwise=of_all_rows(use))
 
 
 def claim_of(use: Use) -> str:
@@ -180,9 +186,10 @@ def used(impl: Any, cluster: Any, use: Use) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A remedy, the form that it stands in for, and what it returns of an output.
+    """A remedy, the form that it stands in for, and what each returns of an output.
 
-    `local` says that it returns this process's part under shard_map as well.
+    `local` says that it returns this process's part under shard_map as well; `stays`, that no
+    collective is to run and that what is returned lies where it lay.
     """
 
     key: str
@@ -190,30 +197,63 @@ class Fix:
     claim: str
     fixes: str
     fixed: Callable[[Any, Any], Any]  # (implementation, output)
-    faulty: Function
     model: Function
+    faulty: Function
+    faulty_model: Function = lambda x: x[0]
     local: bool = False
+    stays: bool = False
 
-    def returned(self, implementation: str) -> Expectation:
-        """What the fixed form makes of this process's rows, or of all."""
+    def expected(self, implementation: str) -> Expectation:
+        """What both forms make of this process's rows or of all, and what the fixed one moves."""
+
+        def whole(place: Place) -> Any:
+            return (place.all_rows(3) if implementation == SHARD_MAP else place.rows(3)) * 2
 
         def model(place: Place) -> Any:
-            of_own = self.local or implementation != SHARD_MAP
-            return self.model((place.rows(3) if of_own else place.all_rows(3)) * 2)
+            return self.model(place.rows(3) * 2 if self.local else whole(place))
 
-        return returns(model, text=self.text)
+        right = returns(model, text=self.text)
+        values = steps(
+            without_the_fix=needed(lambda place: self.faulty_model(whole(place))),
+            from_empty_caches=right,
+            first_call=right,
+            second_call=right,
+        )
+        if self.stays:
+            return every(values, steps(from_empty_caches=NO_COLLECTIVE), ON_ONE)
+        return every(
+            values,
+            steps(put=returns(whole, text="the rows, as they were")),
+            steps(put=sharded("replicated over the devices that the caller named", _replicated)),
+        )
 
+
+def _replicated(place: Place, sharding: Mapping[str, Any]) -> bool:
+    everywhere, here = place.topology.devices, place.topology.devices_per_process
+    return along()(place, sharding) and len(set(sharding["devices"])) in (here, everywhere)
+
+
+ON_ONE = steps(
+    **{
+        name: sharded(
+            "each row lies on one device, the one that held it",
+            lambda place, sharding: len(sharding["devices"]) == 1,
+        )
+        for name in ("from_empty_caches", "first_call", "second_call")
+    }
+)
 
 FIXES: Mapping[str, Fix] = table(
     Fix(
         "addressable-shards",
-        "`x.addressable_shards[0].data` is this process's first row, with its dimension",
+        "`x.addressable_shards[0].data` is this process's first row, with its dimension, unmoved",
         claim="migrate-pmap.fix-addressable-shards",
         fixes="errors.copy-arrays.integer-index",
         fixed=lambda impl, x: x.addressable_shards[0].data,
-        faulty=lambda x: x[:1],
         model=lambda x: x[:1],
+        faulty=lambda x: x[0],
         local=True,
+        stays=True,
     ),
     Fix(
         "device-put",
@@ -221,27 +261,21 @@ FIXES: Mapping[str, Fix] = table(
         claim="migrate-pmap.fix-device-put-global",
         fixes="errors.copy-arrays.integer-index",
         fixed=lambda impl, x: jax.device_put(x, impl.sharding(axis=None))[0],
-        faulty=lambda x: x[0],
         model=lambda x: x[0],
+        faulty=lambda x: x[0],
     ),
     Fix(
         "static-range",
-        "Every row in turn, by the indices of a Python `range`",
+        "Every row in turn, by the indices of a Python `range`, and none of them is moved",
         claim="migrate-pmap-later.fix-static-range",
         fixes="errors.copy-arrays.traced-index",
         fixed=lambda impl, x: [x[i] for i in range(x.shape[0])],
-        faulty=lambda x: [x[i] for i in jnp.arange(x.shape[0])],
         model=list,
+        faulty=lambda x: [x[i] for i in jnp.arange(x.shape[0])],
+        faulty_model=list,
+        stays=True,
     ),
 )
-
-
-def _was_timed(_: Place, seconds: Any) -> bool:
-    """The fixed form was timed; the faulty one need not work."""
-    return bool(seconds["fixed"] and seconds["fixed"] > 0)
-
-
-TIMED = noted("seconds", "its seconds were measured", _was_timed)
 
 
 @family(
@@ -251,55 +285,13 @@ TIMED = noted("seconds", "its seconds were measured", _was_timed)
     title="{fix.text}.",
     fixes=lambda fix: fix.fixes,
     topologies=ONE_AND_SEVERAL,
-    expect=lambda fix: {name: fix.returned(name) for name in IMPLEMENTATIONS},
+    expect=lambda fix: {name: fix.expected(name) for name in IMPLEMENTATIONS},
 )
 def fixed(impl: Any, cluster: Any, fix: Fix) -> None:
-    """A map's output, used as the document recommends."""
-    cluster.twice(lambda x: fix.fixed(impl, x), output(impl, cluster))
-
-
-@family(
-    "errors.copy-arrays.cost-{fix}",
-    fix=FIXES,
-    fact="errors.copy-arrays.fix-{fix}",
-    claim="{fix.claim}",
-    title="{fix.text}: its seconds against those of the faulty form.",
-    fixes=lambda fix: fix.fixes,
-    topologies=ONE_AND_SEVERAL,
-    expect=lambda fix: {name: every(fix.returned(name), TIMED) for name in IMPLEMENTATIONS},
-)
-def cost(impl: Any, cluster: Any, fix: Fix) -> None:
-    """The fixed form against the faulty one, call by call in turn, as far as both work."""
+    """A map's output, used as the document recommends, after the form that it replaces."""
     x = output(impl, cluster)
-    forms: dict[str, Function] = {"fixed": lambda y: fix.fixed(impl, y), "faulty": fix.faulty}
-    seconds: dict[str, list[float]] = {form: [] for form in forms}
-
-    def measure() -> Any:
-        for form in ("fixed", "faulty"):
-            if form == "faulty" and _raises(forms[form], x):
-                del forms[form]
-        for _ in range(CALLS):
-            for form, use in forms.items():
-                began = time.perf_counter()
-                result = jax.block_until_ready(use(x))
-                seconds[form].append(time.perf_counter() - began)
-                if form == "fixed":
-                    last = result
-        return last
-
-    cluster.step("in turn", measure)
-    medians = {form: statistics.median(s) if s else None for form, s in seconds.items()}
-    cluster.note("seconds", medians)
-    cluster.note("ratio", _ratio(medians["fixed"], medians["faulty"]))
-
-
-def _raises(use: Function, x: Any) -> bool:
-    try:
-        jax.block_until_ready(use(x))
-    except Exception:  # whichever: the faulty form's error is the other clauses' subject
-        return True
-    return False
-
-
-def _ratio(fixed_s: float | None, faulty_s: float | None) -> float | None:
-    return fixed_s / faulty_s if fixed_s and faulty_s else None
+    cluster.step(WITHOUT, fix.faulty, x)
+    if not fix.stays:
+        cluster.step("put", jax.device_put, x, impl.sharding(axis=None))
+    cluster.compiled("from empty caches", lambda: fix.fixed(impl, x))
+    cluster.twice(lambda: fix.fixed(impl, x))

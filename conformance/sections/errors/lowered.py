@@ -17,22 +17,20 @@ import numpy as np
 from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import (
     Expectation,
     Model,
-    OfEachStep,
-    difference,
     not_applicable,
+    raises,
     returns,
     steps,
 )
-from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
+from conformance.sections.errors import WITHOUT, needed
 
 ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
-BY_ITSELF = "legacy's compiled stage converts by itself"
 TO_BEGIN_WITH = "shard_map's arguments are global to begin with"
 
 
@@ -94,23 +92,6 @@ PROGRAMS: Mapping[str, Program] = table(
 )
 
 
-def unconverted(model: Model) -> OfEachStep:
-    """What the document says of the bare stage: not this process's result, as the map returns it.
-
-    It raises, or returns a global array, or other values; what does happen is shown in the cell.
-    """
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        want = np.asarray(model(place))
-        if step.raised is not None or len(step.leaves) != 1:
-            return True, str(step)
-        leaf = step.leaves[0]
-        same = leaf.shape == want.shape and difference(leaf, want) is None
-        return not same, f"the map's own result: {step}" if same else str(step)
-
-    return OfEachStep("does not return this process's result, as nothing is converted", of)
-
-
 class Staged:
     """The compiled stage of a map, lowered on its first call."""
 
@@ -156,9 +137,23 @@ def as_the_map(program: Program) -> Expectation:
 
 
 def bare(program: Program) -> Expectation:
-    """The map is right, and its compiled stage converts nothing."""
-    stage = unconverted(program.model)
+    """The map is right; its compiled stage is for the global array, and refuses a process's own.
+
+    In the document's words it may misbehave: this is how.
+    """
+    message = (
+        r"Argument types differ from the types for which this computation was compiled\..*"
+        r"compiled with float32\[\d+,3\] and called with float32\[2,3\]"
+    )
+    stage = raises(TypeError, message, otherwise=program.model)
     return steps(the_map_itself=right(program), first_call=stage, second_call=stage)
+
+
+def converted_as_the_map(program: Program) -> Expectation:
+    """Without the conversions an error or the map's result, with them the map's result."""
+    same = right(program)
+    bare = needed(program.model)
+    return steps(the_map_itself=same, without_the_fix=bare, first_call=same, second_call=same)
 
 
 @family(
@@ -175,7 +170,8 @@ def bare(program: Program) -> Expectation:
     program=PROGRAMS,
     claim="migrate-pmap.lowered-multi-process",
     fact="errors.lowered.several-processes",
-    title="The compiled stage of {program.text}, with each process's own arguments.",
+    title="The compiled stage of {program.text}, given each process's own arguments: the new "
+    "pmap's is for the global array and refuses them.",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect={LEGACY_PMAP: as_the_map, NEW_PMAP: bare, SHARD_MAP: as_the_map},
@@ -219,8 +215,8 @@ def staged_after_call(impl: Any, cluster: Any, program: Program) -> None:
     fixes="errors.lowered.several-processes-{program}",
     topologies=ONE_AND_SEVERAL,
     expect={
-        LEGACY_PMAP: not_applicable(BY_ITSELF),
-        NEW_PMAP: as_the_map,
+        LEGACY_PMAP: converted_as_the_map,
+        NEW_PMAP: converted_as_the_map,
         SHARD_MAP: lambda program, lowering: (
             as_the_map(program) if lowering.converts else not_applicable(TO_BEGIN_WITH)
         ),
@@ -237,6 +233,8 @@ def converted(impl: Any, cluster: Any, program: Program, lowering: Lowering) -> 
         return multihost_utils.host_local_array_to_global_array(rows, mesh, spec)
 
     rows = cluster.rows(3)
+    if impl.is_pmap:
+        cluster.step(WITHOUT, Staged(impl, program.map(impl), rows), rows)
     stage = Staged(impl, program.map(impl), to_global(rows) if lowering.converts else rows)
 
     def between(rows: Any) -> Any:

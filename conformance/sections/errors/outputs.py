@@ -23,8 +23,13 @@ from conformance.sections.errors import (
     IN_AXES_CLAIM,
     MESSAGE_CLAIM,
     OWN_DEVICES_CLAIM,
+    PART_OF_A_PROCESS,
+    WITHOUT,
     first_half,
+    incompatible,
+    refused_as,
     refused_unless_legacy,
+    remedied,
     second_half,
 )
 
@@ -83,6 +88,7 @@ def output_of_other_order(impl: Any, cluster: Any) -> None:
     fact="errors.incompatible-devices.other-devices",
     claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
+    left_out=PART_OF_A_PROCESS,
     expect=refused_unless_legacy(half_added),
 )
 def outputs_of_two_maps(impl: Any, cluster: Any) -> None:
@@ -96,7 +102,8 @@ def outputs_of_two_maps(impl: Any, cluster: Any) -> None:
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
     needs=FOUR_DEVICES,
-    expect=refused_unless_legacy(half_added),
+    left_out=PART_OF_A_PROCESS,
+    expect=refused_as(incompatible(r"\[0, 1, 2, 3\]", r"\[4, 5, 6, 7\]"), half_added),
 )
 def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
     """The outputs of maps over the two halves of the devices are added outside any map."""
@@ -109,12 +116,15 @@ def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
     needs=devices(2),
-    expect=refused_unless_legacy(lambda place: place.rows(2) * 3),
+    topologies=ONE_AND_FOUR,
+    expect=refused_as(
+        incompatible(first=r"\[\d+(, \d+)+\]", second=r"\[\d+\]"), lambda place: place.rows(2) * 3
+    ),
 )
 def output_and_one_device_added(impl: Any, cluster: Any) -> None:
     """A map's output and an array committed to one device are added outside any map."""
-    output = impl.map(double())(cluster.rows(2))
-    elsewhere = jax.device_put(cluster.rows(2), cluster.local_devices[0])
+    output = impl.map(double())(impl.given(cluster.rows(2)))
+    elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(jax.numpy.add, output, elsewhere)
 
 
@@ -191,11 +201,18 @@ def output_and_numpy_added(impl: Any, cluster: Any) -> None:
     fixes="errors.incompatible-devices.output-axis-1",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(lambda place: place.rows(place.topology.devices_per_process) * 2))
-    | {SHARD_MAP: returns(lambda place: place.rows(place.topology.devices) * 2)},
+    expect=everywhere(
+        remedied(lambda place: place.rows(place.topology.devices_per_process) * 2, transposed)
+    )
+    | {
+        SHARD_MAP: remedied(
+            lambda place: place.rows(place.topology.devices) * 2, part_of_transposed
+        )
+    },
 )
 def fix_in_axes_output_axis_1(impl: Any, cluster: Any) -> None:
     """`in_axes=1` for an output that was made with `out_axes=1`."""
+    cluster.step(WITHOUT, impl.map(double()), columns(impl, cluster))
     cluster.twice(impl.map(double(), in_axes=1), columns(impl, cluster))
 
 
@@ -206,10 +223,13 @@ def fix_in_axes_output_axis_1(impl: Any, cluster: Any) -> None:
     fixes="errors.incompatible-devices.output-axis-none",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(plus_total)),
+    expect=everywhere(remedied(plus_total, total_doubled))
+    | {SHARD_MAP: remedied(plus_total, part_of_total_doubled)},
 )
 def fix_in_axes_output_axis_none(impl: Any, cluster: Any) -> None:
     """`in_axes=None` for an output that was made with `out_axes=None`."""
+    as_mapped = impl.given(cluster.rows(len(impl.devices), 2))
+    cluster.step(WITHOUT, impl.map(double()), impl.map(psum(), out_axes=None)(as_mapped))
     rows = impl.given(cluster.rows(2))
     output = impl.map(psum(), out_axes=None)(rows)
     cluster.twice(impl.map(add(), in_axes=(0, None)), rows, output)

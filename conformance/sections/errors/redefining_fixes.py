@@ -8,21 +8,24 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import numpy as np
 
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps
-from conformance.judging.expectation import returns
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.errors import (
     FOUR_DEVICES,
     IN_AXES_CLAIM,
+    PART_OF_A_PROCESS,
     WHERE,
     WIDTH,
+    WITHOUT,
     first_half,
     half_doubled,
     on_mesh,
     plus_addend,
+    remedied,
     second_half,
     times,
 )
@@ -42,13 +45,21 @@ BY_BACKEND = "errors.incompatible-devices.fix-backend"
     fixes="errors.incompatible-devices.replicated",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(plus_addend(2))),
+    expect=everywhere(remedied(plus_addend(2))),
 )
 def fix_in_axes(impl: Any, cluster: Any) -> None:
     """`in_axes=None` for an argument that is replicated over the map's devices."""
+    stacked = np.stack([addend(2)] * len(impl.devices))
+    as_mapped = jax.device_put(stacked, impl.sharding(axis=None))
+    cluster.step(WITHOUT, impl.map(add()), impl.given(cluster.rows(2)), as_mapped)
     fitting = jax.device_put(addend(2), impl.sharding(axis=None))
     function = impl.map(add(), in_axes=(0, None))
     cluster.twice(function, impl.given(cluster.rows(2)), fitting)
+
+
+def one_row_doubled(place: Place) -> Any:
+    """this process's first row, doubled"""
+    return place.rows(WIDTH)[:1] * 2
 
 
 def columns_doubled(place: Place) -> Any:
@@ -62,11 +73,12 @@ def columns_doubled(place: Place) -> Any:
     fact="errors.incompatible-devices.fix-in-axes",
     fixes="errors.incompatible-devices.other-spec",
     needs=devices(2),
-    expect=everywhere(returns(columns_doubled)),
+    expect=everywhere(remedied(columns_doubled)),
 )
 def fix_in_axes_other_spec(impl: Any, cluster: Any) -> None:
     """`in_axes=1` for an argument that is sharded along its other dimension."""
     columns = WHERE["other-spec"].put(impl, cluster.rows(len(impl.devices)))
+    cluster.step(WITHOUT, impl.map(double()), columns)
     cluster.twice(impl.map(double(), in_axes=1, out_axes=1), columns)
 
 
@@ -76,12 +88,14 @@ def fix_in_axes_other_spec(impl: Any, cluster: Any) -> None:
     fact=BY_DEVICES,
     fixes="errors.incompatible-devices.other-devices",
     needs=FOUR_DEVICES,
-    expect=everywhere(returns(half_doubled)),
+    left_out=PART_OF_A_PROCESS,
+    expect=everywhere(remedied(half_doubled)),
 )
 def fix_devices(impl: Any, cluster: Any) -> None:
     """`devices=` names the devices on which the argument lies."""
     second = second_half(cluster.local_devices)
     rows = on_mesh(first_half(cluster.rows(2)), impl.mesh("i", second), "i")
+    cluster.step(WITHOUT, impl.map(double(), devices=first_half(cluster.local_devices)), rows)
     cluster.twice(impl.map(double(), devices=second), rows)
 
 
@@ -91,12 +105,13 @@ def fix_devices(impl: Any, cluster: Any) -> None:
     fact=BY_DEVICES,
     fixes="errors.incompatible-devices.other-order",
     needs=devices(2),
-    expect=everywhere(returns(doubled(2))),
+    expect=everywhere(remedied(doubled(2))),
 )
 def fix_devices_order(impl: Any, cluster: Any) -> None:
     """`devices=` names the devices in the argument's order."""
     order = cluster.local_devices[::-1]
     rows = on_mesh(cluster.rows(2), impl.mesh("i", order), "i")
+    cluster.step(WITHOUT, impl.map(double()), rows)
     cluster.twice(impl.map(double(), devices=order), rows)
 
 
@@ -106,12 +121,13 @@ def fix_devices_order(impl: Any, cluster: Any) -> None:
     fact=BY_DEVICES,
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
-    expect=everywhere(returns(lambda place: place.rows(WIDTH)[:1] * 2)),
+    expect=everywhere(remedied(one_row_doubled)),
 )
 def fix_devices_one_device(impl: Any, cluster: Any) -> None:
     """`devices=` names the one device on which the (one-row) argument lies."""
     chosen = cluster.local_devices[1:2]
     row = jax.device_put(cluster.rows(WIDTH)[:1], chosen[0])
+    cluster.step(WITHOUT, impl.map(double(), devices=cluster.local_devices[:1]), row)
     cluster.twice(impl.map(double(), devices=chosen), row)
 
 
@@ -121,12 +137,14 @@ def fix_devices_one_device(impl: Any, cluster: Any) -> None:
     fact=BY_DEVICES,
     fixes="errors.incompatible-devices.output-of-other-map",
     needs=FOUR_DEVICES,
-    expect=everywhere(returns(times(4, WHERE["other-devices"]))),
+    left_out=PART_OF_A_PROCESS,
+    expect=everywhere(remedied(times(4, WHERE["other-devices"]))),
 )
 def fix_devices_output_of_other_map(impl: Any, cluster: Any) -> None:
     """`devices=` names the devices of the map whose output is taken."""
     second = second_half(cluster.local_devices)
     output = impl.map(double(), devices=second)(first_half(cluster.rows(WIDTH)))
+    cluster.step(WITHOUT, impl.map(double(), devices=first_half(cluster.local_devices)), output)
     cluster.twice(impl.map(double(), devices=second), output)
 
 
@@ -136,12 +154,13 @@ def fix_devices_output_of_other_map(impl: Any, cluster: Any) -> None:
     fact=BY_DEVICES,
     fixes="errors.incompatible-devices.output-of-other-order",
     needs=devices(2),
-    expect=everywhere(returns(times(4, WHERE["one-device"]))),
+    expect=everywhere(remedied(times(4, WHERE["one-device"]))),
 )
 def fix_devices_output_of_other_order(impl: Any, cluster: Any) -> None:
     """`devices=` names the devices in the order of the map whose output is taken."""
     order = cluster.local_devices[::-1]
     output = impl.map(double(), devices=order)(cluster.rows(WIDTH))
+    cluster.step(WITHOUT, impl.map(double()), output)
     cluster.twice(impl.map(double(), devices=order), output)
 
 
@@ -151,13 +170,14 @@ def fix_devices_output_of_other_order(impl: Any, cluster: Any) -> None:
     fact=BY_BACKEND,
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
-    expect=of_pmaps(returns(doubled(2)), NO_BACKEND),
+    expect=of_pmaps(remedied(doubled(2)), NO_BACKEND),
 )
 def fix_backend(impl: Any, cluster: Any) -> None:
-    """`backend=` names the platform on which the (correctly sharded) argument lies."""
-    rows = jax.device_put(cluster.rows(2), impl.sharding())
-    platform = cluster.local_devices[0].platform
-    cluster.twice(impl.map(double(), backend=platform), rows)
+    """`backend=` names the platform of the device to which the argument is committed."""
+    first = cluster.local_devices[0]
+    rows = jax.device_put(cluster.rows(2), first)
+    cluster.step(WITHOUT, impl.map(double()), rows)
+    cluster.twice(impl.map(double(), backend=first.platform), rows)
 
 
 @clause(
@@ -165,10 +185,12 @@ def fix_backend(impl: Any, cluster: Any) -> None:
     claim=BACKEND,
     fact=BY_BACKEND,
     fixes="errors.incompatible-devices.one-device",
-    expect=of_pmaps(returns(lambda place: place.rows(WIDTH)[:1] * 2), NO_BACKEND),
+    needs=devices(2),
+    expect=of_pmaps(remedied(one_row_doubled), NO_BACKEND),
 )
 def fix_backend_one_device(impl: Any, cluster: Any) -> None:
-    """`backend=` names the platform of the one device on which the (one-row) argument lies."""
-    first = cluster.local_devices[0]
-    row = jax.device_put(cluster.rows(WIDTH)[:1], first)
-    cluster.twice(impl.map(double(), backend=first.platform), row)
+    """`backend=` names the platform of the second device, where the (one-row) argument lies."""
+    second = cluster.local_devices[1]
+    row = jax.device_put(cluster.rows(WIDTH)[:1], second)
+    cluster.step(WITHOUT, impl.map(double()), row)
+    cluster.twice(impl.map(double(), backend=second.platform), row)

@@ -1,8 +1,9 @@
 """What is left behind by an error: the next program of the same process must still be right.
 
-The document is silent, and legacy leaves nothing behind. Each cause is one of the documented
-errors; whether and how it is raised is its own clause's subject, so that here only what follows is
-judged: a fresh map, the same wrapper with arguments that fit, and a wrapper that was warm before.
+The document is silent. Each cause is one of the documented errors, made twice, as a second
+misplaced call takes another path than the first. It has to be raised, or nothing was asked; in
+which words is its own clause's subject. What is judged is what follows: a fresh map, the same
+wrapper with arguments that fit, and a wrapper that was warm before.
 """
 
 from __future__ import annotations
@@ -16,17 +17,10 @@ import numpy as np
 
 from conformance.catalogue.clause import Need, devices, processes
 from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
+from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    not_applicable,
-    returns,
-    steps,
-)
+from conformance.judging.columns import Columns
+from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.errors import (
     FOUR_DEVICES,
@@ -34,6 +28,7 @@ from conformance.sections.errors import (
     OUTER,
     WHERE,
     WIDTH,
+    an_error,
     grid,
     plus_addend,
     sync,
@@ -57,17 +52,19 @@ class Scene:
 class Cause:
     """A documented error, and what the wrapper returns of arguments that fit.
 
-    `warms` says that a wrapper which was called before is worth a clause of its own; `pmap_only` is
-    why shard_map is not asked; `finding` names what is one finding with other causes.
+    `erring` is what the call that goes wrong would return, and `of` are the implementations in
+    which it does; `warms` says that a wrapper which was called before is worth a clause of its own;
+    `finding` names what is one finding with other causes.
     """
 
     key: str
     text: str
     scene: Callable[[Any, Any], Scene]  # of an implementation and a cluster
     model: Model
+    erring: Model
     topologies: tuple[str, ...] = ONE_PROCESS
     needs: Need | None = None
-    pmap_only: str = ""
+    of: tuple[str, ...] = (NEW_PMAP, SHARD_MAP)
     warms: bool = False
     finding: str = ""
 
@@ -76,11 +73,12 @@ class Cause:
         """What the wrapper returns."""
         return returns(self.model, text="the right values")
 
-    def columns(self, expected: Expectation) -> Columns:
-        """The same of every implementation that the cause concerns."""
-        if not self.pmap_only:
-            return everywhere(expected)
-        return everywhere(expected) | {SHARD_MAP: not_applicable(self.pmap_only)}
+    def columns(self, **around: Expectation) -> Columns:
+        """Both calls raise, and `around` them all is right; of the implementations that raise."""
+        error = an_error(self.erring)
+        expected = steps(the_cause=error, the_cause_again=error, **around)
+        unasked = not_applicable("no error here: nothing could be left behind")
+        return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
 
 
 def plain(impl: Any, cluster: Any) -> tuple[Any, Any]:
@@ -88,7 +86,7 @@ def plain(impl: Any, cluster: Any) -> tuple[Any, Any]:
     return impl.map(double()), impl.given(cluster.rows(WIDTH))
 
 
-def misplaced(key: str) -> Cause:
+def misplaced(key: str, *of: str) -> Cause:
     """A mapped argument that lies elsewhere than the map expects."""
     where = WHERE[key]
 
@@ -103,8 +101,10 @@ def misplaced(key: str) -> Cause:
         f"an argument that lay {where.text}",
         scene,
         times(2, where),
+        times(2, where),
         where.topologies,
         FOUR_DEVICES if where.topologies == ONE_PROCESS else devices(2),
+        of,
         warms=True,
         finding=REFUSED,
     )
@@ -160,16 +160,17 @@ def _names(impl: Any, cluster: Any) -> Scene:
 
 
 CAUSES: Mapping[str, Cause] = table(
-    misplaced("one-device"),
-    misplaced("fewer-devices"),
-    misplaced("other-devices"),
-    misplaced("other-order"),
-    misplaced("other-spec"),
-    misplaced("replicated"),
+    misplaced("one-device", NEW_PMAP, SHARD_MAP),
+    misplaced("fewer-devices", NEW_PMAP, SHARD_MAP),
+    misplaced("other-devices", NEW_PMAP, SHARD_MAP),
+    misplaced("other-order", NEW_PMAP, SHARD_MAP),
+    misplaced("other-spec", NEW_PMAP),
+    misplaced("replicated", NEW_PMAP),
     Cause(
         "unmapped-argument",
         "an unmapped argument on one device",
         _unmapped,
+        plus_addend(WIDTH),
         plus_addend(WIDTH),
         ONE_AND_FOUR,
         devices(2),
@@ -181,6 +182,7 @@ CAUSES: Mapping[str, Cause] = table(
         "an output that met an array on one device",
         _outside,
         doubled(WIDTH),
+        times(3, WHERE["one-device"]),
         needs=devices(2),
     ),
     Cause(
@@ -188,27 +190,38 @@ CAUSES: Mapping[str, Cause] = table(
         "a pmap inside a pmap",
         _nested,
         doubled(WIDTH),
+        lambda place: grid(place) * 2,
         needs=devices(OUTER * INNER),
-        pmap_only="the cause is pmap inside pmap",
+        of=(NEW_PMAP,),
         warms=True,
     ),
-    Cause("set-mesh", "a call under another mesh", _set_mesh, doubled(WIDTH), warms=True),
+    Cause(
+        "set-mesh",
+        "a call under another mesh",
+        _set_mesh,
+        doubled(WIDTH),
+        doubled(WIDTH),
+        warms=True,
+    ),
     Cause(
         "index",
         "an index into an output",
         _index,
         doubled(WIDTH),
+        lambda place: place.rows(WIDTH)[0] * 2,
         FOUR_PROCESSES,
         processes(2),
+        (NEW_PMAP,),
     ),
     Cause(
         "lowered",
         "the bare compiled stage",
         _lowered,
         doubled(WIDTH),
+        doubled(WIDTH),
         FOUR_PROCESSES,
         processes(2),
-        pmap_only="shard_map's compiled stage takes what the map takes",
+        (NEW_PMAP,),
         warms=True,
     ),
     Cause(
@@ -216,25 +229,30 @@ CAUSES: Mapping[str, Cause] = table(
         "a fetch of an output",
         _fetch,
         doubled(WIDTH),
+        lambda place: place.all_rows(WIDTH) * 2,
         FOUR_PROCESSES,
         processes(2),
+        (SHARD_MAP,),
     ),
     Cause(
         "sync-names",
         "a barrier of other names",
         _names,
         doubled(WIDTH),
+        lambda place: [],
         FOUR_PROCESSES,
         processes(2),
+        IMPLEMENTATIONS,
     ),
 )
 
-ERROR, AFTER, AGAIN = "the cause", "after", "after again"
+AFTER, AGAIN = "after", "after again"
 
-ANYTHING = OfEachStep(
-    "whatever happens, as the cause is judged in a clause of its own",
-    lambda place, step: (True, str(step)),
-)
+
+def go_wrong(cluster: Any, scene: Scene) -> None:
+    """The call that goes wrong, twice, as a second one takes another path than the first."""
+    cluster.step("the cause", scene.erring)
+    cluster.step("the cause again", scene.erring)
 
 
 def process_fact(cause: Cause) -> str:
@@ -256,17 +274,13 @@ def wrapper_fact(cause: Cause) -> str:
     needs=lambda cause: cause.needs,
     topologies=lambda cause: cause.topologies,
     expect=lambda cause: cause.columns(
-        steps(
-            the_cause=ANYTHING,
-            after=returns(doubled(WIDTH)),
-            after_again=returns(doubled(WIDTH)),
-        )
+        after=returns(doubled(WIDTH)), after_again=returns(doubled(WIDTH))
     ),
 )
 def fresh_map(impl: Any, cluster: Any, cause: Cause) -> None:
     """A new map, after the error."""
     scene = cause.scene(impl, cluster)
-    cluster.step(ERROR, scene.erring)
+    go_wrong(cluster, scene)
     function, rows = plain(impl, cluster)
     cluster.step(AFTER, function, rows)
     cluster.step(AGAIN, function, rows)
@@ -280,14 +294,12 @@ def fresh_map(impl: Any, cluster: Any, cause: Cause) -> None:
     title="After {cause.text}, the same wrapper is right about arguments that fit.",
     needs=lambda cause: cause.needs,
     topologies=lambda cause: cause.topologies,
-    expect=lambda cause: cause.columns(
-        steps(the_cause=ANYTHING, after=cause.right, after_again=cause.right)
-    ),
+    expect=lambda cause: cause.columns(after=cause.right, after_again=cause.right),
 )
 def same_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
     """The wrapper that saw the error, with arguments that fit."""
     scene = cause.scene(impl, cluster)
-    cluster.step(ERROR, scene.erring)
+    go_wrong(cluster, scene)
     cluster.step(AFTER, scene.wrapper, *scene.fitting)
     cluster.step(AGAIN, scene.wrapper, *scene.fitting)
 
@@ -302,13 +314,7 @@ def same_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
     needs=lambda cause: cause.needs,
     topologies=lambda cause: cause.topologies,
     expect=lambda cause: cause.columns(
-        steps(
-            before=cause.right,
-            before_again=cause.right,
-            the_cause=ANYTHING,
-            after=cause.right,
-            after_again=cause.right,
-        )
+        before=cause.right, before_again=cause.right, after=cause.right, after_again=cause.right
     ),
 )
 def warm_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
@@ -316,6 +322,6 @@ def warm_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
     scene = cause.scene(impl, cluster)
     cluster.step("before", scene.wrapper, *scene.fitting)
     cluster.step("before again", scene.wrapper, *scene.fitting)
-    cluster.step(ERROR, scene.erring)
+    go_wrong(cluster, scene)
     cluster.step(AFTER, scene.wrapper, *scene.fitting)
     cluster.step(AGAIN, scene.wrapper, *scene.fitting)

@@ -1,0 +1,210 @@
+"""What `errors` must not call right: fabricated observations, judged with its clauses."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from observations import Json, leaf, observation, raised, received, returned
+
+from conformance.catalogue import names
+from conformance.catalogue.loading import Catalogue, load
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.expectation import NotApplicable
+from conformance.judging.judge import Judgement, judge
+from conformance.judging.observation import OUTSIDE
+
+LATER = "0.13.0"
+EXCUSED = (names.CONFORMS, names.KNOWN_DEVIATION)
+ALL_REDUCE = {"operation": "all-reduce", "shape": "f32[3]", "bytes": 12}
+ERROR = ("ValueError", "Exception", "BaseException")
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    return load()
+
+
+def judged(id: str, implementation: str, topology: str, *steps: Any, jax: str = LATER) -> Judgement:
+    """The judgement of a cell: a step is a record, or a function that makes a process's own."""
+    place = Topology.parse(topology)
+    seen = []
+    for process in range(place.processes):
+        own = Place(place, process)
+        records = [step(own) if callable(step) else step for step in steps]
+        record = observation(
+            *records, process=process, implementation=implementation, topology=place, jax=jax
+        )
+        seen.append(received(record))
+    entries = matching(load_all(), id, implementation, jax, "cpu", topology)
+    return judge(catalogue().clauses[id], implementation, place, jax, seen, None, entries)
+
+
+def rows(name: str, factor: int = 2, *shape: int) -> Any:
+    return lambda place: returned(place.rows(*shape) * factor, name=name)
+
+
+def test_a_compiled_stage_that_cannot_be_made_is_no_stage_that_refuses() -> None:
+    def the_map(place: Place) -> Json:
+        return returned(place.rows(3) + place.all_rows(3).sum(0), name="the map itself")
+
+    id = "errors.lowered.several-processes-psum"
+    gone = [
+        raised("AttributeError", "'function' object has no attribute 'lower'", name=name)
+        for name in ("first call", "second call")
+    ]
+    assert judged(id, NEW_PMAP, "4x2", the_map, *gone).verdict == names.DEVIATES
+    nan = [
+        returned(np.full((2, 3), np.nan, np.float32), name=n) for n in ("first call", "second call")
+    ]
+    assert judged(id, NEW_PMAP, "4x2", the_map, *nan).verdict == names.DEVIATES
+
+
+def test_an_internal_error_that_comes_back_is_not_excused() -> None:
+    message = (
+        "The context mesh AbstractMesh('other': 8) should match the mesh passed to shard_map "
+        "Mesh('i': 8)"
+    )
+    empty = raised(
+        "StoreException", "Store empty", phase="arguments", name="second call", bases=ERROR
+    )
+    steps = (raised(message=message, phase="trace"), empty)
+    id = "errors.context-mesh.under-set-mesh"
+    assert judged(id, NEW_PMAP, "1x8", *steps, jax="0.9.0").verdict == names.KNOWN_DEVIATION
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+
+
+def test_where_no_error_happened_nothing_was_asked() -> None:
+    id = "errors.state-after-error.outside-any-map-fresh-map"
+    assert isinstance(catalogue().clauses[id].expect[LEGACY_PMAP], NotApplicable)
+    steps = [
+        rows("the cause", 3, 8),
+        rows("the cause again", 3, 8),
+        rows("after", 2, 8),
+        rows("after again", 2, 8),
+    ]
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+
+
+def test_an_error_that_nobody_knows_is_no_cause() -> None:
+    id = "errors.state-after-error.outside-any-map-fresh-map"
+    steps = [
+        raised("ImportError", "cannot import name 'numpy'", name="the cause"),
+        raised("ImportError", "cannot import name 'numpy'", name="the cause again"),
+        rows("after", 2, 8),
+        rows("after again", 2, 8),
+    ]
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+
+
+def test_an_error_while_the_inputs_are_prepared_is_not_the_documented_one() -> None:
+    message = (
+        "Received incompatible devices for jitted computation. Got argument a of allclose with "
+        "shape float32[8,2] and with device ids [0] on platform CPU and argument b of allclose "
+        "with shape float32[8,2] and with device ids [0, 1, 2, 3, 4, 5, 6, 7] on platform CPU"
+    )
+    id = "errors.incompatible-devices.outside-any-map"
+    good = [raised(message=message, name=name) for name in ("first call", "second call")]
+    assert judged(id, SHARD_MAP, "1x8", *good).verdict == names.CONFORMS
+    outside = judged(id, SHARD_MAP, "1x8", raised(message=message, name=OUTSIDE))
+    assert outside.verdict == names.DEVIATES
+    bare = [raised(message="Received incompatible devices", name=n) for n in (FIRST, SECOND)]
+    assert judged(id, SHARD_MAP, "1x8", *bare).verdict == names.DEVIATES
+
+
+FIRST, SECOND = "first call", "second call"
+
+
+def test_a_remedy_is_judged_by_what_it_moves_and_no_stopwatch() -> None:
+    assert not [id for id in catalogue().clauses if id.startswith("errors.copy-arrays.cost")]
+    one = {"type": "SingleDeviceSharding", "devices": [0]}
+    id = "errors.copy-arrays.fix-addressable-shards"
+
+    def steps(collectives: list[Json], sharding: Json) -> list[Any]:
+        first = np.arange(1, 4, dtype=np.float32)[None] * 2
+        local = leaf(first, sharding=sharding)
+        programs = {"programs": [{"name": "jit_fn", "collectives": collectives}]}
+        return [
+            returned(first[0], name="without the fix"),
+            returned(local, name="from empty caches", extra=programs),
+            returned(local, name=FIRST),
+            returned(local, name=SECOND),
+        ]
+
+    assert judged(id, NEW_PMAP, "1x8", *steps([], one)).verdict == names.CONFORMS
+    assert judged(id, NEW_PMAP, "1x8", *steps([ALL_REDUCE], one)).verdict == names.DEVIATES
+    spread = one | {"devices": [0, 1]}
+    assert judged(id, NEW_PMAP, "1x8", *steps([], spread)).verdict == names.DEVIATES
+
+
+def test_a_fix_says_whether_there_was_anything_to_fix() -> None:
+    id = "errors.incompatible-devices.fix-device-put"
+    fixed = [rows(FIRST, 2, 2), rows(SECOND, 2, 2)]
+    nothing = judged(id, NEW_PMAP, "1x8", rows("without the fix", 2, 2), *fixed)
+    assert (nothing.verdict, nothing.reason) == (names.CONFORMS, "no error here: nothing to fix")
+    wrong = judged(id, NEW_PMAP, "1x8", rows("without the fix", 3, 2), *fixed)
+    assert wrong.verdict == names.DEVIATES
+    unknown = raised("NameError", "name 'on_mesh' is not defined", name="without the fix")
+    assert judged(id, NEW_PMAP, "1x8", unknown, *fixed).verdict == names.DEVIATES
+
+
+@pytest.mark.parametrize(("sums", "verdict"), [(None, names.KNOWN_DEVIATION), (7, names.DEVIATES)])
+def test_paired_collectives_give_that_wrong_number_and_no_other(
+    sums: int | None, verdict: str
+) -> None:
+    def met(place: Place, half: int) -> Json:
+        value = place.all_rows().reshape(2, 2)[half].sum() + 2 if sums is None else sums
+        return returned(np.full(2, value, np.float32), name="to be named")
+
+    def program(place: Place) -> Json:
+        return met(place, place.process % 2) | {"name": "program"}
+
+    def barrier(place: Place) -> Json:
+        return met(place, 1 - place.process % 2) | {"name": "barrier"}
+
+    id = "errors.barriers.hand-made-swapped"
+    assert judged(id, NEW_PMAP, "2x2", program, barrier).verdict == verdict
+
+
+def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
+    id = "errors.barriers.map-without-collective"
+
+    def steps(seconds: float, collectives: list[Json]) -> list[Any]:
+        def calls(place: Place) -> list[Json]:
+            doubled = place.rows(2) * 2
+            programs = {"programs": [{"name": "jit", "collectives": collectives}]}
+            return [
+                returned(doubled, name="from empty caches", extra=programs),
+                returned(doubled, name="second call", extra={"seconds": seconds}),
+                returned(doubled, name="third call", extra={"seconds": seconds}),
+            ]
+
+        return [lambda place, at=at: calls(place)[at] for at in range(3)]
+
+    assert judged(id, NEW_PMAP, "2x2", *steps(0.01, [])).verdict == names.CONFORMS
+    assert judged(id, NEW_PMAP, "2x2", *steps(1.4, [])).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "2x2", *steps(0.01, [ALL_REDUCE])).verdict == names.DEVIATES
+
+
+def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
+    id = "errors.copy-arrays.fix-static-range"
+    everywhere = {"type": "NamedSharding", "spec": [], "mesh": {"i": 8}, "devices": list(range(8))}
+
+    def steps(operation: str) -> list[Any]:
+        listed = list(np.arange(1, 25, dtype=np.float32).reshape(8, 3) * 2)
+        leaves = [leaf(row, sharding=everywhere) for row in listed]
+        moved = ALL_REDUCE | {"operation": operation}
+        programs = {"programs": [{"name": "jit", "collectives": [moved]}]}
+        return [
+            returned(*leaves, name="without the fix"),
+            returned(*leaves, name="from empty caches", extra=programs),
+            returned(*leaves, name=FIRST),
+            returned(*leaves, name=SECOND),
+        ]
+
+    assert judged(id, NEW_PMAP, "1x8", *steps("all-reduce")).verdict == names.KNOWN_DEVIATION
+    assert judged(id, NEW_PMAP, "1x8", *steps("all-gather")).verdict == names.DEVIATES
