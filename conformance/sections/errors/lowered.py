@@ -153,7 +153,7 @@ def converted_as_the_map(program: Program) -> Expectation:
     """Without the conversions an error or the map's result, with them the map's result."""
     same = right(program)
     bare = needed(program.model)
-    return steps(the_map_itself=same, without_the_fix=bare, first_call=same, second_call=same)
+    return steps(without_the_fix=bare, the_map_itself=same, first_call=same, second_call=same)
 
 
 @family(
