@@ -7,7 +7,7 @@ probe is the same user program three times, and what it returns can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -78,12 +78,24 @@ class Implementation(PlainImplementation):
         return Mapped(function, kind, self.witness)
 
 
-def available() -> Iterable[str]:
-    """The implementations that this JAX has, found by asking for each and looking at what came."""
-    found = [SHARD_MAP] if hasattr(jax, "shard_map") else []
-    for name, kind in ((LEGACY_PMAP, "legacy pmap"), (NEW_PMAP, "new pmap")):
+def available() -> tuple[list[str], list[str]]:
+    """The implementations that this JAX has, and the kinds of map that are none of them.
+
+    Found by asking for each and looking at what came: a map of a kind that is not known here is no
+    proof that an implementation was removed.
+    """
+    found: list[str] = []
+    unknown: list[str] = []
+    if hasattr(jax, "shard_map"):
+        found.append(SHARD_MAP)
+    else:
+        unknown.append("no jax.shard_map")
+    for name, wanted in ((LEGACY_PMAP, "legacy pmap"), (NEW_PMAP, "new pmap")):
         implementation = Implementation(name)
         implementation.select()
-        if wrapper_kind(jax.pmap(lambda x: x)) == kind:
+        kind = wrapper_kind(jax.pmap(lambda x: x)) if hasattr(jax, "pmap") else "no jax.pmap"
+        if kind == wanted:
             found.append(name)
-    return found
+        elif kind not in ("legacy pmap", "new pmap"):
+            unknown.append(kind)
+    return found, sorted(set(unknown))

@@ -129,6 +129,7 @@ def facts(required: Iterable[str]) -> dict[str, Any]:
     """What is really installed and running here, and which of the `required` packages are."""
     import jaxlib
 
+    implementations, unknown = available()
     return {
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
@@ -137,7 +138,8 @@ def facts(required: Iterable[str]) -> dict[str, Any]:
         "platform": jax.default_backend(),
         "device_kind": jax.local_devices()[0].device_kind,
         "machine": os.uname().machine,
-        "implementations": list(available()),
+        "implementations": implementations,
+        "unknown": unknown,
         "packages": {name: version for name in sorted(required) if (version := _version(name))},
     }
 

@@ -92,11 +92,21 @@ class Runner:
         facts = self.facts[cell.target]
         missing = [name for name in clause.requires if name not in facts["packages"]]
         if missing:
-            return Judgement(names.NOT_APPLICABLE, f"{', '.join(missing)} is not installed here")
-        if cell.implementation not in facts["implementations"] and not clause.selects:
-            reason = f"jax {facts['jax']} has no {cell.implementation}"
+            extras = " ".join(f"--extra {name}" for name in missing)
+            return Judgement(
+                names.NOT_RUN, f"{', '.join(missing)} is not installed in this target: {extras}"
+            )
+        if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
+            return None
+        reason = f"jax {facts['jax']} has no {cell.implementation}"
+        if cell.implementation == names.LEGACY_PMAP:
             return Judgement(names.REMOVED, reason)
-        return None
+        kinds = ", ".join(facts["unknown"]) or "nothing"
+        return Judgement(
+            names.DEVIATES,
+            f"{reason} that this program knows by sight; it found {kinds}: where it has moved, say "
+            "so in probing.implementations",
+        )
 
     def _run(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology
