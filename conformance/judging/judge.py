@@ -18,6 +18,8 @@ from conformance.judging.expectation import Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 
 PMAP_SHARDING = "PmapSharding"
+SHARDING = "Sharding"  # the end of the name of every sharding's type
+SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
 
 # The kind of wrapper (`implementations.wrapper_kind`) that proves each implementation.
@@ -148,15 +150,26 @@ def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
 
 def _witnessed(seen: Observation, implementation: str) -> Finding:
     proven = bool(seen.witness) and all(_is_witness(w, implementation) for w in seen.witness)
-    saw = "; ".join(f"{w.wrapper} -> {', '.join(w.outputs) or 'no result'}" for w in seen.witness)
+    said = (
+        f"{w.wrapper} -> {', '.join(w.outputs) or ('raised' if w.raised else 'no result')}, "
+        f"traced {', '.join(w.traced) or 'no map'}"
+        for w in seen.witness
+    )
+    saw = "; ".join(dict.fromkeys(said))
     expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
     return Finding(PROOF, seen.process, proven, expected, saw or "none")
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:
+    """Whether a call was the implementation's: by its wrapper, what it traced, what it returned.
+
+    A call that raised may have done so before anything was traced; one that returned has traced.
+    """
     if witness.wrapper not in WRAPPERS[implementation]:
         return False
     legacy = implementation == names.LEGACY_PMAP
-    # A map called inside another transformation returns tracers: its wrapper alone proves it.
+    if (SHARD_MAP_PRIMITIVE in witness.traced) == legacy and not (witness.raised and not legacy):
+        return False
+    # A map called inside another transformation returns tracers.
     seen = [kind for kind in witness.outputs if kind != TRACED]
-    return all((kind == PMAP_SHARDING) == legacy for kind in seen)
+    return all((kind == PMAP_SHARDING) == legacy and kind.endswith(SHARDING) for kind in seen)

@@ -408,7 +408,7 @@ IMPOSTORS = [(name, kind) for name, own in OWN.items() for kind in KINDS if kind
 
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in OWN for kind in OWN[name]])
 def test_an_implementations_own_wrappers_prove_it(name: str, kind: str) -> None:
-    witness = {"wrapper": kind, "outputs": WITNESS[name]["outputs"]}
+    witness = WITNESS[name] | {"wrapper": kind}
     records = observations(implementation=name, witness=[witness])
     assert judged(returns(doubled), records, implementation=name).verdict == names.CONFORMS
 
@@ -417,11 +417,11 @@ def test_an_implementations_own_wrappers_prove_it(name: str, kind: str) -> None:
 def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: str) -> None:
     outputs = WITNESS[implementation]["outputs"]
     records = observations(
-        implementation=implementation, witness=[{"wrapper": kind, "outputs": outputs}]
+        implementation=implementation, witness=[WITNESS[implementation] | {"wrapper": kind}]
     )
     verdict = judged(returns(doubled), records, implementation=implementation)
     assert verdict.verdict == names.DEVIATES
-    assert verdict.reason == f"proof: {kind} -> {outputs[0]}"
+    assert verdict.reason.startswith(f"proof: {kind} -> {outputs[0]}, traced ")
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,10 @@ def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: s
         (NEW_PMAP, ["NamedSharding", "PmapSharding"], False),
         (SHARD_MAP, ["NamedSharding"], True),
         (SHARD_MAP, ["PmapSharding"], False),
-        # A tracer tells nothing, and a call that raised has no outputs: the wrapper proves both.
+        # NumPy's arrays are nobody's outputs. A tracer tells nothing.
+        (LEGACY_PMAP, ["ndarray"], False),
+        (NEW_PMAP, ["ndarray"], False),
+        (SHARD_MAP, ["NamedSharding", "ndarray"], False),
         (LEGACY_PMAP, ["traced"], True),
         (NEW_PMAP, ["traced"], True),
         (SHARD_MAP, ["traced"], True),
@@ -449,7 +452,31 @@ def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: s
 def test_the_outputs_shardings_are_proof(
     implementation: str, outputs: list[str], proven: bool
 ) -> None:
-    witness = {"wrapper": WITNESS[implementation]["wrapper"], "outputs": outputs}
+    witness = WITNESS[implementation] | {"outputs": outputs}
+    records = observations(implementation=implementation, witness=[witness])
+    verdict = judged(returns(doubled), records, implementation=implementation)
+    assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "traced", "raised", "proven"),
+    [
+        (LEGACY_PMAP, [], False, True),
+        (LEGACY_PMAP, ["shard_map"], False, False),
+        (LEGACY_PMAP, ["shard_map"], True, False),
+        (NEW_PMAP, [], False, False),
+        (NEW_PMAP, ["shard_map"], True, True),
+        (SHARD_MAP, [], False, False),
+        # It may have raised before anything was traced.
+        (NEW_PMAP, [], True, True),
+        (SHARD_MAP, [], True, True),
+    ],
+)
+def test_what_a_call_traced_is_proof(
+    implementation: str, traced: list[str], raised: bool, proven: bool
+) -> None:
+    """A label that a probe gives is none: NumPy called jit(shard_map) traces nothing."""
+    witness = WITNESS[implementation] | {"traced": traced, "raised": raised}
     records = observations(implementation=implementation, witness=[witness])
     verdict = judged(returns(doubled), records, implementation=implementation)
     assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
@@ -458,7 +485,10 @@ def test_the_outputs_shardings_are_proof(
 def test_one_impostor_among_good_witnesses_deviates() -> None:
     mixed = [WITNESS[NEW_PMAP], WITNESS[SHARD_MAP]]
     verdict = judged(returns(doubled), observations(witness=mixed))
-    assert verdict.reason == "proof: new pmap -> NamedSharding; jit(shard_map) -> NamedSharding"
+    assert verdict.reason == (
+        "proof: new pmap -> NamedSharding, traced shard_map; "
+        "jit(shard_map) -> NamedSharding, traced shard_map"
+    )
 
 
 def test_an_error_without_a_witness_deviates() -> None:
