@@ -14,7 +14,7 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import Finding, Hangs
+from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 
 PMAP_SHARDING = "PmapSharding"
@@ -28,18 +28,6 @@ WRAPPERS: Mapping[str, tuple[str, ...]] = {
     names.NEW_PMAP: ("new pmap",),
     names.SHARD_MAP: ("jit(shard_map)", "shard_map", "smap"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
-
-    `mapped` are the kinds of the maps that the processes had made by then.
-    """
-
-    kind: str
-    detail: str
-    mapped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +85,7 @@ def _compare(
 ) -> Judgement:
     expectation = clause.expect[implementation]
     if fault is not None:
-        if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
-            if not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation]):
-                made = ", ".join(fault.mapped) or "no map"
-                return Judgement(fault.kind, f"unproven, it made {made}: {fault.detail}")
-            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
-        return Judgement(fault.kind, fault.detail)
+        return _of_fault(clause, implementation, topology, fault)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
     if not clause.selects and implementation != names.JAX:
         findings += [_witnessed(o, implementation) for o in observations]
@@ -136,6 +119,22 @@ def _compare(
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
     return Judgement(names.DEVIATES, f"{first.step}: {shortened(first.saw)}", tuple(findings))
+
+
+def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:
+    """A case that did not come back: proven by the maps that it had made, if it needs a proof."""
+    unasked = clause.selects or implementation == names.JAX
+    if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
+        made = ", ".join(fault.mapped) or "no map"
+        reason = f"unproven, it made {made}: {fault.detail}"
+        return Judgement(fault.kind, reason, (Finding(PROOF, 0, False, "a map", made),))
+    expectation = clause.expect[implementation]
+    if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
+        elsewhere = expectation.elsewhere(topology, fault)
+        if not elsewhere:
+            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
+        return Judgement(fault.kind, f"{elsewhere}: {fault.detail}")
+    return Judgement(fault.kind, fault.detail)
 
 
 def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
