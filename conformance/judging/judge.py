@@ -123,12 +123,14 @@ def _compare(
 
 def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:
     """A case that did not come back: proven by the maps that it had made, if it needs a proof."""
+    expectation = clause.expect[implementation]
     unasked = clause.selects or implementation == names.JAX
     if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
         made = ", ".join(fault.mapped) or "no map"
-        reason = f"unproven, it made {made}: {fault.detail}"
-        return Judgement(fault.kind, reason, (Finding(PROOF, 0, False, "a map", made),))
-    expectation = clause.expect[implementation]
+        finding = Finding(PROOF, 0, False, f"a map of {implementation}", f"it made {made}")
+        excusable = isinstance(expectation, Hangs)
+        reason = f"unproven, it made {made}: {fault.detail}" if excusable else fault.detail
+        return Judgement(fault.kind, reason, (finding,))
     if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
         elsewhere = expectation.elsewhere(topology, fault)
         if not elsewhere:
