@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.catalogue.expected import Expectation
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.names import COLUMNS, IMPLEMENTATIONS, JAX
 from conformance.catalogue.topology import ONE_PROCESS, Topology
 
 Probe = Callable[..., object]
@@ -144,14 +144,14 @@ def clause(
 ) -> Callable[[Probe], Probe]:
     """Declare the decorated function as the probe of the clause `id`.
 
-    `claim` is a slug of claims.toml; `expect` names every implementation; `fixes` is the id of the
-    clause whose error this one remedies; `fresh` asks for a cluster that ran nothing before;
-    `deadline_s` is in seconds, for clauses that are expected to hang or to be slow. `title` is the
-    first line of the probe's docstring unless it is given; `fact` what a reader would call one
-    finding, where several clauses vary one: a name like an id. `left_out` is why topologies are left
-    out on which a user would ask as well. A probe may be declared
-    more than once: its clauses then judge one run. `requires` are packages beyond jax that the
-    probe imports. Where `selects`, which implementation runs is what the clause asks: its
+    `claim` is a slug of claims.toml; `expect` names every implementation, or `names.JAX` where
+    the probe maps nothing; `fixes` is the id of the clause whose error this one remedies; `fresh`
+    asks for a cluster that ran nothing before; `deadline_s` is in seconds, for clauses that are
+    expected to hang or to be slow. `title` is the first line of the probe's docstring unless it is
+    given; `fact` what a reader would call one finding, where several clauses vary one: a name like
+    an id. `left_out` is why topologies are left out on which a user would ask as well. A probe may
+    be declared more than once: its clauses then judge one run. `requires` are packages beyond jax
+    that the probe imports. Where `selects`, which implementation runs is what the clause asks: its
     expectation must prove it, the judge does not, and it is run where this JAX has no such
     implementation too. `timing` makes it a clause of the time lane, which is in no matrix.
     ValueError where the declaration is incomplete or can be met by no run.
@@ -239,13 +239,15 @@ def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str
     """ValueError where these three cannot make a clause."""
     if not _ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
-    missing = [name for name in IMPLEMENTATIONS if name not in expect]
+    missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]
     if missing:
         raise ValueError(
             f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
             "not_applicable(reason)"
         )
-    unknown = expect.keys() - set(IMPLEMENTATIONS)
+    if JAX in expect and len(expect) > 1:
+        raise ValueError(f"clause {id}: what maps nothing has the column {JAX!r} alone")
+    unknown = expect.keys() - set(COLUMNS)
     if unknown:
         raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
     if isinstance(topologies, str):

@@ -10,6 +10,10 @@ NEW_PMAP = "new_pmap"
 SHARD_MAP = "shard_map"
 IMPLEMENTATIONS = (LEGACY_PMAP, NEW_PMAP, SHARD_MAP)
 
+# The column of a clause that maps nothing: what it asks is the same whichever implementation runs.
+JAX = "jax"
+COLUMNS = (*IMPLEMENTATIONS, JAX)
+
 CONFORMS = "conforms"
 DEVIATES = "deviates"
 KNOWN_DEVIATION = "known deviation"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.judging.expectation import Expectation, not_applicable
 
 Columns = dict[str, Expectation]
@@ -11,6 +11,11 @@ Columns = dict[str, Expectation]
 def everywhere(expected: Expectation) -> Columns:
     """The same of every implementation."""
     return dict.fromkeys(IMPLEMENTATIONS, expected)
+
+
+def of_jax(expected: Expectation) -> Columns:
+    """Of JAX itself, once: the clause's probe maps nothing, so that no implementation is proven."""
+    return {JAX: expected}
 
 
 def of_pmaps(expected: Expectation, otherwise: str) -> Columns:

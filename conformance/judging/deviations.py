@@ -19,7 +19,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.names import COLUMNS
 
 KINDS = ("documentation", "implementation", "platform")
 # One file per section, beside the modules whose clauses it is about.
@@ -149,7 +149,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         if key in raw:
             value = raw[key]
             raw[key] = (value,) if isinstance(value, str) else tuple(value)
-    unknown = set(raw["implementation"]) - set(IMPLEMENTATIONS)
+    unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
         raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
     if raw["kind"] not in KINDS:

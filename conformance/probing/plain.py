@@ -16,11 +16,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.probing.programs import Compiled, compiled_by
 
 FLAG = "jax_pmap_shmap_merge"
+DEFAULT = jax.config.values.get(FLAG)  # before any probe has changed it
 FIRST_CALL, SECOND_CALL = "first call", "second call"
 
 Axes = int | None | tuple[Any, ...]
@@ -42,7 +43,7 @@ class PlainMapped:
 
 
 class PlainImplementation:
-    """`name` is one of `names.IMPLEMENTATIONS`."""
+    """`name` is one of `names.COLUMNS`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,6 +69,8 @@ class PlainImplementation:
         Under shard_map `in_axes` is an int, None, or one of them per argument; `out_axes` an int
         or None; the mesh is over `devices` or all of the cluster's. `check_vma` is shard_map's own.
         """
+        if self.name == JAX:
+            raise ValueError("a clause of JAX itself maps nothing: expect something of each column")
         if self.is_pmap:
             self.select()
             function = jax.pmap(
@@ -104,12 +107,16 @@ class PlainImplementation:
         return PlainMapped(function)
 
     def select(self) -> None:
-        """Make `jax.pmap` mean this implementation, where this JAX still has the switch."""
+        """Make `jax.pmap` mean this implementation, where this JAX still has the switch.
+
+        Under shard_map and for JAX itself it stays what it is by default, as for a user.
+        """
         if FLAG not in jax.config.values:
             return
+        wanted = self.name == NEW_PMAP if self.name in (LEGACY_PMAP, NEW_PMAP) else DEFAULT
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # the switch's own, from 0.9.0
-            jax.config.update(FLAG, self.name == NEW_PMAP)
+            jax.config.update(FLAG, wanted)
 
     def mesh(self, axis_name: Hashable = "i", devices: Sequence[Any] | None = None) -> Any:
         """A 1-D mesh over `devices`, or all of the cluster's, in their order."""
@@ -208,7 +215,8 @@ class PlainCluster(Place):
     def note(self, key: str, value: Any) -> None:
         """Add a fact (a JSON value) to the step that was last recorded, and print it."""
         self.steps[-1]["extra"][key] = value
-        print(f"  {key}: {value}")
+        if type(self) is PlainCluster:  # the worker's own keeps it, and prints nothing
+            print(f"  {key}: {value}")
 
 
 def _spec(axis: int | None, axis_name: Hashable) -> Any:

@@ -106,6 +106,9 @@ class Worker:
             self._process,
             lambda kind: self._channel.send({"case": order["case"], "mapped": kind}),
             lambda: self._meet(f"{name}:met", order["deadline_s"]),
+            lambda step, ended: self._channel.send(
+                {"case": order["case"], "step": step, "ended": ended}
+            ),
         )
         self._channel.send({"case": order["case"], "observation": seen})
         self._cases += 1
@@ -129,6 +132,7 @@ def facts(required: Iterable[str]) -> dict[str, Any]:
     """What is really installed and running here, and which of the `required` packages are."""
     import jaxlib
 
+    implementations, unknown = available()
     return {
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
@@ -137,7 +141,8 @@ def facts(required: Iterable[str]) -> dict[str, Any]:
         "platform": jax.default_backend(),
         "device_kind": jax.local_devices()[0].device_kind,
         "machine": os.uname().machine,
-        "implementations": list(available()),
+        "implementations": implementations,
+        "unknown": unknown,
         "packages": {name: version for name in sorted(required) if (version := _version(name))},
     }
 

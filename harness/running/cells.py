@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.names import COLUMNS
 
-_ID = re.compile(rf"\[(.+?)-({'|'.join(IMPLEMENTATIONS)})-(\d+x\d+)-(.+)\]$")
+_ID = re.compile(rf"\[(.+?)-({'|'.join(COLUMNS)})-(\d+x\d+)-(.+)\]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ def select(
         if one.section == section
         for topology in (topologies or one.topologies)
         for implementation in implementations
+        if implementation in one.expect
     ]
     order = {target: at for at, target in enumerate(targets)}
     return sorted(chosen, key=lambda c: (order[c.target], c.topology))

@@ -16,8 +16,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import NotApplicable
-from conformance.judging.judge import Fault, Judgement, judge
+from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
+from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import parse
 from harness.clusters import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
@@ -92,11 +92,21 @@ class Runner:
         facts = self.facts[cell.target]
         missing = [name for name in clause.requires if name not in facts["packages"]]
         if missing:
-            return Judgement(names.NOT_APPLICABLE, f"{', '.join(missing)} is not installed here")
-        if cell.implementation not in facts["implementations"] and not clause.selects:
-            reason = f"jax {facts['jax']} has no {cell.implementation}"
+            extras = " ".join(f"--extra {name}" for name in missing)
+            return Judgement(
+                names.NOT_RUN, f"{', '.join(missing)} is not installed in this target: {extras}"
+            )
+        if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
+            return None
+        reason = f"jax {facts['jax']} has no {cell.implementation}"
+        if cell.implementation == names.LEGACY_PMAP:
             return Judgement(names.REMOVED, reason)
-        return None
+        kinds = ", ".join(facts["unknown"]) or "nothing"
+        return Judgement(
+            names.DEVIATES,
+            f"{reason} that this program knows by sight; it found {kinds}: where it has moved, say "
+            "so in probing.implementations",
+        )
 
     def _run(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology
@@ -157,9 +167,16 @@ class Runner:
             topology,
             facts["jax"],
             [parse(o) for o in result.observations],
-            Fault(result.fault.kind, result.fault.detail, result.mapped) if result.fault else None,
+            _fault(result),
             entries,
         )
+
+
+def _fault(result: CaseResult) -> Fault | None:
+    if result.fault is None:
+        return None
+    processes = (Whereabouts(s.process, s.steps, s.in_step) for s in result.fault.processes)
+    return Fault(result.fault.kind, result.fault.detail, result.mapped, tuple(processes))
 
 
 def _steady(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

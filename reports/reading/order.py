@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from reports.reading.records import Target, TargetKey
 
-_IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
+_IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map", "jax")
 _SHORT = {"legacy_pmap": "legacy", "new_pmap": "new", "shard_map": "shard"}
 
 # A version's suffix, from its beginning to its end: 1.0.dev1 < 1.0rc1 < 1.0 < 1.0.post1.

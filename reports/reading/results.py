@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ class Outcome:
     runs: tuple[Run, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Results:
     """Everything that the files say, targets in version order, the rest in the files' order.
 
@@ -116,10 +117,22 @@ class Results:
         """Every cell that there should be, recorded or not."""
         for clause in self.clauses:
             for target in self.targets:
-                for implementation in self.implementations:
+                for implementation in self.columns(clause):
                     for topology in self.grid[clause]:
                         key = CellKey(clause, target.key, implementation, topology)
                         yield key, self.outcome(key)
+
+    def columns(self, clause: str) -> tuple[str, ...]:
+        """The implementations of which a clause expects something, or that a file has of it."""
+        expected = {*self.clauses[clause].expected, *self._seen.get(clause, ())}
+        return tuple(one for one in self.implementations if one in expected)
+
+    @cached_property
+    def _seen(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for key in self.outcomes:
+            found.setdefault(key.clause, set()).add(key.implementation)
+        return found
 
     def clauses_of_claims(self) -> dict[str, list[str]]:
         """Claim slug to the ids of its clauses; an empty list is a gap."""

@@ -206,7 +206,8 @@ def index_page(results: Results) -> IndexPage:
 def clause_page(results: Results, clause: Clause) -> ClausePage:
     """Everything about `clause`."""
     topologies = results.grid[clause.clause]
-    places = [(i, t) for i in results.implementations for t in topologies]
+    columns = results.columns(clause.clause)
+    places = [(i, t) for i in columns for t in topologies]
     views = {
         (key.target, key.implementation, key.topology): _cell(results, key)
         for target in results.targets
@@ -220,9 +221,7 @@ def clause_page(results: Results, clause: Clause) -> ClausePage:
         fixed_by=tuple(
             _link(results, c.clause) for c in results.clauses.values() if c.fixes == clause.clause
         ),
-        expected=tuple(
-            (i, clause.expected.get(i, "nothing is said")) for i in results.implementations
-        ),
+        expected=tuple((i, clause.expected.get(i, "nothing is said")) for i in columns),
         targets=tuple(results.labels[t.key] for t in results.targets),
         overview=tuple(
             OverviewRow(
@@ -248,6 +247,7 @@ def _row(results: Results, clause: Clause) -> Row:
     topologies = results.grid[clause.clause]
     claim = results.claims.get(clause.claim)
     columns = [(t.key, i) for t in results.targets for i in results.implementations]
+    asked = results.columns(clause.clause)
     return Row(
         clause=clause,
         href=page,
@@ -257,6 +257,7 @@ def _row(results: Results, clause: Clause) -> Row:
             tuple(
                 _badge(results.outcome(key), f"{page}#{_anchor(results, key)}")
                 for topology in topologies
+                if implementation in asked
                 for key in [CellKey(clause.clause, target, implementation, topology)]
             )
             for target, implementation in columns

@@ -1,0 +1,130 @@
+"""`sync_global_devices`, the remedy for a barrier made by hand, and its misuse.
+
+It is the same barrier whatever maps a program uses; each implementation runs a map before and after
+it, because whether the two get along is the question.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import (
+    all_but_the_last,
+    every,
+    hangs,
+    raises,
+    returns,
+    steps,
+)
+from conformance.sections.errors import sync
+from conformance.sections.errors.waiting import (
+    HANG_S,
+    MISSING_FACT,
+    Together,
+    is_last,
+    summing,
+    timed,
+    total,
+)
+
+FIX = "migrate-pmap.fix-sync-global-devices"
+MISUSE = "pmap-silence.sync-global-devices-misuse"
+FIX_FACT = "errors.barriers.fix-sync"
+
+PASSED = returns(lambda place: [], text="nothing, without an error")
+
+
+@clause(
+    "errors.barriers.fix-sync",
+    fact=FIX_FACT,
+    claim=FIX,
+    fixes="errors.barriers.hand-made-swapped",
+    topologies=ONE_AND_SEVERAL,
+    expect=everywhere(
+        steps(
+            program=returns(total()),
+            barrier=PASSED,
+            program_again=returns(total()),
+            barrier_again=PASSED,
+        )
+    ),
+)
+def fix_sync(impl: Any, cluster: Any) -> None:
+    """`sync_global_devices` between programs, in all processes in the same order."""
+    program = summing(impl, cluster)
+    cluster.step("program", program)
+    cluster.step("barrier", sync, "first")
+    cluster.step("program again", program)
+    cluster.step("barrier again", sync, "second")
+
+
+@clause(
+    "errors.barriers.fix-sync-late",
+    fact=FIX_FACT,
+    claim=FIX,
+    fixes="errors.barriers.hand-made-swapped",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=everywhere(
+        every(
+            steps(
+                program=returns(total()),
+                first_barrier=PASSED,
+                second_barrier=PASSED,
+                third_barrier=PASSED,
+            ),
+            Together(),
+        )
+    ),
+)
+def fix_sync_late(impl: Any, cluster: Any) -> None:
+    """`sync_global_devices`, which one process reaches late: nobody goes on before it."""
+    cluster.step("program", summing(impl, cluster))
+    timed(cluster, "first barrier", lambda: sync("first"), late=False)
+    timed(cluster, "second barrier", lambda: sync("second"), late=True)
+    timed(cluster, "third barrier", lambda: sync("second"), late=False)
+
+
+@clause(
+    "errors.barriers.sync-other-names",
+    claim=MISUSE,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=everywhere(
+        steps(
+            program=returns(total()),
+            barrier=raises(
+                AssertionError,
+                r"^sync_global_devices name mismatch \('barrier of \d'\)\. Expected: \[.*\]; got: ",
+                otherwise=lambda place: [],
+            ),
+            program_again=returns(total()),
+        )
+    ),
+)
+def sync_other_names(impl: Any, cluster: Any) -> None:
+    """`sync_global_devices` with another name in every process is refused; what follows works."""
+    program = summing(impl, cluster)
+    cluster.step("program", program)
+    cluster.step("barrier", sync, f"barrier of {cluster.process}")
+    cluster.step("program again", program)
+
+
+@clause(
+    "errors.barriers.sync-process-missing",
+    fact=MISSING_FACT,
+    claim=MISUSE,
+    needs=processes(2),
+    topologies=FOUR_PROCESSES,
+    deadline_s=HANG_S,
+    expect=everywhere(hangs("barrier again", all_but_the_last)),
+)
+def sync_process_missing(impl: Any, cluster: Any) -> None:
+    """The last process never comes to `sync_global_devices`: the others do not pass it."""
+    cluster.step("program", summing(impl, cluster))
+    cluster.step("barrier", sync, "first")
+    if not is_last(cluster):
+        cluster.step("barrier again", sync, "second")

@@ -1,0 +1,84 @@
+"""What the clauses about barriers share: a program between barriers, and who waited for whom.
+
+Whether a barrier holds is told from the wall clock, of which the processes of one machine share
+one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.expectation import Finding, Model
+from conformance.judging.observation import Observation
+from conformance.probing.bodies import psum
+
+MISSING_FACT = "errors.barriers.process-missing"
+
+LATE_S = 1.5  # by which one process comes to the barrier after the others
+CLOCK_S = 0.05  # within which two processes of a machine read the clock
+HANG_S = 5.0  # after which a barrier that one process never reaches is called hung
+
+
+def summing(impl: Any, cluster: Any, *shape: int) -> Callable[[], Any]:
+    """The program between barriers: a sum of all rows."""
+    function = impl.map(psum())
+    rows = impl.given(cluster.rows(*shape))
+    return lambda: jax.block_until_ready(function(rows))
+
+
+def counted(place: Place) -> Any:
+    """the number of devices, in every row"""
+    return np.full(place.topology.devices_per_process, place.topology.devices, np.float32)
+
+
+def total(*shape: int) -> Model:
+    """What `summing` rows of this shape returns."""
+
+    def model(place: Place) -> Any:
+        """the sum of all rows, in every row"""
+        return np.stack([place.all_rows(*shape).sum(0)] * place.topology.devices_per_process)
+
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """No process leaves the barrier before the last one has arrived at it."""
+
+    text: str = "no process leaves the barrier before the last one has arrived"
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        findings = []
+        names = [s.name for o in observations for s in o.steps if "left" in s.extra]
+        for name in dict.fromkeys(names):
+            times = {o.process: s.extra for o in observations for s in o.steps if s.name == name}
+            last = max(t.get("arrived", float("inf")) for t in times.values())
+            for process, seen in times.items():
+                early = last - seen.get("left", 0.0)
+                saw = f"left {-early:+.3f} s after the last arrival"
+                findings.append(Finding(name, process, early <= CLOCK_S, self.text, saw))
+        if not findings:
+            findings = [Finding("any", 0, False, self.text, "no barrier was timed")]
+        return findings
+
+
+def timed(cluster: Any, name: str, wait: Callable[[], Any], *, late: bool) -> None:
+    """A step that waits at a barrier, which the last process reaches late where asked for."""
+    if late and is_last(cluster):
+        time.sleep(LATE_S)
+    arrived = time.time()
+    cluster.step(name, wait)
+    cluster.note("arrived", arrived)
+    cluster.note("left", time.time())
+
+
+def is_last(cluster: Any) -> bool:
+    """Whether this is the process that comes late, or not at all."""
+    return bool(cluster.process == cluster.topology.processes - 1)
