@@ -124,6 +124,7 @@ NO_MESH = r"The context mesh cannot be empty\. Use `jax\.set_mesh\(mesh\)` to en
     "rewriting.mesh-required",
     claim="migrate-pmap.explicit-mesh-required",
     needs=devices(2),
+    left_out="the mesh is missed before any device is looked at",
     expect={
         LEGACY_PMAP: twice(returns(DOUBLED)),
         NEW_PMAP: twice(returns(DOUBLED)),
