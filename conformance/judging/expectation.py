@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,23 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
         text = f"{name}: {expectation.text}"
         parts.append(OfEachStep(text, expectation.of, (name,), optional))
     return All(tuple(parts))
+
+
+def in_steps(expected: Expectation, *names: str) -> Expectation:
+    """What is expected of each of these steps, all of which must occur.
+
+    A part of a group that names its own steps keeps them.
+    """
+    if isinstance(expected, All):
+        return All(tuple(in_steps(part, *names) for part in expected.parts))
+    if not isinstance(expected, OfEachStep):
+        raise TypeError(f"only returns(), raises() and the like have steps, not {expected.text!r}")
+    return expected if expected.only else replace(expected, only=names)
+
+
+def twice(expected: Expectation) -> Expectation:
+    """The same of both calls of `cluster.twice`, neither of which may be missing."""
+    return in_steps(expected, "first call", "second call")
 
 
 def returns(

@@ -13,7 +13,7 @@ from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
-from conformance.judging.expectation import Expectation, every, raises, returns, sharded
+from conformance.judging.expectation import Expectation, every, raises, returns, sharded, twice
 from conformance.probing.bodies import double
 from conformance.sections.rank import (
     ABOUT_PMAP,
@@ -48,7 +48,7 @@ def sees_whole(shape: tuple[int, ...]) -> Expectation:
         """this process's rows, times the sum of the whole unmapped argument"""
         return place.rows(4) * numbers(*shape).sum()
 
-    return every(sees(*shape), returns(scaled))
+    return twice(every(sees(*shape), returns(scaled)))
 
 
 @family(
@@ -87,12 +87,25 @@ def unmapped_in_shard_map(impl: Any, cluster: Any, shape: tuple[int, ...]) -> No
 IN_BLOCKS = "shard_map splits rows into blocks: a clause of its own"
 
 # What legacy pmap says, in one process and in several. A user told less has to guess.
-TOO_MANY = raises(ValueError, r"requires \d+ logical devices, but only \d+")
-NOT_ONE_EACH = raises(ValueError, "equal to the number of local devices")
+
+
+def too_many(count: int) -> Expectation:
+    """So many rows, and how many devices there are."""
+    devices = rf"requires {count} logical devices, but only 8 XLA devices are available"
+    return twice(raises(ValueError, devices, phase="compile"))
+
+
+def not_one_each(count: int) -> Expectation:
+    """That a process needs a row for each of its devices, and how many it gave."""
+    wanted = "must have leading axis size equal to the number of local devices"
+    got = f"Got axis_size={count}, num_local_devices=2"
+    return twice(raises(ValueError, f"{wanted} .*{got}$", phase="lower"))
+
 
 MORE = "pmap-silence.more-rows-than-devices"
 FEWER = "pmap-silence.fewer-rows-than-devices"
 HALF = "rank.rows.half-as-many"
+OTHERWISE_IN_SEVERAL = "in several processes it is refused: rank.rows.several-processes.*"
 
 OF_EIGHT_DEVICES = {"one-too-many": 9, "twice-as-many": 16}
 OF_TWO_LOCAL_DEVICES = {"one-too-many": 3, "twice-as-many": 4, "half-as-many": 1}
@@ -109,7 +122,8 @@ def double_rows(impl: Any, cluster: Any, count: int) -> None:
     claim=MORE,
     title=lambda count: f"A pmap over {count} rows with 8 devices is refused, and told why",
     fact="rank.rows.too-many",
-    expect=of_pmaps(TOO_MANY, IN_BLOCKS),
+    left_out=OTHERWISE_IN_SEVERAL,
+    expect=lambda count: of_pmaps(too_many(count), IN_BLOCKS),
 )
 def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
     """A pmap over more rows than there are devices."""
@@ -120,10 +134,12 @@ def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
     "rank.rows.several-processes.{count}",
     count=OF_TWO_LOCAL_DEVICES,
     claim=lambda count: FEWER if count == OF_TWO_LOCAL_DEVICES["half-as-many"] else MORE,
-    title=lambda count: f"In several processes, {count} rows with 2 local devices are refused",
+    title=lambda count: (
+        f"In several processes, {count} rows with 2 local devices are refused, and told why"
+    ),
     fact="rank.rows.several-processes",
     topologies=FOUR_PROCESSES,
-    expect=of_pmaps(NOT_ONE_EACH, IN_BLOCKS),
+    expect=lambda count: of_pmaps(not_one_each(count), IN_BLOCKS),
 )
 def other_rows_in_several_processes(impl: Any, cluster: Any, count: int) -> None:
     """A pmap over a number of rows that is not that of this process's devices."""
@@ -151,7 +167,8 @@ def half_summed(place: Place) -> Any:
     claim=FEWER,
     fact=HALF,
     needs=processes(1, devices_per_process=2),
-    expect=of_pmaps(returns(half_doubled), IN_BLOCKS),
+    left_out=OTHERWISE_IN_SEVERAL,
+    expect=of_pmaps(twice(returns(half_doubled)), IN_BLOCKS),
 )
 @clause(
     "rank.rows.half-as-many-placed",
@@ -159,12 +176,18 @@ def half_summed(place: Place) -> Any:
     title="The output of a pmap over half as many rows as devices lies on the first half of them.",
     fact=HALF,
     needs=processes(1, devices_per_process=2),
+    left_out=OTHERWISE_IN_SEVERAL,
     expect=of_pmaps(
-        sharded(
-            "lies on the first half of the devices",
-            lambda place, sharding: (
-                sharding["devices"] == list(range(place.topology.devices_per_process // 2))
-            ),
+        twice(
+            every(
+                returns(half_doubled),
+                sharded(
+                    "lies on the first half of the devices",
+                    lambda place, sharding: (
+                        sharding["devices"] == list(range(place.topology.devices_per_process // 2))
+                    ),
+                ),
+            )
         ),
         IN_BLOCKS,
     ),
@@ -179,7 +202,8 @@ def half_as_many(impl: Any, cluster: Any) -> None:
     claim=FEWER,
     fact=HALF,
     needs=processes(1, devices_per_process=2),
-    expect=of_pmaps(returns(half_summed), IN_BLOCKS),
+    left_out=OTHERWISE_IN_SEVERAL,
+    expect=of_pmaps(twice(returns(half_summed)), IN_BLOCKS),
 )
 def half_as_many_summed(impl: Any, cluster: Any) -> None:
     """A `psum` in a pmap over half as many rows as devices is over the rows given."""
@@ -199,7 +223,7 @@ def all_doubled(place: Place) -> Any:
     claim="sharded-computation.several-rows-per-device",
     fact="rank.rows.blocks",
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(every(sees(2, 3), returns(all_doubled)), ABOUT_SHARD_MAP),
+    expect=of_shard_map(twice(every(sees(2, 3), returns(all_doubled))), ABOUT_SHARD_MAP),
 )
 def blocks(impl: Any, cluster: Any) -> None:
     """A shard_map over twice as many rows as devices sees blocks of two rows."""
@@ -208,19 +232,30 @@ def blocks(impl: Any, cluster: Any) -> None:
 
 
 def numbers_doubled(place: Place) -> Any:
-    """0 to 62 by twos"""
-    return np.arange(32, dtype=np.int32) * 2
+    """this process's part of 0 to 62 by twos"""
+    return place.mine(np.arange(32, dtype=np.int32).reshape(8, 4) * 2).ravel()
 
 
 @clause(
     "rank.rows.blocks-as-written",
     claim="sharded-computation.several-rows-per-device",
     fact="rank.rows.blocks",
-    expect=of_shard_map(every(sees(4), returns(numbers_doubled)), ABOUT_SHARD_MAP),
+    topologies=ONE_AND_FOUR,
+    expect=of_shard_map(twice(every(sees(4), returns(numbers_doubled))), ABOUT_SHARD_MAP),
 )
 def blocks_as_written(impl: Any, cluster: Any) -> None:
     """A shard_map over 32 numbers on 8 devices sees 4 of them."""
     watch(cluster, partial(map_of_blocks, impl), double(), jnp.arange(32))
+
+
+def uneven_rows(count: int) -> Expectation:
+    """shard_map names the argument, its rows and the mesh's axis."""
+    axis = r"maps array axis 0 \(of size {count}\) to mesh axis 'i' \(of size 8\)"
+    pattern = (
+        "argument arrays with axis sizes that are not evenly divisible by the corresponding mesh "
+        rf"axis sizes:.*float32\[{count},3\].*{axis.format(count=count)}"
+    )
+    return raises(ValueError, pattern, phase="trace")
 
 
 UNEVEN = {"one-too-many": 9, "half-as-many": 4, "one-row": 1}
@@ -233,7 +268,7 @@ UNEVEN = {"one-too-many": 9, "half-as-many": 4, "one-row": 1}
     title=lambda count: f"A shard_map over {count} rows on 8 devices is refused: no equal blocks",
     fact="rank.rows.uneven",
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(raises(ValueError, "not evenly divisible"), ABOUT_SHARD_MAP),
+    expect=lambda count: of_shard_map(twice(uneven_rows(count)), ABOUT_SHARD_MAP),
 )
 def uneven(impl: Any, cluster: Any, count: int) -> None:
     """A shard_map over rows that cannot be split into equal blocks."""

@@ -8,7 +8,7 @@ tells, without JAX, what the unchanged body must give: pmap's value, another sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     raises,
     returns,
     steps,
+    twice,
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
@@ -38,9 +39,15 @@ OTHER_SHAPE = "different shape"
 WRONG_VALUE = "same shape, wrong value"
 ERROR = "error"
 
+TRACED = "trace"  # the phase in which shard_map, or the body itself, refuses a rank
+
 OUTCOME = "rank outcome"  # under which a step notes the class that it fell into
 
 UNCHANGED = ("unchanged", "unchanged again")
+# Where the outcome of an unchanged body is predicted, and why it is seldom asked elsewhere.
+SAMPLE = Place(Topology(1, 8), 0)
+ONE_BLOCK = "a body of one device's block alone: no process sees another's"
+
 ADJUSTED = ("squeezed", "squeezed again", "indexed", "indexed again")
 
 Data = Callable[[Place], NDArray[Any]]
@@ -63,11 +70,38 @@ _MULTIPLIER, _PRIME = 50, 131  # of a walk through 1 to 130 that neither rises n
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """How a body refuses a block of one row, while it is traced."""
+
+    error: type[BaseException] | str
+    pattern: str
+
+    def expected(self, otherwise: Data) -> Expectation:
+        """The refusal; what is returned after all is told from the right values."""
+        return raises(self.error, self.pattern, phase=TRACED, otherwise=otherwise)
+
+
+def contracting(left: int, right: int) -> Refusal:
+    """A product over two axes of these sizes, as JAX refuses it."""
+    return Refusal(
+        TypeError,
+        rf"contracting dimensions to have the same shape, got \({left},\) and \({right},\)",
+    )
+
+
+def scalar(dtype: Any) -> Refusal:
+    """A body that returns a scalar, which has no axis for P('i') to join."""
+    kind = rf"has shape {np.dtype(dtype)}\[\]\S*, which has rank 0 \(and 0 < 1\)"
+    return Refusal(ValueError, rf"out_specs entry which is too long .*{kind}")
+
+
+@dataclass(frozen=True, slots=True)
 class Expression:
     """An expression of a row `x`: as a user writes it, the program, and its NumPy model.
 
     `program` serves NumPy as well, where no `model` is given. `shapes` are those it is asked of;
-    where `on_four`, that of a line in four processes too. `fact` is the finding that it varies,
+    where `on_four`, that of a line in four processes too. `refused` says, by the key of a shape,
+    how the block is refused, where NumPy refuses it too. `fact` is the finding that it varies,
     where that has another name.
     """
 
@@ -77,6 +111,7 @@ class Expression:
     model: Body | None = None
     shapes: tuple[Shape, ...] = (LINE,)
     on_four: bool = False
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
     fact: str = ""
 
     @property
@@ -92,6 +127,14 @@ class Expression:
     def topologies(self, shape: Shape) -> tuple[str, ...]:
         """Where it runs."""
         return ONE_AND_FOUR if self.on_four and shape is LINE else ONE_PROCESS
+
+    def left_out(self, shape: Shape) -> str:
+        """Why it runs nowhere else."""
+        return "" if self.topologies(shape) == ONE_AND_FOUR else ONE_BLOCK
+
+    def outcomes(self, shape: Shape) -> Columns:
+        """What each implementation makes of it, for rows of this shape."""
+        return outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
 
 
 def mixed(*sizes: int) -> Data:
@@ -115,50 +158,63 @@ def reduced(model: Body, data: Data) -> Data:
     return stacked
 
 
-def preserved(model: Body, data: Data) -> Data | None:
-    """What shard_map must make of the same body, or None where it cannot but raise.
-
-    It applies the body to blocks of one row and joins them; a scalar cannot be joined.
-    """
+def preserved(model: Body, data: Data) -> Data:
+    """What shard_map must make of the same body: it joins what becomes of blocks of one row."""
 
     def joined(place: Place) -> NDArray[Any]:
-        with np.errstate(all="ignore"):
-            blocks = [np.asarray(model(_wide(row[None]))) for row in data(place)]
-            return _held(np.concatenate(blocks))
+        return _held(np.concatenate(_of_blocks(model, data, place)))
 
     joined.__doc__ = "the model of each block of one row, joined, as shard_map does"
-    try:
-        joined(Place(Topology(1, 2), 0))
-    except Exception:  # whatever NumPy refuses with: the class is all that is predicted
-        return None
     return joined
 
 
-def predicted(model: Body, data: Data) -> str:
+def _of_blocks(model: Body, data: Data, place: Place) -> list[NDArray[Any]]:
+    with np.errstate(all="ignore"):
+        return [np.asarray(model(_wide(row[None]))) for row in data(place)]
+
+
+def refusal(model: Body, data: Data, said: Refusal | None) -> Refusal | None:
+    """How the unchanged body is refused: as `said`, or since it returns scalars; None if it is not.
+
+    What NumPy cannot do is an error of the declaration, unless the row says that it is refused:
+    else a slip in a model would be a prediction, and one that is easily met.
+    """
+    try:
+        blocks = _of_blocks(model, data, SAMPLE)
+    except Exception:
+        if said is None:
+            raise
+        return said
+    if said is not None:
+        raise ValueError(f"a refusal is declared ({said.pattern}), but NumPy takes the block")
+    return scalar(_held(blocks[0]).dtype) if blocks[0].ndim == 0 else None
+
+
+def predicted(model: Body, data: Data, said: Refusal | None = None) -> str:
     """The class of the unchanged body, from NumPy alone."""
-    place = Place(Topology(1, 8), 0)
-    block = preserved(model, data)
-    return ERROR if block is None else _compared(block(place), reduced(model, data)(place))
+    if refusal(model, data, said) is not None:
+        return ERROR
+    return _compared(preserved(model, data)(SAMPLE), reduced(model, data)(SAMPLE))
 
 
-def outcomes(model: Body, data: Data) -> Columns:
+def outcomes(model: Body, data: Data, said: Refusal | None = None) -> Columns:
     """pmap returns the model's rows; unchanged, shard_map falls into the class that NumPy predicts.
 
     With its input squeezed or indexed, and the output's leading axis put back, it returns pmap's.
     """
-    pmap, block = reduced(model, data), preserved(model, data)
+    pmap, refused = reduced(model, data), refusal(model, data, said)
     unchanged = (
-        raises("Exception", "", otherwise=pmap)
-        if block is None
-        else returns(block, text="the model of blocks of one row, joined")
+        returns(preserved(model, data), text="the model of blocks of one row, joined")
+        if refused is None
+        else refused.expected(otherwise=pmap)
     )
     wanted = returns(pmap, text="the model of each row")
     expected = dict.fromkeys(UNCHANGED, unchanged) | dict.fromkeys(ADJUSTED, wanted)
     named = {name.replace(" ", "_"): expectation for name, expectation in expected.items()}
     return {
-        LEGACY_PMAP: wanted,
-        NEW_PMAP: wanted,
-        SHARD_MAP: every(classified(predicted(model, data)), steps(**named)),
+        LEGACY_PMAP: twice(wanted),
+        NEW_PMAP: twice(wanted),
+        SHARD_MAP: every(classified(predicted(model, data, said)), steps(**named)),
     }
 
 

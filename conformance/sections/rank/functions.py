@@ -20,6 +20,7 @@ from conformance.catalogue.family import family, table
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
+    ONE_BLOCK,
     SHAPES,
     Expression,
     Shape,
@@ -110,6 +111,7 @@ FUNCTIONS = table(
     title="`{function.text}(x{axis.text})` of {shape.sizes} per device, unchanged in shard_map",
     fact="rank.{function}",
     needs=devices(2),
+    left_out=ONE_BLOCK,
     expect=lambda function, axis, shape: outcomes(
         partial(function.model, **axis.keywords), mixed(*shape.sizes)
     ),
@@ -187,7 +189,8 @@ IDIOMS = table(
     fact=lambda expression: expression.finding,
     needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
-    expect=lambda expression, shape: outcomes(expression.by_numpy, mixed(*shape.sizes)),
+    left_out=lambda expression, shape: expression.left_out(shape),
+    expect=lambda expression, shape: expression.outcomes(shape),
 )
 def of_idiom(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
     """A use of a reduction of one row, as a pmap body and, unchanged, as a shard_map body."""

@@ -18,7 +18,17 @@ import numpy as np
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.probing.bodies import Body
-from conformance.sections.rank.bodies import GRID, LINE, SQUARE, mixed, move, outcomes
+from conformance.sections.rank.bodies import (
+    GRID,
+    LINE,
+    ONE_BLOCK,
+    SQUARE,
+    Refusal,
+    contracting,
+    mixed,
+    move,
+    outcomes,
+)
 
 SHIFT = np.float32(16)  # a norm's bias: far enough from zero that no result is lost in rounding
 
@@ -35,6 +45,7 @@ class Layer:
     make: Callable[[], Body]
     model: Body
     sizes: tuple[int, ...] = EXAMPLE
+    refused: Refusal | None = None  # how it refuses the block, where its model does
     fact: str = ""  # the finding that it varies, where that has another name
 
     @property
@@ -179,6 +190,11 @@ FLAX = table(
         linen_dense_of_flat,
         dense_of_flat,
         (2, 2, 2),
+        refused=Refusal(
+            "ScopeParamShapeError",
+            r'"kernel" in "/", the given initializer is expected to generate shape \(8, 3\), but '
+            r"the existing parameter it received has shape \(4, 3\)",
+        ),
         fact="dense",
     ),
     Layer("layer-norm", "linen.LayerNorm()", linen_layer_norm, flax_layer_norm, EXAMPLES),
@@ -207,8 +223,9 @@ FLAX = table(
     title="`{layer.text}` of {layer.sizes} per device, unchanged in shard_map",
     fact=lambda layer: f"rank.flax.{layer.finding}",
     needs=devices(2),
+    left_out=ONE_BLOCK,
     requires=("flax",),
-    expect=lambda layer: outcomes(layer.model, mixed(*layer.sizes)),
+    expect=lambda layer: outcomes(layer.model, mixed(*layer.sizes), layer.refused),
 )
 def of_flax(impl: Any, cluster: Any, layer: Layer) -> None:
     """A layer of Flax of one row, as a pmap body and, unchanged, as a shard_map body."""
@@ -317,14 +334,28 @@ def equinox_mlp(x: Any) -> Any:
     return parameters(3, 5) @ hidden + parameters(3)
 
 
+def not_of_rank(rank: int, shape: str) -> Refusal:
+    """A convolution's own refusal of a block of this shape."""
+    return Refusal(
+        ValueError, rf"Input to `Conv` needs to have rank {rank},.*but input has shape {shape}"
+    )
+
+
 EQUINOX = table(
-    Layer("linear", "nn.Linear(4, 3)", eqx_linear, equinox_linear),
+    Layer(
+        "linear",
+        "nn.Linear(4, 3)",
+        eqx_linear,
+        equinox_linear,
+        refused=contracting(4, 1),
+    ),
     Layer(
         "linear-of-each",
         "jax.vmap(nn.Linear(4, 3))",
         lambda: jax.vmap(eqx_linear()),
         equinox_linear_of_each,
         EXAMPLES,
+        refused=contracting(4, 2),
     ),
     Layer(
         "linear-of-each-square",
@@ -334,11 +365,52 @@ EQUINOX = table(
         IMAGE,
         fact="linear-of-each",
     ),
-    Layer("layer-norm", "nn.LayerNorm(4)", eqx_layer_norm, equinox_layer_norm),
-    Layer("group-norm", "nn.GroupNorm(2, 4)", eqx_group_norm, equinox_group_norm, IMAGE),
-    Layer("conv1d", "nn.Conv1d(4, 2, 3)", eqx_conv1d, equinox_conv1d, IMAGE, fact="conv"),
-    Layer("conv2d", "nn.Conv2d(2, 3, 3)", eqx_conv2d, equinox_conv2d, BATCH, fact="conv"),
-    Layer("mlp", "nn.MLP(4, 3, 5, 1)", eqx_mlp, equinox_mlp),
+    Layer(
+        "layer-norm",
+        "nn.LayerNorm(4)",
+        eqx_layer_norm,
+        equinox_layer_norm,
+        refused=Refusal(
+            ValueError,
+            r"must satisfy the invariant `shape == x.shape`.*`shape=\(4,\) and `x.shape=\(1, 4\)`",
+        ),
+    ),
+    Layer(
+        "group-norm",
+        "nn.GroupNorm(2, 4)",
+        eqx_group_norm,
+        equinox_group_norm,
+        IMAGE,
+        refused=Refusal(
+            TypeError,
+            r"cannot reshape array of shape \(1, 4, 4\) \(size 16\) into shape \(2, 0, 4, 4\)",
+        ),
+    ),
+    Layer(
+        "conv1d",
+        "nn.Conv1d(4, 2, 3)",
+        eqx_conv1d,
+        equinox_conv1d,
+        IMAGE,
+        refused=not_of_rank(2, r"\(1, 4, 4\)"),
+        fact="conv",
+    ),
+    Layer(
+        "conv2d",
+        "nn.Conv2d(2, 3, 3)",
+        eqx_conv2d,
+        equinox_conv2d,
+        BATCH,
+        refused=not_of_rank(3, r"\(1, 2, 4, 4\)"),
+        fact="conv",
+    ),
+    Layer(
+        "mlp",
+        "nn.MLP(4, 3, 5, 1)",
+        eqx_mlp,
+        equinox_mlp,
+        refused=contracting(4, 1),
+    ),
 )
 
 
@@ -349,8 +421,9 @@ EQUINOX = table(
     title="`{layer.text}` of {layer.sizes} per device, unchanged in shard_map",
     fact=lambda layer: f"rank.equinox.{layer.finding}",
     needs=devices(2),
+    left_out=ONE_BLOCK,
     requires=("equinox",),
-    expect=lambda layer: outcomes(layer.model, mixed(*layer.sizes)),
+    expect=lambda layer: outcomes(layer.model, mixed(*layer.sizes), layer.refused),
 )
 def of_equinox(impl: Any, cluster: Any, layer: Layer) -> None:
     """A layer of Equinox of one row, as a pmap body and, unchanged, as a shard_map body."""

@@ -19,10 +19,11 @@ from conformance.sections.rank.bodies import (
     SHAPES,
     SQUARE,
     Expression,
+    Refusal,
     Shape,
+    contracting,
     mixed,
     move,
-    outcomes,
 )
 
 V = np.array([1, 2, 0, 3], np.float32)
@@ -55,6 +56,7 @@ EXPRESSIONS = table(
         lambda x: jnp.dot(W.T, x),
         lambda x: np.dot(W.T, x),
         shapes=(LINE, SQUARE),
+        refused={LINE.key: contracting(4, 1)},
         fact=FROM_LEFT,
     ),
     Expression(
@@ -63,20 +65,40 @@ EXPRESSIONS = table(
         lambda x: jnp.dot(x, x),
         lambda x: np.dot(x, x),
         shapes=(LINE, SQUARE),
+        refused={LINE.key: contracting(4, 1)},
         fact=WITH_ITSELF,
     ),
     Expression("vdot", "jnp.vdot(x, v)", lambda x: jnp.vdot(x, V), lambda x: np.vdot(x, V)),
     Expression("matmul-vector", "x @ v", lambda x: x @ V, fact=LAST_AXIS),
     Expression("matmul-matrix", "x @ w", lambda x: x @ W, shapes=(LINE, GRID), fact=LAST_AXIS),
     Expression(
-        "matmul-from-left", "w.T @ x", lambda x: W.T @ x, shapes=(LINE, SQUARE), fact=FROM_LEFT
+        "matmul-from-left",
+        "w.T @ x",
+        lambda x: W.T @ x,
+        shapes=(LINE, SQUARE),
+        refused={LINE.key: contracting(4, 1)},
+        fact=FROM_LEFT,
     ),
-    Expression("gram", "x.T @ x", lambda x: x.T @ x, shapes=(GRID,), fact=WITH_ITSELF),
+    Expression(
+        "gram",
+        "x.T @ x",
+        lambda x: x.T @ x,
+        shapes=(GRID,),
+        refused={GRID.key: contracting(1, 2)},
+        fact=WITH_ITSELF,
+    ),
     Expression(
         "einsum",
         "jnp.einsum('i,ij->j', x, w)",
         lambda x: jnp.einsum("i,ij->j", x, W),
         lambda x: np.einsum("i,ij->j", x, W),
+        refused={
+            LINE.key: Refusal(
+                ValueError,
+                "Einstein sum subscript 'i' does not contain the correct number of indices "
+                "for operand 0",
+            )
+        },
     ),
     Expression(
         "einsum-ellipsis",
@@ -96,6 +118,7 @@ EXPRESSIONS = table(
         "jnp.tensordot(x, w, axes=(0, 0))",
         lambda x: jnp.tensordot(x, W, axes=(0, 0)),
         lambda x: np.tensordot(x, W, axes=(0, 0)),
+        refused={LINE.key: contracting(1, 4)},
         fact="tensordot",
     ),
     Expression("outer", "jnp.outer(x, v)", lambda x: jnp.outer(x, V), lambda x: np.outer(x, V)),
@@ -121,7 +144,8 @@ EXPRESSIONS = table(
     fact=lambda expression: expression.finding,
     needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
-    expect=lambda expression, shape: outcomes(expression.by_numpy, mixed(*shape.sizes)),
+    left_out=lambda expression, shape: expression.left_out(shape),
+    expect=lambda expression, shape: expression.outcomes(shape),
 )
 def of_linear_algebra(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
     """A product or the like of one row, as a pmap body and, unchanged, as a shard_map body."""

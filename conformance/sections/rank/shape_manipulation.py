@@ -19,10 +19,10 @@ from conformance.sections.rank.bodies import (
     SHAPES,
     SQUARE,
     Expression,
+    Refusal,
     Shape,
     mixed,
     move,
-    outcomes,
 )
 
 RESHAPE = "reshape"
@@ -53,6 +53,13 @@ EXPRESSIONS = table(
         "x.transpose(1, 0)",
         lambda x: x.transpose(1, 0),
         shapes=(GRID,),
+        refused={
+            GRID.key: Refusal(
+                TypeError,
+                r"permutation isn't a permutation of operand dimensions, got permutation \(1, 0\) "
+                r"for operand shape \(1, 2, 4\)",
+            )
+        },
         fact=TRANSPOSE,
     ),
     Expression(
@@ -160,7 +167,8 @@ EXPRESSIONS = table(
     fact=lambda expression: expression.finding,
     needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
-    expect=lambda expression, shape: outcomes(expression.by_numpy, mixed(*shape.sizes)),
+    left_out=lambda expression, shape: expression.left_out(shape),
+    expect=lambda expression, shape: expression.outcomes(shape),
 )
 def of_shape(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
     """One row in another shape, as a pmap body and, unchanged, as a shard_map body."""

@@ -14,7 +14,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
-from conformance.judging.expectation import Expectation, every, returns
+from conformance.judging.expectation import Expectation, every, returns, twice
 from conformance.probing.bodies import double, doubled
 from conformance.sections.rank import (
     ABOUT_PMAP,
@@ -33,7 +33,7 @@ FEATURES = 128  # of the document's (8, 128) array
     claim="migrate-pmap.pmap-body-rank",
     fact="rank.body.pmap",
     topologies=ONE_AND_FOUR,
-    expect=of_pmaps(every(sees(FEATURES), returns(doubled(FEATURES))), ABOUT_PMAP),
+    expect=of_pmaps(twice(every(sees(FEATURES), returns(doubled(FEATURES)))), ABOUT_PMAP),
 )
 def body_of_pmap(impl: Any, cluster: Any) -> None:
     """A pmap over the rows of a (8, 128) array sees (128,)."""
@@ -45,7 +45,7 @@ def body_of_pmap(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.pmap-body-rank",
     fact="rank.body.pmap",
     topologies=ONE_AND_FOUR,
-    expect=of_pmaps(every(sees(FEATURES), returns(doubled(FEATURES))), ABOUT_PMAP),
+    expect=of_pmaps(twice(every(sees(FEATURES), returns(doubled(FEATURES)))), ABOUT_PMAP),
 )
 def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
     """A pmap over the columns of a (128, 8) array (`in_axes=1`) sees (128,) too."""
@@ -57,7 +57,9 @@ def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.shard-map-body-rank",
     fact="rank.body.shard-map",
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(every(sees(1, FEATURES), returns(doubled(FEATURES))), ABOUT_SHARD_MAP),
+    expect=of_shard_map(
+        twice(every(sees(1, FEATURES), returns(doubled(FEATURES)))), ABOUT_SHARD_MAP
+    ),
 )
 def body_of_shard_map(impl: Any, cluster: Any) -> None:
     """A shard_map over the rows of a (8, 128) array sees (1, 128)."""
@@ -65,15 +67,18 @@ def body_of_shard_map(impl: Any, cluster: Any) -> None:
     watch(cluster, partial(map_of_blocks, impl), double(), rows)
 
 
+def columns_doubled(place: Place) -> Any:
+    """this process's columns, doubled"""
+    return doubled(FEATURES)(place).T
+
+
 @clause(
     "rank.body.shard-map-second-axis",
     claim="migrate-pmap.shard-map-body-rank",
     fact="rank.body.shard-map",
+    topologies=ONE_AND_FOUR,
     expect=of_shard_map(
-        every(
-            sees(FEATURES, 1),
-            returns(lambda place: doubled(FEATURES)(place).T),
-        ),
+        twice(every(sees(FEATURES, 1), returns(columns_doubled))),
         ABOUT_SHARD_MAP,
     ),
 )
@@ -81,7 +86,7 @@ def body_of_shard_map_second_axis(impl: Any, cluster: Any) -> None:
     """A shard_map over the columns of a (128, 8) array sees (128, 1)."""
     columns = P(None, "i")
     mapping = partial(map_of_blocks, impl, in_specs=columns, out_specs=columns)
-    watch(cluster, mapping, double(), cluster.rows(FEATURES).T)
+    watch(cluster, mapping, double(), cluster.all_rows(FEATURES).T)
 
 
 # --- the adjustments ------------------------------------------------------------------------------
@@ -133,6 +138,9 @@ ENDINGS = table(
 )
 
 
+JOINED = "the products joined end to end"
+
+
 def products(weights: Weights) -> Expectation:
     """The product of each row of all and the weights."""
 
@@ -140,7 +148,10 @@ def products(weights: Weights) -> Expectation:
         """each row's product with the weights, stacked, as pmap does"""
         return place.rows(FEATURES) @ weights.array()
 
-    return returns(model)
+    def joined(place: Place) -> Any:
+        return model(place).ravel()
+
+    return twice(returns(model, mistakes={JOINED: joined}))
 
 
 @family(

@@ -23,7 +23,11 @@ REPLICATED = sharded("replicated", along())
 OVER_I = sharded("sharded over 'i'", along("i"))
 
 # What shard_map says of an output that is declared replicated, and is not so for all it can tell.
-NOT_INFERRED = "require replication which can't be statically inferred"
+NOT_INFERRED = (
+    r"out_specs which require replication which can't be statically inferred.*"
+    r"(P|PartitionSpec)\(\) which implies that the corresponding output value is replicated across "
+    r"mesh axis 'i'"
+)
 
 make_mesh: Any = jax.make_mesh  # its parameters' names differ between versions
 P = jax.sharding.PartitionSpec
@@ -99,16 +103,26 @@ def shard_mapped(
     )
 
 
+LABEL = "jit(shard_map)"
+
+
 def program(impl: Any, build: Callable[[], Any]) -> Any:
-    """A rewritten map as a user's program builds it: what fails while building is recorded too."""
+    """A rewritten map as a user's program builds it: what fails while building is recorded too.
+
+    Adopted is the function that was built. What cannot be built is adopted as it is, so that the
+    call that fails is known for the map's.
+    """
     built: list[Any] = []
 
     def run(*args: Any) -> Any:
         if not built:
-            built.append(build())
+            try:
+                built.append(impl.adopt(build(), LABEL))
+            except Exception:
+                return impl.adopt(build, LABEL)()
         return built[0](*args)
 
-    return impl.adopt(run, "jit(shard_map)")
+    return run
 
 
 def placed_on(mesh: Any, rows: Any) -> Any:

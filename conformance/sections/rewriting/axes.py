@@ -13,13 +13,14 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
-from conformance.judging.expectation import every, noted, returns
+from conformance.judging.expectation import every, in_steps, noted, returns, twice
 from conformance.probing.bodies import Body
 from conformance.sections.rewriting import (
     AS_WRITTEN,
     AUTO_AXES,
     COUNT,
     DEFAULT_AXES,
+    LABEL,
     REPLICATED,
     WIDTH,
     P,
@@ -32,6 +33,7 @@ from conformance.sections.rewriting import (
 GRID = (4, 2)  # devices of the document's mesh of two axes
 
 OF_NESTS = "the clause is about pmap inside pmap"
+ALL_DEVICES_HERE = "the example's grid is of one process's devices: pmap's rows are its own"
 OF_ITS_PROGRAM = "the clause is about shard_map's program"
 
 
@@ -55,11 +57,22 @@ def mesh_sizes(place: Place) -> Any:
     return [np.full(GRID, GRID[0], np.int32), np.full(GRID, GRID[1], np.int32)]
 
 
+def other_way_round(place: Place) -> Any:
+    """2 devices along 'i' and 4 along 'j'"""
+    return mesh_sizes(place)[::-1]
+
+
+def total_in_block(place: Place) -> Any:
+    """the sum over all devices, with the block's two leading dimensions"""
+    return total(place)[None, None]
+
+
 @clause(
     "rewriting.nested-pmap.as-written",
     claim="migrate-pmap.nested-pmap-psum",
     needs=devices(COUNT),
-    expect=of_pmaps(returns(totals), OF_NESTS),
+    left_out=ALL_DEVICES_HERE,
+    expect=of_pmaps(twice(returns(totals)), OF_NESTS),
 )
 def nested_pmap(impl: Any, cluster: Any) -> None:
     """The example's nested pmap sums over both axes and keeps the input's shape."""
@@ -77,7 +90,11 @@ def nested_pmap(impl: Any, cluster: Any) -> None:
     "rewriting.nested-pmap.as-commented",
     claim="migrate-pmap.rewrite-multiple-axes",
     needs=devices(COUNT),
-    expect=of_pmaps(returns(mesh_sizes), OF_NESTS),
+    left_out=ALL_DEVICES_HERE,
+    expect=of_pmaps(
+        twice(returns(mesh_sizes, mistakes={"the two sizes the other way round": other_way_round})),
+        OF_NESTS,
+    ),
 )
 def nested_as_commented(impl: Any, cluster: Any) -> None:
     """The nest in the example's comment, 'i' inside 'j', has the mesh's sizes on its input."""
@@ -113,7 +130,15 @@ AXES: Mapping[str, Recipe] = table(
     fact=found,
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(every(returns(total), REPLICATED), OF_ITS_PROGRAM),
+    expect=of_shard_map(
+        twice(
+            every(
+                returns(total, mistakes={"the sum in a block of rank 3": total_in_block}),
+                REPLICATED,
+            )
+        ),
+        OF_ITS_PROGRAM,
+    ),
 )
 def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
     """The body sums its block over both axes of a 4 by 2 mesh."""
@@ -136,7 +161,13 @@ def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(
-        noted("shape", "the body sees (1, 1, 128)", lambda _, v: v == [1, 1, WIDTH]),
+        in_steps(
+            every(
+                noted("shape", "the body sees (1, 1, 128)", lambda _, v: v == [1, 1, WIDTH]),
+                returns(total_in_block),
+            ),
+            "call",
+        ),
         OF_ITS_PROGRAM,
     ),
 )
@@ -150,5 +181,5 @@ def body_rank(impl: Any, cluster: Any) -> None:
 
     mesh = AUTO_AXES.mesh(GRID, ("i", "j"))
     function = shard_mapped(body, mesh, in_specs=P("i", "j"), out_specs=P())
-    cluster.step("call", impl.adopt(function, "jit(shard_map)"), grid(cluster))
+    cluster.step("call", impl.adopt(function, LABEL), grid(cluster))
     cluster.note("shape", shapes[0])

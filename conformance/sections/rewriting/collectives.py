@@ -17,7 +17,7 @@ from conformance.catalogue.family import family
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR
 from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import Expectation, every, raises, returns
+from conformance.judging.expectation import Expectation, every, raises, returns, twice
 from conformance.sections.rewriting import NOT_INFERRED, REPLICATED, words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
@@ -38,25 +38,25 @@ class Output:
 
 def each(collective: Collective) -> Expectation:
     """Every device's own result."""
-    return returns(collective.stacked, text=f"each device's own result of {collective.key}")
+    return twice(returns(collective.stacked, text=f"each device's own result of {collective.key}"))
 
 
 def one(collective: Collective) -> Expectation:
     """One device's result, which stands for all."""
     text = f"the result of {collective.key} on this process's first device"
-    return returns(collective.first, text=text)
+    return twice(returns(collective.first, text=text))
 
 
 def one_of_equals(collective: Collective) -> Expectation:
     """The same, and where all devices have the same, as an array that says so."""
-    return every(one(collective), REPLICATED) if collective.replicated else one(collective)
+    return every(one(collective), twice(REPLICATED)) if collective.replicated else one(collective)
 
 
 def one_if_consistent(collective: Collective) -> Expectation:
     """The same, but refused where the devices' results differ."""
     if collective.replicated:
         return one_of_equals(collective)
-    return raises(ValueError, NOT_INFERRED, otherwise=collective.first)
+    return twice(raises(ValueError, NOT_INFERRED, phase="trace", otherwise=collective.first))
 
 
 def consistency(collective: Collective) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
-from conformance.judging.expectation import Expectation, Model, returns
+from conformance.judging.expectation import Expectation, Model, returns, twice
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -47,6 +47,9 @@ HELD: Mapping[str, Holding] = {
     SUM: lambda g: np.broadcast_to(g.sum(0), g.shape),
     OWN_TIMES: lambda g: g * len(g),
     "the device's own gradient over the number of devices": lambda g: g / len(g),
+    "the mean over all devices over their number": lambda g: np.broadcast_to(
+        g.mean(0) / len(g), g.shape
+    ),
     "the sum over all devices times their number": lambda g: np.broadcast_to(
         g.sum(0) * len(g), g.shape
     ),
@@ -60,7 +63,7 @@ def holds(name: str) -> Expectation:
         return lambda place: place.mine(holding(gradients(place))).astype(np.float32)
 
     mistakes = {other: model(holding) for other, holding in HELD.items() if other != name}
-    return returns(model(HELD[name]), text=name, mistakes=mistakes)
+    return twice(returns(model(HELD[name]), text=name, mistakes=mistakes))
 
 
 # --- One gradient
@@ -179,8 +182,10 @@ def training(passed: Passing) -> Expectation:
         return lambda place: np.broadcast_to(model(place), (place.topology.devices_per_process, 3))
 
     mistake = "trained with the sum of the gradients in place of their mean"
-    return returns(
-        held(trained), text=trained.__doc__ or "", mistakes={mistake: held(trained_with_sum)}
+    return twice(
+        returns(
+            held(trained), text=trained.__doc__ or "", mistakes={mistake: held(trained_with_sum)}
+        )
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
-from conformance.judging.expectation import Expectation, raises, returns
+from conformance.judging.expectation import Expectation, raises, returns, twice
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
@@ -25,7 +25,7 @@ from conformance.sections.rewriting.collective_models import (
     blocks,
     shape_of_block,
 )
-from conformance.sections.rewriting.gradients import CHECKS, Check
+from conformance.sections.rewriting.gradients import ANOTHER_NUMBER, CHECKS, Check
 
 CLAIM = "pmap-silence.gradient-of-collectives"
 
@@ -74,17 +74,24 @@ def transposed(model: Callable[[Rows], Rows], cotangent: Rows, like: Rows) -> Ro
     return gradient.reshape(like.shape).astype(np.float32)
 
 
+SHARED_ONCE = "the model's gradient over the number of devices"
+
+
 def pays_back(collective: Collective, loss: Loss) -> Expectation:
     """The gradient of all devices' losses together with respect to this process's blocks."""
     if not collective.differentiable:
-        return raises(NotImplementedError, "Differentiation rule for '")
+        rule = f"^Differentiation rule for '{collective.key}' not implemented$"
+        return twice(raises(NotImplementedError, rule, phase="trace"))
 
     def model(place: Place) -> Any:
         stack = blocks(place)
         cotangent = loss.model(collective.model(stack), costs(place, collective))
         return place.mine(transposed(collective.model, cotangent, stack))
 
-    return returns(model)
+    def shared_once(place: Place) -> Any:
+        return model(place) / np.float32(place.topology.devices)
+
+    return twice(returns(model, mistakes={SHARED_ONCE: shared_once}))
 
 
 def fact_of(collective: Collective, check: Check) -> str:
@@ -105,6 +112,9 @@ def fact_of(collective: Collective, check: Check) -> str:
     needs=devices(2),
     topologies=lambda loss, check: (
         ONE_AND_FOUR if loss.key == "squared" and check.vma else ONE_PROCESS
+    ),
+    left_out=lambda loss, check: (
+        "" if loss.key == "squared" and check.vma else "the squared loss runs in four processes"
     ),
     expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
 )
@@ -127,7 +137,7 @@ def in_the_body(impl: Any, cluster: Any, collective: Collective, loss: Loss, che
     ),
     fact=fact_of,
     needs=devices(2),
-    topologies=ONE_PROCESS,
+    left_out=ANOTHER_NUMBER,
     expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
 )
 def through_the_map(

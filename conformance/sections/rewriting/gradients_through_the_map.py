@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.columns import Columns
-from conformance.judging.expectation import Model, raises, returns
+from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -28,7 +28,10 @@ from conformance.sections.rewriting.gradients import (
 )
 
 # Legacy refuses these; what can be taken through the map after all must at least be right.
-LEGACY_REFUSES = raises(NotImplementedError, "autodiff of pmap functions with out_axes=None")
+LEGACY_REFUSES = raises(
+    NotImplementedError, r"^autodiff of pmap functions with out_axes=None is not supported\."
+)
+CALLS = ("first call", "second call", "under jit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +103,49 @@ def asked(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) 
     return check.vma or respect.key in WITHOUT_CHECK
 
 
-def calculus(body: MappedLoss, reduced: Reduction, respect: Respect) -> Model:
-    """The gradient, as calculus has it, of the reduced outputs of the map."""
+def calculus(body: MappedLoss, reduced: Reduction, respect: Respect, *, pmap: bool) -> Model:
+    """The gradient, as calculus has it, of the reduced outputs of the map.
+
+    In several processes pmap's output is a process's own rows: each reduces these to a number of
+    its own, so that the gradient is that of all these numbers together with respect to what this
+    process passed. shard_map's output, and what is passed to it, is one array of all of them.
+    """
 
     def model(place: Place) -> Any:
         """the gradient of the reduced losses"""
-        counts = reduced.model(body.shares(place.topology.devices))[:, None]
+        shares = body.shares(place.topology.devices)
+        parts = np.split(shares, place.topology.processes) if pmap else [shares]
+        counts = np.sum([reduced.model(part) for part in parts], axis=0)[:, None]
         rows = place.all_rows(3)
         if respect.argument == 1:
-            return ((rows @ WEIGHTS)[:, None] * WEIGHTS * counts).astype(np.float32)
+            return place.mine(((rows @ WEIGHTS)[:, None] * WEIGHTS * counts).astype(np.float32))
         each = gradients(place) * counts
-        whole = respect.passed.axis is None
-        return (each.sum(0) if whole else each).astype(np.float32)
+        if respect.passed.axis is not None:
+            return place.mine(each).astype(np.float32)
+        return (place.mine(each) if pmap else each).sum(0).astype(np.float32)
 
     return model
 
 
 def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) -> Columns:
-    """The same of all, but where legacy refuses."""
-    same = check.columns(returns(calculus(body, reduced, respect)))
-    return {**same, LEGACY_PMAP: LEGACY_REFUSES} if check.vma and reduced.out_axes is None else same
+    """Calculus, but where legacy refuses."""
+
+    def expected(*, pmap: bool) -> Expectation:
+        return in_steps(returns(calculus(body, reduced, respect, pmap=pmap)), *CALLS)
+
+    if not check.vma:
+        return check.columns(expected(pmap=False))
+    refuses = reduced.out_axes is None
+    return {
+        LEGACY_PMAP: in_steps(LEGACY_REFUSES, *CALLS) if refuses else expected(pmap=True),
+        NEW_PMAP: expected(pmap=True),
+        SHARD_MAP: expected(pmap=False),
+    }
+
+
+def in_several(reduced: Reduction) -> bool:
+    """Whether it is asked in several processes as well: of the sum, the usual loss."""
+    return reduced.key == "added-up"
 
 
 @family(
@@ -136,7 +162,8 @@ def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
     ),
     fact=lambda reduced, check: check.fact("rewriting.gradients.outside", reduced.key),
     needs=devices(2),
-    topologies=ONE_PROCESS,
+    topologies=lambda reduced: ONE_AND_FOUR if in_several(reduced) else ONE_PROCESS,
+    left_out=lambda reduced: "" if in_several(reduced) else "the sum runs in four processes",
     expect=columns,
 )
 def through_the_map(

@@ -16,7 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import every, noted, raises, returns
+from conformance.judging.expectation import every, raises, returns, steps, twice
 from conformance.probing.bodies import Body, add, double, doubled
 from conformance.sections.rewriting import (
     AS_WRITTEN,
@@ -24,6 +24,7 @@ from conformance.sections.rewriting import (
     COUNT,
     DEFAULT_AXES,
     FORMS,
+    LABEL,
     NOT_INFERRED,
     OVER_I,
     REPLICATED,
@@ -38,11 +39,11 @@ from conformance.sections.rewriting import (
 
 # --- Basic map
 
-DOUBLED = returns(doubled(WIDTH))
+DOUBLED = twice(returns(doubled(WIDTH)))
 DOUBLED_IN_PLACE: Columns = {
     LEGACY_PMAP: DOUBLED,
     NEW_PMAP: DOUBLED,
-    SHARD_MAP: every(DOUBLED, OVER_I),
+    SHARD_MAP: every(DOUBLED, twice(OVER_I)),
 }
 
 
@@ -75,12 +76,12 @@ def basic_map(impl: Any, cluster: Any, form: Form) -> None:
     claim="migrate-pmap.rewrite-basic-map",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
-    expect=of_shard_map(every(DOUBLED, OVER_I), "the clause is about shard_map's mesh"),
+    expect=of_shard_map(every(DOUBLED, twice(OVER_I)), "the clause is about shard_map's mesh"),
 )
 def placed_on_explicit_axes(impl: Any, cluster: Any) -> None:
     """With make_mesh's default axis types, an input placed on the mesh beforehand is taken."""
     mesh = DEFAULT_AXES.mesh((COUNT,), ("i",))
-    function = impl.adopt(shard_mapped(double(), mesh), "jit(shard_map)")
+    function = impl.adopt(shard_mapped(double(), mesh), LABEL)
     cluster.twice(function, placed_on(mesh, cluster.rows(WIDTH)))
 
 
@@ -151,6 +152,11 @@ def one_sum(place: Place) -> Any:
     return equal_rows(place)[0] + ADDED
 
 
+def sum_in_block(place: Place) -> Any:
+    """the same, with the block's leading dimension"""
+    return one_sum(place)[None]
+
+
 def first_sum(place: Place) -> Any:
     """the process's first row plus y, of one row's shape"""
     return place.rows(WIDTH)[0] + ADDED
@@ -158,10 +164,11 @@ def first_sum(place: Place) -> Any:
 
 def added(recipe: Recipe) -> Columns:
     """One sum, replicated; pmap has one program only, which the document's text stands for."""
-    expected = every(returns(one_sum), REPLICATED)
+    values = returns(one_sum, mistakes={"the sum in a block of rank 2": sum_in_block})
+    expected = twice(every(values, REPLICATED))
     if recipe.form is not AS_WRITTEN:
         return of_shard_map(expected, "the change is to shard_map's program only")
-    return {LEGACY_PMAP: returns(one_sum), NEW_PMAP: expected, SHARD_MAP: expected}
+    return {LEGACY_PMAP: twice(values), NEW_PMAP: expected, SHARD_MAP: expected}
 
 
 @family(
@@ -202,9 +209,9 @@ def unmapped_replicated(impl: Any, cluster: Any, recipe: Recipe) -> None:
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect={
-        LEGACY_PMAP: returns(first_sum),
-        NEW_PMAP: returns(first_sum),
-        SHARD_MAP: raises(ValueError, NOT_INFERRED),
+        LEGACY_PMAP: twice(returns(first_sum)),
+        NEW_PMAP: twice(returns(first_sum)),
+        SHARD_MAP: twice(raises(ValueError, NOT_INFERRED, phase="trace", otherwise=first_sum)),
     },
 )
 def different_rows(impl: Any, cluster: Any) -> None:
@@ -214,18 +221,40 @@ def different_rows(impl: Any, cluster: Any) -> None:
     cluster.twice(lambda: np.asarray(function(rows, ADDED)))
 
 
+def sums_of_first(place: Place) -> Any:
+    """the process's first row plus y, on each of its devices"""
+    return np.broadcast_to(first_sum(place), (place.topology.devices_per_process, WIDTH))
+
+
+def sums_of_own(place: Place) -> Any:
+    """each device's own row plus y"""
+    return place.rows(WIDTH) + ADDED
+
+
 @clause(
     "rewriting.unmapped-replicated.replicas-agree",
     claim="migrate-pmap.unmapped-and-replicated-pmap",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect=everywhere(
-        noted("different replicas", "one value on all devices", lambda _, value: value == 1)
+        steps(
+            call=returns(first_sum),
+            replicas=returns(sums_of_first, mistakes={"each device's own sum": sums_of_own}),
+        )
     ),
 )
 def replicas_agree(impl: Any, cluster: Any) -> None:
     """What comes back replicated from rows that differ (unchecked) is equal on all devices."""
     function = impl.map(add(), in_axes=(0, None), out_axes=None, check_vma=False)
-    result = cluster.step("call", function, impl.rows(cluster, WIDTH), ADDED)
-    replicas = {np.asarray(shard.data).tobytes() for shard in result.addressable_shards}
-    cluster.note("different replicas", len(replicas))
+    results: list[Any] = []
+
+    def call() -> Any:
+        results.append(function(impl.rows(cluster, WIDTH), ADDED))
+        return np.asarray(results[0])
+
+    def replicas() -> Any:
+        shards = sorted(results[0].addressable_shards, key=lambda shard: shard.device.id)
+        return np.stack([np.asarray(shard.data) for shard in shards])
+
+    cluster.step("call", call)
+    cluster.step("replicas", replicas)

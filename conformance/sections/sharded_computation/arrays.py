@@ -1,11 +1,13 @@
 """The tutorial on sharded computation, first half: where arrays lie, and what jit makes of it.
 
-These examples use jit alone. Each is followed by a shard_map that computes the same from the same
-sharded array, as the tutorial itself holds the two against each other.
+These examples use jit alone, so that no implementation of the map is asked. As the tutorial holds
+the two against each other, a shard_map computes the same from the same sharded array.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,21 +16,25 @@ import numpy as np
 from jax.experimental import mesh_utils
 
 from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_shard_map
+from conformance.judging.columns import of_jax, of_shard_map
 from conformance.judging.expectation import (
     Expectation,
+    Model,
     along,
     every,
+    in_steps,
     noted,
     returns,
     sharded,
-    steps,
+    twice,
 )
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
     P,
+    line,
     mapped_by_specs,
     sharding,
 )
@@ -97,77 +103,60 @@ def named(text: str, *axes: str) -> Expectation:
     return sharded(text, along(*axes))
 
 
-def same_by_shard_map(impl: Any, cluster: Any, body: Any, mesh: Any, given: Any, *out: Any) -> None:
-    """Two calls of a shard_map over both axes of the mesh."""
-    cluster.twice(mapped_by_specs(impl, body, mesh, P("x", "y"), P(*out)), given)
-
-
 QUARTERS = [[float(16 * row + 2 * column), 2, 2] for row in range(2) for column in range(4)]
 HELD_TWICE = [[48.0 + 8 * column, 2] for _ in range(2) for column in range(4)]
 HELD_ONCE = [[48.0 + 4 * column, 1] for column in range(8)]
+
+
+ONE_TABLE = "the tutorial shows all eight devices of one process"
+IN_JIT = ("jit", "jit again")
+ON_BOTH = "NamedSharding(P('x', 'y'))"
 
 
 @clause(
     "sharded_computation.plain-array",
     claim="sharded-computation.plain-array-sharding",
     needs=devices(COUNT),
-    expect=of_shard_map(
-        every(
-            steps(
-                array=returns(numbers),
-                first_call=returns(numbers_doubled),
-                second_call=returns(numbers_doubled),
-            ),
-            steps(
-                array=sharded(
+    left_out=ONE_TABLE,
+    expect=of_jax(
+        in_steps(
+            every(
+                returns(numbers),
+                sharded(
                     "a SingleDeviceSharding on the default device",
-                    lambda _, s: s["type"] == "SingleDeviceSharding" and len(s["devices"]) == 1,
-                )
+                    lambda _, s: s["type"] == "SingleDeviceSharding" and s["devices"] == [0],
+                ),
             ),
-            steps(array=noted(DEVICES, "only the first device", lambda _, seen: seen == [0])),
-        ),
-        ABOUT_JIT,
+            "array",
+        )
     ),
 )
 def plain_array(impl: Any, cluster: Any) -> None:
-    """An array that was made without a sharding lies on one device; a shard_map spreads it."""
-    made = cluster.step("array", lambda: jnp.arange(32.0).reshape(GRID))
-    cluster.note(DEVICES, sorted(device.id for device in made.devices()))
-    same_by_shard_map(impl, cluster, lambda x: x * 2, grid_mesh(), made, "x", "y")
+    """An array that was made without a sharding lies on one device."""
+    cluster.step("array", lambda: jnp.arange(32.0).reshape(GRID))
 
 
 @clause(
     "sharded_computation.sharded-array",
     claim="sharded-computation.sharded-array",
     needs=devices(COUNT),
-    expect=of_shard_map(
-        every(
-            steps(
-                array=returns(numbers),
-                first_call=returns(numbers_doubled),
-                second_call=returns(numbers_doubled),
+    left_out=ONE_TABLE,
+    expect=of_jax(
+        in_steps(
+            every(
+                returns(numbers),
+                named(ON_BOTH, "x", "y"),
+                pieces(QUARTERS, "two rows and two columns on each of eight devices"),
+                noted(DEVICES, "all eight devices", lambda _, seen: seen == list(range(COUNT))),
             ),
-            steps(
-                array=named("NamedSharding(P('x', 'y'))", "x", "y"),
-                first_call=named("NamedSharding(P('x', 'y'))", "x", "y"),
-                second_call=named("NamedSharding(P('x', 'y'))", "x", "y"),
-            ),
-            steps(array=pieces(QUARTERS, "two rows and two columns on each of eight devices")),
-            steps(
-                array=noted(
-                    DEVICES, "all eight devices", lambda _, seen: seen == list(range(COUNT))
-                )
-            ),
-        ),
-        ABOUT_JIT,
+            "array",
+        )
     ),
 )
 def sharded_array(impl: Any, cluster: Any) -> None:
     """`device_put` over a 2 by 4 mesh gives each device its piece and keeps the values."""
     mesh = grid_mesh()
-    given = cluster.step("array", grid_array, mesh)
-    laid_out(cluster, given, mesh)
-    same_by_shard_map(impl, cluster, lambda x: x * 2, mesh, given, "x", "y")
+    laid_out(cluster, cluster.step("array", grid_array, mesh), mesh)
 
 
 _MATCHING = noted(MATCH, "result.sharding == argument.sharding", lambda _, seen: seen is True)
@@ -177,28 +166,16 @@ _MATCHING = noted(MATCH, "result.sharding == argument.sharding", lambda _, seen:
     "sharded_computation.elementwise",
     claim="sharded-computation.elementwise-keeps-sharding",
     needs=devices(COUNT),
-    expect=of_shard_map(
-        every(
-            returns(waves),
-            steps(jit=_MATCHING, jit_again=_MATCHING),
-            steps(jit=named("NamedSharding(P('x', 'y'))", "x", "y")),
-        ),
-        ABOUT_JIT,
-    ),
+    left_out=ONE_TABLE,
+    expect=of_jax(in_steps(every(returns(waves), _MATCHING, named(ON_BOTH, "x", "y")), *IN_JIT)),
 )
 def elementwise(impl: Any, cluster: Any) -> None:
-    """The output of an elementwise jit has the sharding of its input; shard_map agrees."""
-    mesh = grid_mesh()
-    given = grid_array(mesh)
-
-    def body(x: Any) -> Any:
-        return 2 * jnp.sin(x) + 1
-
-    function = jax.jit(body)
-    for step in ("jit", "jit again"):
+    """The output of an elementwise jit has the sharding of its input."""
+    given = grid_array(grid_mesh())
+    function = jax.jit(lambda x: 2 * jnp.sin(x) + 1)
+    for step in IN_JIT:
         result = cluster.step(step, function, given)
         cluster.note(MATCH, bool(result.sharding == given.sharding))
-    same_by_shard_map(impl, cluster, body, mesh, given, "x", "y")
 
 
 _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devices")
@@ -208,13 +185,9 @@ _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devic
     "sharded_computation.reduction",
     claim="sharded-computation.reduction-partially-replicated",
     needs=devices(COUNT),
-    expect=of_shard_map(
-        every(
-            returns(column_sums),
-            steps(jit=_TWICE, jit_again=_TWICE),
-            steps(jit=named("NamedSharding(P('y'))", "y")),
-        ),
-        ABOUT_JIT,
+    left_out=ONE_TABLE,
+    expect=of_jax(
+        in_steps(every(returns(column_sums), _TWICE, named("NamedSharding(P('y'))", "y")), *IN_JIT)
     ),
 )
 def reduction(impl: Any, cluster: Any) -> None:
@@ -222,52 +195,127 @@ def reduction(impl: Any, cluster: Any) -> None:
     mesh = grid_mesh()
     given = grid_array(mesh)
     function = jax.jit(lambda x: x.sum(axis=0))
-    for step in ("jit", "jit again"):
+    for step in IN_JIT:
         laid_out(cluster, cluster.step(step, function, given), mesh)
 
-    def body(x: Any) -> Any:
-        return jax.lax.psum(x.sum(axis=0), "x")
 
-    same_by_shard_map(impl, cluster, body, mesh, given, "y")
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How the sizes of the constraint's mesh are given to the tutorial's helper."""
 
+    key: str
+    text: str
+    of: Any
+    fixes: str | None = None
+
+
+AS_WRITTEN = "sharded_computation.constraint"
+SIZES = table(
+    Sizes("", "`create_device_mesh(8)`, as written", COUNT),
+    Sizes(".fix-tuple", "`create_device_mesh((8,))`", (COUNT,), fixes=AS_WRITTEN),
+)
 
 _AS_ASKED = noted(MATCH, "the sharding asked for, or its equal", lambda _, seen: seen is True)
 _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
 
 
-@clause(
-    "sharded_computation.constraint",
+@family(
+    "sharded_computation.constraint{sizes}",
+    sizes=SIZES,
     claim="sharded-computation.with-sharding-constraint",
+    title="With the mesh of {sizes.text}, `with_sharding_constraint` in the function spreads the "
+    "sums over all eight devices.",
+    fixes=lambda sizes: sizes.fixes,
+    fact=AS_WRITTEN,
     needs=devices(COUNT),
-    expect=of_shard_map(
-        every(
-            returns(column_sums),
-            steps(jit=_ONCE, jit_again=_ONCE),
-            steps(jit=_AS_ASKED, jit_again=_AS_ASKED),
-        ),
-        ABOUT_JIT,
-    ),
+    left_out=ONE_TABLE,
+    expect=of_jax(in_steps(every(returns(column_sums), _ONCE, _AS_ASKED), *IN_JIT)),
 )
-def constraint(impl: Any, cluster: Any) -> None:
-    """`with_sharding_constraint` in the function spreads the sums over all eight devices."""
-    mesh = grid_mesh()
-    given = grid_array(mesh)
-
-    def asked() -> Any:
-        line = jax.sharding.Mesh(mesh_utils.create_device_mesh((COUNT,)), ("x",))
-        return sharding(line, "x")
+def constraint(impl: Any, cluster: Any, sizes: Sizes) -> None:
+    """A sum over the first axis, constrained to lie along one axis of a mesh of its own."""
+    given = grid_array(grid_mesh())
 
     def constrained(x: Any) -> Any:
+        out = x.sum(axis=0)
         # The tutorial makes the mesh in here, one axis in place of the argument's two.
-        return jax.lax.with_sharding_constraint(x.sum(axis=0), asked())
+        mesh = jax.sharding.Mesh(mesh_utils.create_device_mesh(sizes.of), "x")
+        return jax.lax.with_sharding_constraint(out, sharding(mesh, "x"))
 
     function = jax.jit(constrained)
-    for step in ("jit", "jit again"):
+    wanted = sharding(line(), "x")
+    for step in IN_JIT:
         result = cluster.step(step, function, given)
-        laid_out(cluster, result, asked().mesh)
-        cluster.note(MATCH, bool(result.sharding.is_equivalent_to(asked(), result.ndim)))
+        if result is not None:
+            laid_out(cluster, result, wanted.mesh)
+            cluster.note(MATCH, bool(result.sharding.is_equivalent_to(wanted, result.ndim)))
 
-    def body(x: Any) -> Any:
-        return jax.lax.psum_scatter(x.sum(axis=0), "x", tiled=True)
 
-    same_by_shard_map(impl, cluster, body, mesh, given, ("y", "x"))
+# --- The same by shard_map
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A computation over both axes of the mesh, and the axes over which its result lies."""
+
+    key: str
+    claim: str
+    body: Callable[[Any], Any]
+    out: tuple[Any, ...]
+    model: Model
+
+
+SAME = table(
+    Same("double", "sharded-array", lambda x: x * 2, ("x", "y"), numbers_doubled),
+    Same(
+        "elementwise",
+        "elementwise-keeps-sharding",
+        lambda x: 2 * jnp.sin(x) + 1,
+        ("x", "y"),
+        waves,
+    ),
+    Same(
+        "reduction",
+        "reduction-partially-replicated",
+        lambda x: jax.lax.psum(x.sum(axis=0), "x"),
+        ("y",),
+        column_sums,
+    ),
+    Same(
+        "scattered",
+        "with-sharding-constraint",
+        lambda x: jax.lax.psum_scatter(x.sum(axis=0), "x", tiled=True),
+        (("y", "x"),),
+        column_sums,
+    ),
+)
+
+
+def lies_along(same: Same) -> Expectation:
+    """As its out_specs say."""
+    wanted = [list(axis) if isinstance(axis, tuple) else axis for axis in same.out]
+    return sharded(
+        f"a NamedSharding over {same.out}",
+        lambda _, s: (
+            s["type"] == "NamedSharding"
+            and [list(a) if isinstance(a, list | tuple) else a for a in s["spec"]] == wanted
+        ),
+    )
+
+
+@family(
+    "sharded_computation.by-shard-map.{same}",
+    same=SAME,
+    claim="sharded-computation.{same.claim}",
+    title="A shard_map over both axes of the mesh computes the same: {same}.",
+    fact="sharded_computation.by-shard-map",
+    needs=devices(COUNT),
+    left_out=ONE_TABLE,
+    expect=lambda same: of_shard_map(
+        twice(every(returns(same.model), lies_along(same))), ABOUT_JIT
+    ),
+)
+def by_shard_map(impl: Any, cluster: Any, same: Same) -> None:
+    """Two calls of a shard_map over the tutorial's array and mesh."""
+    mesh = grid_mesh()
+    function = mapped_by_specs(impl, lambda x: same.body(x), mesh, P("x", "y"), P(*same.out))
+    cluster.twice(function, grid_array(mesh))

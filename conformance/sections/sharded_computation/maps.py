@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     noted,
     returns,
     steps,
+    twice,
 )
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
@@ -102,7 +103,8 @@ class Example:
         return {LEGACY_PMAP: by_pmap, NEW_PMAP: by_pmap, SHARD_MAP: self.by_shard_map()}
 
     def _seen(self, model: Model) -> Expectation:
-        return every(returns(model), LOCAL_SHAPE) if self.watched else every(returns(model))
+        values = twice(returns(model))
+        return every(values, LOCAL_SHAPE) if self.watched else values
 
 
 LOCAL_SHAPE = steps(
@@ -208,7 +210,7 @@ IMPORTED = {
     fact="sharded_computation.import",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
-    expect=lambda example: of_shard_map(returns(example.model), ABOUT_JIT),
+    expect=lambda example: of_shard_map(twice(returns(example.model)), ABOUT_JIT),
 )
 def imported(impl: Any, cluster: Any, example: Example) -> None:
     """`from jax.experimental.shard_map import shard_map`, then a map made by it."""
