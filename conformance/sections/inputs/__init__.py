@@ -7,23 +7,70 @@ what the processes hold.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, returns
+from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
+from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
 
 FIX = "migrate-pmap.fix-stitch-local-data"
 TAKEN_AS_THEY_ARE = "pmap takes the process's data as they are"
 
 WIDTH = 2  # of a row, in what the modules share
-GLOBAL_SHAPE = "global shape"  # under which a step notes the shape that JAX made
+
+SAMPLE = Place(Topology(4, 2), 0)  # of which an expectation is said in words
+
+Shape = tuple[int, ...]
+ShapeOf = Callable[[Place], Shape]
+
+
+def own(*row: int) -> ShapeOf:
+    """The shape of an array with a row for each of this process's devices."""
+    return lambda place: (place.topology.devices_per_process, *row)
+
+
+def all_of(*row: int) -> ShapeOf:
+    """The shape of an array with a row for each device of the cluster."""
+    return lambda place: (place.topology.devices, *row)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What JAX makes of data that it should refuse: what a process holds, and of what."""
+
+    text: str
+    held: Model
+    shape: ShapeOf
+
+
+def refuses(
+    error: str, message: Callable[[Place], str], *, phase: str | None = None, taken: Taken
+) -> OfEachStep:
+    """Every step raises `error`, whose message `message(place)`, a pattern, matches.
+
+    Where it is `taken` instead, that is said by name.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            said = raises(error, message(place), phase=phase)
+            return said.of(place, step) if isinstance(said, OfEachStep) else (False, str(step))
+        as_taken = returns_array(taken.held, taken.shape).of(place, step)[0]
+        return False, f"it is {taken.text}: {step}" if as_taken else f"WRONG: {step}"
+
+    patterns = f"/{message(SAMPLE)}/ on {SAMPLE.topology}" + (f" in {phase}" if phase else "")
+    return OfEachStep(f"raises {error} whose message matches {patterns}", of)
+
 
 # A step of this name shows that the map works here, so that what follows comes from the data.
-CONTROL = returns(doubled(WIDTH), text="what the map itself returns")
+CONTROL = returns_array(doubled(WIDTH), all_of(WIDTH), text="what the map itself returns")
 
 
 def control(impl: Any, cluster: Any) -> None:
@@ -34,6 +81,11 @@ def control(impl: Any, cluster: Any) -> None:
 def unless_shard_map(pmaps: Expectation, shard_map: Expectation) -> Columns:
     """One thing of both pmaps, another of shard_map."""
     return {LEGACY_PMAP: pmaps, NEW_PMAP: pmaps, SHARD_MAP: shard_map}
+
+
+def mapped(model: Model, *row: int) -> Columns:
+    """An array of a row per device: of this process's from a pmap, of all from a shard_map."""
+    return unless_shard_map(returns_array(model, own(*row)), returns_array(model, all_of(*row)))
 
 
 def sharding_of(mesh: Any, *spec: str | None) -> Any:

@@ -18,10 +18,25 @@ from jax.experimental import multihost_utils
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import Expectation, raises, returns, steps
+from conformance.judging.arrays import returns_array
+from conformance.judging.columns import Columns, of_shard_map
+from conformance.judging.expectation import Expectation, returns, steps
 from conformance.probing.bodies import double, doubled
-from conformance.sections.inputs import TAKEN_AS_THEY_ARE, WIDTH, block_map, control, sharding_of
+from conformance.sections.inputs import (
+    CONTROL,
+    TAKEN_AS_THEY_ARE,
+    WIDTH,
+    ShapeOf,
+    Taken,
+    all_of,
+    block_map,
+    control,
+    mapped,
+    own,
+    refuses,
+    sharding_of,
+    unless_shard_map,
+)
 
 
 def by_device(all_rows: Any, part: Any, sharding: Any) -> Any:
@@ -70,7 +85,7 @@ WAYS: Mapping[str, Way] = table(
     title="{way.text}",
     fact="inputs.build",
     topologies=ONE_AND_SEVERAL,
-    expect=everywhere(returns(doubled(WIDTH))),
+    expect=mapped(doubled(WIDTH), WIDTH),
 )
 def build(impl: Any, cluster: Any, way: Way) -> None:
     """The map of an array that was built in one of the three ways."""
@@ -97,6 +112,13 @@ def own_numbers_doubled(place: Place) -> Any:
     return numbers(place)[place.process : place.process + 1] * 2
 
 
+def _by_process(place: Place) -> tuple[int, ...]:
+    return (place.topology.processes, place.topology.devices_per_process)
+
+
+OWN_NUMBERS = returns_array(own_numbers_doubled, _by_process)
+
+
 @clause(
     "inputs.single-device-arrays.example",
     claim=EXAMPLE,
@@ -104,8 +126,8 @@ def own_numbers_doubled(place: Place) -> Any:
     expect=of_shard_map(
         steps(
             gathered=returns(numbers),
-            mapped=returns(own_numbers_doubled),
-            mapped_again=returns(own_numbers_doubled),
+            mapped=OWN_NUMBERS,
+            mapped_again=OWN_NUMBERS,
         ),
         TAKEN_AS_THEY_ARE,
     ),
@@ -127,11 +149,17 @@ def example(impl: Any, cluster: Any) -> None:
     cluster.step("mapped again", function, array)
 
 
+def gathered_and_compared(place: Place) -> Any:
+    """all rows, doubled, a block per process, and that each number is what it should be"""
+    blocks = (place.topology.processes, place.topology.devices_per_process, WIDTH)
+    return [(place.all_rows(WIDTH) * 2).reshape(blocks), np.True_]
+
+
 @clause(
     "inputs.single-device-arrays.example-gather",
     claim=EXAMPLE,
     topologies=ONE_AND_SEVERAL,
-    expect=of_shard_map(returns(lambda place: np.True_), TAKEN_AS_THEY_ARE),
+    expect=of_shard_map(returns(gathered_and_compared), TAKEN_AS_THEY_ARE),
 )
 def example_gather(impl: Any, cluster: Any) -> None:
     """The example's own check, with `process_allgather` as it is written."""
@@ -140,24 +168,45 @@ def example_gather(impl: Any, cluster: Any) -> None:
 
     def check() -> Any:
         gathered = multihost_utils.process_allgather(output)
-        return np.all(gathered == cluster.all_rows(WIDTH) * 2)
+        return [gathered, np.all(gathered == cluster.all_rows(WIDTH) * 2)]
 
     cluster.twice(check)
 
 
-COMPLETE = returns(doubled(WIDTH), text="what complete arrays give")
-INCOMPLETE = raises(ValueError, "device|shape|shard", otherwise=doubled(WIDTH))
+def missing(place: Place) -> str:
+    """The message where one local device has no array."""
+    here = place.topology.devices_per_process
+    return rf"Expected {here} per-device arrays .*, but got {here - 1}$"
+
+
+def other_shape(place: Place) -> str:
+    """The message where each array lacks the leading dimension."""
+    return rf"Expected shard shape \(1, {WIDTH}\) doesn't match .* array shape \({WIDTH},\)"
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Single-device arrays that are not one row per device, in order: `of(rows, devices)`."""
+    """Single-device arrays that are not one row per device, in order: `of(rows, devices)`.
+
+    `refused` is the message of the error, where they are no array.
+    """
 
     key: str
     text: str
     of: Callable[[Any, list[Any]], list[Any]]
-    expected: Expectation
     fact: str
+    refused: Callable[[Place], str] | None = None
+
+    def expected(self) -> Columns:
+        """The map's result, or a refusal, in both calls, after the control."""
+        return unless_shard_map(self._in_both_calls(own(WIDTH)), self._in_both_calls(all_of(WIDTH)))
+
+    def _in_both_calls(self, shape: ShapeOf) -> Expectation:
+        expected = complete = returns_array(doubled(WIDTH), shape, text="what complete arrays give")
+        if self.refused is not None:
+            taken = Taken("what complete arrays give", doubled(WIDTH), shape)
+            expected = refuses("ValueError", self.refused, phase="arguments", taken=taken)
+        return steps(control=complete, first_call=expected, second_call=expected)
 
 
 def one_row_each(rows: Any, devices: list[Any]) -> list[Any]:
@@ -170,22 +219,21 @@ PIECES: Mapping[str, Pieces] = table(
         "any-order",
         "The arrays are listed in reverse: each belongs where its device is.",
         lambda rows, devices: one_row_each(rows, devices)[::-1],
-        returns(doubled(WIDTH)),
         fact="any-order",
     ),
     Pieces(
         "missing",
         "One local device has no array.",
         lambda rows, devices: one_row_each(rows, devices)[:-1],
-        INCOMPLETE,
         fact="incomplete",
+        refused=missing,
     ),
     Pieces(
         "other-shape",
         "Each array is the row without its leading dimension, as pmap's body sees it.",
         lambda rows, devices: [jax.device_put(r, d) for r, d in zip(rows, devices, strict=True)],
-        INCOMPLETE,
         fact="incomplete",
+        refused=other_shape,
     ),
 )
 
@@ -197,9 +245,7 @@ PIECES: Mapping[str, Pieces] = table(
     title="{pieces.text}",
     fact=lambda pieces: f"inputs.single-device-arrays.{pieces.fact}",
     topologies=ONE_AND_SEVERAL,
-    expect=lambda pieces: everywhere(
-        steps(control=COMPLETE, first_call=pieces.expected, second_call=pieces.expected)
-    ),
+    expect=lambda pieces: pieces.expected(),
 )
 def assemble(impl: Any, cluster: Any, pieces: Pieces) -> None:
     """The map of what JAX makes of some single-device arrays, after a control without fault."""
@@ -240,7 +286,7 @@ def held(place: Place) -> Any:
     needs=processes(TAKING_PART),
     topologies=SEVERAL_PROCESSES,
     expect=of_shard_map(
-        steps(control=COMPLETE, first_call=returns(held), second_call=returns(held)),
+        steps(control=CONTROL, first_call=returns(held), second_call=returns(held)),
         TAKEN_AS_THEY_ARE,
     ),
 )

@@ -6,7 +6,6 @@ control ran before, so that a refusal is known to come from the data.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,25 +16,21 @@ import numpy as np
 from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    difference,
-    raises,
-    returns,
-    steps,
-)
-from conformance.judging.observation import Step
+from conformance.judging.arrays import returns_array
+from conformance.judging.columns import of_shard_map
+from conformance.judging.expectation import Expectation, Model, steps
 from conformance.sections.inputs import (
     CONTROL,
     FIX,
-    GLOBAL_SHAPE,
     TAKEN_AS_THEY_ARE,
     WIDTH,
+    Shape,
+    ShapeOf,
+    Taken,
+    all_of,
     block_map,
     control,
+    refuses,
     sharding_of,
 )
 
@@ -43,26 +38,40 @@ from conformance.sections.inputs import (
 OTHER_SPEC = "inputs.stitch.other-spec"
 WRONG_SHAPE = "inputs.shape.wrong"
 
-ABOUT_SHAPE = "shape|divisible|dimension|rank"
+
+def inferred(place: Place) -> None:
+    """No `global_shape` is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
     """Local data, which this process must then hold as they are, the spec, and `global_shape`.
 
-    `fact` is the clause's, where it is not its own.
+    `shape` is that of the array. `fact` is the clause's, where it is not its own.
     """
 
     key: str
     text: str
     spec: tuple[str | None, ...]
     data: Model
-    global_shape: Callable[[Place], tuple[int, ...] | None]
+    global_shape: Callable[[Place], Shape | None]
+    shape: ShapeOf
     fact: str = ""
 
 
-def _columns(place: Place) -> Any:
+def own_rows(place: Place) -> Any:
+    """this process's rows"""
+    return place.rows(WIDTH)
+
+
+def own_columns(place: Place) -> Any:
+    """this process's rows, as columns"""
     return np.ascontiguousarray(place.rows(WIDTH).T)
+
+
+def every_row(place: Place) -> Any:
+    """all rows"""
+    return place.all_rows(WIDTH)
 
 
 ACCEPTED: Mapping[str, Shapes] = table(
@@ -70,66 +79,172 @@ ACCEPTED: Mapping[str, Shapes] = table(
         "stitch.global-shape",
         "with the `global_shape` that follows from the data",
         ("i",),
-        lambda place: place.rows(WIDTH),
-        lambda place: (place.topology.devices, WIDTH),
+        own_rows,
+        all_of(WIDTH),
+        all_of(WIDTH),
         fact="inputs.stitch.rows",
     ),
     Shapes(
         "stitch.second-dimension",
         "along the second dimension",
         (None, "i"),
-        _columns,
-        lambda place: None,
+        own_columns,
+        inferred,
+        lambda place: (WIDTH, place.topology.devices),
         fact=OTHER_SPEC,
     ),
     Shapes(
         "stitch.replicated",
         "replicated: every process brings all of it",
         (),
-        lambda place: place.all_rows(WIDTH),
-        lambda place: (place.topology.devices, WIDTH),
+        every_row,
+        all_of(WIDTH),
+        all_of(WIDTH),
         fact=OTHER_SPEC,
     ),
 )
 
-REFUSED: Mapping[str, Shapes] = table(
-    Shapes(
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Local data that do not fit, `global_shape`, and the message (a pattern) that says so.
+
+    `taken` is the shape of what JAX might make of them instead, each process keeping `kept`.
+    """
+
+    key: str
+    text: str
+    spec: tuple[str | None, ...]
+    data: Model
+    global_shape: Callable[[Place], Shape | None]
+    message: Callable[[Place], str]
+    taken: Taken
+    phase: str | None = "arguments"
+    fact: str = ""
+
+
+def unlike_global_shape(data: Model, asked: ShapeOf, dimension: int) -> Callable[[Place], str]:
+    """The message about data that differ from `global_shape` in one dimension."""
+
+    def message(place: Place) -> str:
+        given, wanted = data(place).shape, asked(place)
+        if place.topology.processes == 1:
+            asked_for = rf"global_shape=\({wanted[0]}, {wanted[1]}\)"
+            return rf"{asked_for} and local_data\.shape=\({given[0]}, {given[1]}\)"
+        elements = f"the process data has {given[dimension]} elements"
+        return rf"match either global or process shape\. In dimension {dimension}, {elements}"
+
+    return message
+
+
+def not_shared_evenly(rows: Callable[[Place], int]) -> Callable[[Place], str]:
+    """The message about an array whose rows the devices cannot share evenly."""
+
+    def message(place: Place) -> str:
+        devices, count = place.topology.devices, rows(place)
+        newer = f"partitioned {devices} times, but the dimension size is {count} "
+        return f"{newer}|should be divisible by {devices}, but it is equal to {count} "
+
+    return message
+
+
+def rank_too_low(place: Place) -> str:
+    """The message about data with a dimension less than the spec: one process is told early."""
+    if place.topology.processes == 1:
+        return "only valid for values of rank at least 2, but was applied to a value of rank 1"
+    return r"in_specs entry which is too long to be compatible.* has rank 1 \(and 1 < 2\)"
+
+
+def as_they_are(data: Model) -> Taken:
+    """An array of the data of all processes, as they are."""
+
+    def shape(place: Place) -> Shape:
+        first, *row = data(place).shape
+        return (first * place.topology.processes, *row)
+
+    return Taken("an array of these data, as they are", data, shape)
+
+
+def one_row_more(place: Place) -> Any:
+    """as many rows as this process has devices, and one"""
+    return np.ones((place.topology.devices_per_process + 1, WIDTH), np.float32)
+
+
+def twice_as_many(place: Place) -> Any:
+    """two rows for each of this process's devices, unlike those of all other processes"""
+    return np.concatenate([place.rows(WIDTH), place.rows(WIDTH) + 100])
+
+
+def wider(place: Place) -> Any:
+    """this process's rows, with an element too many"""
+    return place.rows(WIDTH + 1)
+
+
+def without_width(place: Place) -> Any:
+    """this process's rows, of no dimension"""
+    return place.rows()
+
+
+def twice_all(place: Place) -> Shape:
+    """The shape of an array with two rows per device."""
+    return (place.topology.devices * 2, WIDTH)
+
+
+REFUSED: Mapping[str, Wrong] = table(
+    Wrong(
         "shape.not-divisible",
         "of one row more than the devices share evenly",
         ("i",),
-        lambda place: np.ones((place.topology.devices_per_process + 1, WIDTH), np.float32),
-        lambda place: None,
+        one_row_more,
+        inferred,
+        not_shared_evenly(
+            lambda place: (place.topology.devices_per_process + 1) * place.topology.processes
+        ),
+        as_they_are(one_row_more),
         fact=WRONG_SHAPE,
     ),
-    Shapes(
+    Wrong(
         "shape.fewer-than-global-shape",
         "of half the rows that `global_shape` asks of this process",
         ("i",),
-        lambda place: place.rows(WIDTH),
-        lambda place: (place.topology.devices * 2, WIDTH),
+        own_rows,
+        twice_all,
+        unlike_global_shape(own_rows, twice_all, 0),
+        as_they_are(own_rows),
         fact=WRONG_SHAPE,
     ),
-    Shapes(
+    Wrong(
         "shape.more-than-global-shape",
         "of twice the rows that `global_shape` asks of this process",
         ("i",),
-        lambda place: np.concatenate([place.rows(WIDTH), place.rows(WIDTH)]),
-        lambda place: (place.topology.devices, WIDTH),
+        twice_as_many,
+        all_of(WIDTH),
+        unlike_global_shape(twice_as_many, all_of(WIDTH), 0),
+        Taken(
+            "this process's part of its own data, which are taken for the whole",
+            lambda place: place.mine(twice_as_many(place)),
+            all_of(WIDTH),
+        ),
     ),
-    Shapes(
+    Wrong(
         "shape.other-width",
         "of other width than `global_shape` says, in a dimension that is not sharded",
         ("i",),
-        lambda place: place.rows(WIDTH + 1),
-        lambda place: (place.topology.devices, WIDTH),
+        wider,
+        all_of(WIDTH),
+        unlike_global_shape(wider, all_of(WIDTH), 1),
+        as_they_are(wider),
         fact=WRONG_SHAPE,
     ),
-    Shapes(
+    Wrong(
         "shape.other-rank",
         "with one dimension less than the spec names",
         ("i", None),
-        lambda place: place.rows(),
-        lambda place: None,
+        without_width,
+        inferred,
+        rank_too_low,
+        as_they_are(without_width),
+        phase=None,  # one process is told by device_put, several by the map
         fact=WRONG_SHAPE,
     ),
 )
@@ -146,53 +261,51 @@ def _all_uneven_rows(place: Place) -> int:
     return sum(len(uneven(Place(place.topology, p))) for p in range(place.topology.processes))
 
 
-UNEVEN: Mapping[str, Shapes] = table(
-    Shapes(
+# An even number of processes cannot share this sum evenly.
+TOO_UNEVEN = not_shared_evenly(_all_uneven_rows)
+OWN_IDEA = Taken(
+    "this process's rows, in an array of a shape that it inferred from these alone",
+    uneven,
+    lambda place: (len(uneven(place)) * place.topology.processes, WIDTH),
+)
+
+UNEVEN: Mapping[str, Wrong] = table(
+    Wrong(
         "uneven.inferred",
         "of more rows in each process than in the one before, without `global_shape`",
         ("i",),
         uneven,
-        lambda place: None,
+        inferred,
+        TOO_UNEVEN,
+        OWN_IDEA,
     ),
-    Shapes(
+    Wrong(
         "uneven.global-shape",
         "of more rows in each process than in the one before, with the sum as `global_shape`",
         ("i",),
         uneven,
         lambda place: (_all_uneven_rows(place), WIDTH),
+        TOO_UNEVEN,
+        OWN_IDEA,
     ),
 )
 
 
 def accepted(shapes: Shapes) -> Expectation:
     """The data, as they were."""
-    return returns(shapes.data, text=f"the data, {shapes.text}")
+    return in_both_calls(returns_array(shapes.data, shapes.shape, text=f"the data, {shapes.text}"))
 
 
-def refused(shapes: Shapes) -> Expectation:
-    """An error about the shape, before anything is computed."""
-    return raises(ValueError, ABOUT_SHAPE, otherwise=shapes.data)
-
-
-def refused_or_joined(shapes: Shapes) -> Expectation:
-    """An error about the shape, or one array of all processes' rows."""
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is not None:
-            return re.search(ABOUT_SHAPE, step.raised.message) is not None, str(step)
-        wanted = [_all_uneven_rows(place), WIDTH]
-        problem = difference(step.leaves[0], shapes.data(place))
-        shape = step.extra[GLOBAL_SHAPE]
-        return problem is None and shape == wanted, f"global shape {shape} of {wanted}; {step}"
-
-    return OfEachStep("raises an error about the shape, or returns all processes' rows", of)
-
-
-def in_both_calls(expected: Expectation) -> Columns:
-    """Of shard_map: `expected` of two calls, after the control."""
-    return of_shard_map(
-        steps(control=CONTROL, first_call=expected, second_call=expected), TAKEN_AS_THEY_ARE
+def refused(shapes: Wrong) -> Expectation:
+    """An error that names what does not fit, before anything is computed."""
+    return in_both_calls(
+        refuses("ValueError", shapes.message, phase=shapes.phase, taken=shapes.taken)
     )
+
+
+def in_both_calls(expected: Expectation) -> Expectation:
+    """`expected` of two calls, after the control."""
+    return steps(control=CONTROL, first_call=expected, second_call=expected)
 
 
 TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
@@ -205,7 +318,7 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     title=TITLE,
     fact=lambda shapes: shapes.fact,
     topologies=ONE_AND_SEVERAL,
-    expect=lambda shapes: in_both_calls(accepted(shapes)),
+    expect=lambda shapes: of_shard_map(accepted(shapes), TAKEN_AS_THEY_ARE),
 )
 @family(
     "inputs.{shapes}",
@@ -214,7 +327,7 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     title=TITLE,
     fact=lambda shapes: shapes.fact,
     topologies=ONE_AND_SEVERAL,
-    expect=lambda shapes: in_both_calls(refused(shapes)),
+    expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),
 )
 @family(
     "inputs.{shapes}",
@@ -224,9 +337,9 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     fact=lambda shapes: shapes.fact,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=lambda shapes: in_both_calls(refused_or_joined(shapes)),
+    expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),
 )
-def stitch(impl: Any, cluster: Any, shapes: Shapes) -> None:
+def stitch(impl: Any, cluster: Any, shapes: Shapes | Wrong) -> None:
     """Local data are stitched and passed through a shard_map that leaves them as they are."""
     sharding = sharding_of(impl.mesh(), *shapes.spec)
     function = block_map(impl, sharding, lambda x: x * 1)
@@ -236,7 +349,4 @@ def stitch(impl: Any, cluster: Any, shapes: Shapes) -> None:
         return function(jax.make_array_from_process_local_data(sharding, data, shape))
 
     control(impl, cluster)
-    for name in ("first call", "second call"):
-        result = cluster.step(name, run)
-        if result is not None:
-            cluster.note(GLOBAL_SHAPE, list(result.shape))
+    cluster.twice(run)

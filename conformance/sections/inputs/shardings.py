@@ -17,15 +17,18 @@ import numpy as np
 
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import Model, every, raises, returns, sharded
+from conformance.judging.expectation import Expectation, Model, every, raises, returns, sharded
 from conformance.probing.bodies import add, addend, double
-from conformance.sections.inputs import sharding_of, unless_shard_map
+from conformance.sections.inputs import own, sharding_of, unless_shard_map
 
 ABOUT_SHARD_MAP = "the claim is about shard_map"
 
 # What names the mismatch; an error of the compiler's verifier is no answer to a user.
-MISMATCH = "incompatible devices|does not match"
+IDS = r"device ids \[\d+(, \d+)*\] on platform \w+"
+OTHER_DEVICES = rf"Received incompatible devices for jitted computation\. .* {IDS} and .* {IDS}"
+OTHER_SPECS = r"in_specs passed to shard_map: P\('i', None\) does not match the specs of the input"
 
 
 def all_doubled(place: Place) -> Any:
@@ -37,11 +40,17 @@ def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:
     return (
         sharding["type"] == "NamedSharding"
         and sharding["spec"][:1] == ["i"]
+        and not any(sharding["spec"][1:])
         and len(sharding["devices"]) == place.topology.devices
+        and sharding["devices"] == sorted(sharding["devices"])  # the mesh's own order
     )
 
 
-REFUSED = raises(ValueError, MISMATCH, otherwise=all_doubled)
+def on_other_devices(model: Model) -> Expectation:
+    """The error that names the devices of the input and of the map."""
+    return raises(ValueError, OTHER_DEVICES, phase="lower", otherwise=model)
+
+
 RESHARDED = every(
     returns(all_doubled), sharded("sharded by rows over all devices of the mesh", _by_rows)
 )
@@ -184,6 +193,20 @@ def where_jitted(wrapper: Wrapper) -> tuple[str, ...]:
     return ONE_AND_TWO if wrapper.key == "jit" else ONE_PROCESS
 
 
+def left_out(wrapper: Wrapper) -> str:
+    """Why the one that is not jitted is asked in one process."""
+    return "" if wrapper.key == "jit" else "under jit it is asked in several processes too"
+
+
+def refused(axes: Axes, layout: Layout) -> Expectation:
+    """What names the mismatch: the devices, or on Explicit axes what each input's type says."""
+    if axes.key == "auto" or layout.fact == "other-devices":
+        return on_other_devices(all_doubled)
+    if layout.fact == "one-device":  # either says that it is elsewhere; from 0.9.1 on the second
+        return raises(ValueError, f"{OTHER_DEVICES}|{OTHER_SPECS}", otherwise=all_doubled)
+    return raises(ValueError, OTHER_SPECS, otherwise=all_doubled)
+
+
 def mismatch(axes: Axes, layout: Layout) -> str:
     """The fact of a layout, which both contradictory claims are about."""
     return f"inputs.mismatched.{axes.key}.{layout.fact}"
@@ -198,7 +221,8 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     title=TITLE,
     fact=mismatch,
     topologies=where_jitted,
-    expect=of_shard_map(REFUSED, ABOUT_SHARD_MAP),
+    left_out=left_out,
+    expect=lambda axes, layout: of_shard_map(refused(axes, layout), ABOUT_SHARD_MAP),
 )
 @family(
     "inputs.resharded.{wrapper}.{axes}.{layout}",
@@ -209,6 +233,7 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     title=TITLE,
     fact=mismatch,
     topologies=where_jitted,
+    left_out=left_out,
     expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
 )
 @family(
@@ -220,6 +245,7 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     title=TITLE,
     fact="inputs.aligned.{axes}.{layout}",
     topologies=where_jitted,
+    left_out=left_out,
     expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
 )
 def call(impl: Any, cluster: Any, wrapper: Wrapper, axes: Axes, layout: Layout) -> None:
@@ -255,7 +281,7 @@ KINDS: Mapping[str, Kind] = table(
 
 def implicit(model: Model) -> Columns:
     """Both pmaps shard what they are given; shard_map is said not to."""
-    return unless_shard_map(returns(model), raises(ValueError, MISMATCH, otherwise=model))
+    return unless_shard_map(returns_array(model, own(COLUMNS)), on_other_devices(model))
 
 
 def tripled(place: Place) -> Any:

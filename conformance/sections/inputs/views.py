@@ -6,32 +6,31 @@ over all devices. So the facts noted of an array are the same list everywhere, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
-import numpy as np
 
-from conformance.catalogue.clause import clause, devices, processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.topology import (
     ONE_AND_SEVERAL,
-    ONE_AND_TWO,
-    ONE_PROCESS,
     SEVERAL_PROCESSES,
     Place,
 )
-from conformance.judging.columns import everywhere, of_pmaps, of_shard_map, unless_legacy
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
+from conformance.judging.arrays import returns_array
+from conformance.judging.columns import (
+    of_pmaps,
+    of_shard_map,
 )
+from conformance.judging.expectation import every, noted, returns, steps
 from conformance.probing.bodies import double, doubled
-from conformance.sections.inputs import sharding_of, unless_shard_map
+from conformance.sections.inputs import (
+    Taken,
+    all_of,
+    own,
+    refuses,
+    sharding_of,
+    unless_shard_map,
+)
 
 SEEN = "facts"  # under which a step notes what its array is
 SIZE = 3  # of a row
@@ -117,7 +116,22 @@ def load_and_map(impl: Any, cluster: Any) -> None:
 # --- The other one's view -------------------------------------------------------------------------
 
 OWN_ROWS = "inputs.views.local"  # the fact that what is this process's is not the whole
-REFUSED = raises(ValueError, "devices|divisible|sharding", otherwise=DOUBLED)
+
+
+def not_shared_evenly(place: Place) -> str:
+    """The message about an array with fewer rows than the mesh has devices."""
+    mesh = rf"The mesh given has shape \({place.topology.devices},\)"
+    rows = rf"of shape float32\[{place.topology.devices_per_process},{SIZE}\]"
+    return f"axis sizes that are not evenly divisible .*{mesh}.*{rows}"
+
+
+REFUSED = refuses(
+    "ValueError",
+    not_shared_evenly,
+    phase="trace",
+    taken=Taken("an array of the rows of all processes", DOUBLED, all_of(SIZE)),
+)
+OWN = returns_array(DOUBLED, own(SIZE))
 
 
 @clause(
@@ -126,7 +140,7 @@ REFUSED = raises(ValueError, "devices|divisible|sharding", otherwise=DOUBLED)
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     fact=OWN_ROWS,
-    expect=unless_shard_map(returns(DOUBLED), REFUSED),
+    expect=unless_shard_map(OWN, REFUSED),
 )
 def local_rows(impl: Any, cluster: Any) -> None:
     """Each process passes its own rows, as many as it has devices, as a NumPy array."""
@@ -139,7 +153,7 @@ def local_rows(impl: Any, cluster: Any) -> None:
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     fact=OWN_ROWS,
-    expect=unless_shard_map(returns(DOUBLED), REFUSED),
+    expect=unless_shard_map(OWN, REFUSED),
 )
 def local_array(impl: Any, cluster: Any) -> None:
     """Each process passes its own rows, sharded over its own devices."""
@@ -157,6 +171,27 @@ def batch_doubled(place: Place) -> Any:
     return batch(place) * 2
 
 
+def part_of_batch(place: Place) -> Any:
+    """this process's devices' rows of its own batch, doubled"""
+    return place.mine(batch_doubled(place))
+
+
+NOT_THE_SAME = refuses(
+    "AssertionError",
+    lambda place: "is not the same on each process",
+    taken=Taken(
+        "this process's part of its own batch, which is taken for the whole",
+        part_of_batch,
+        all_of(SIZE),
+    ),
+)
+
+
+def per_device(place: Place) -> tuple[int, ...]:
+    """The shape of as many rows as the cluster has devices, split over this process's."""
+    return (place.topology.devices_per_process, place.topology.processes, SIZE)
+
+
 def batch_by_devices(place: Place) -> Any:
     """this process's own batch, split over its devices, doubled"""
     return batch_doubled(place).reshape(place.topology.devices_per_process, -1, SIZE)
@@ -167,10 +202,7 @@ def batch_by_devices(place: Place) -> Any:
     claim="migrate-pmap.shard-map-global-view",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=unless_shard_map(
-        returns(batch_by_devices),
-        raises(ValueError, "process|local|global", otherwise=batch_doubled),
-    ),
+    expect=unless_shard_map(returns_array(batch_by_devices, per_device), NOT_THE_SAME),
 )
 def own_batch(impl: Any, cluster: Any) -> None:
     """Each process passes another batch, of a size that could be the global one."""
@@ -180,148 +212,28 @@ def own_batch(impl: Any, cluster: Any) -> None:
     cluster.twice(impl.map(double()), rows)
 
 
+def too_many_rows(place: Place) -> str:
+    """The message about more rows than this process has devices."""
+    here, all_rows = place.topology.devices_per_process, place.topology.devices
+    figures = f"axis_size={all_rows}, num_local_devices={here}"
+    return f"leading axis size equal to the number of local devices .*Got {figures}$"
+
+
+TOO_MANY = refuses(
+    "ValueError",
+    too_many_rows,
+    phase="lower",
+    taken=Taken("this process's rows alone", DOUBLED, own(SIZE)),
+)
+
+
 @clause(
     "inputs.views.whole-data",
     claim="migrate-pmap.host-local-array",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=unless_shard_map(raises(ValueError, "devices", otherwise=DOUBLED), returns(DOUBLED)),
+    expect=unless_shard_map(TOO_MANY, returns_array(DOUBLED, all_of(SIZE))),
 )
 def whole_data(impl: Any, cluster: Any) -> None:
     """Every process passes the rows of all processes, as a NumPy array."""
     cluster.twice(impl.map(double()), cluster.all_rows(SIZE))
-
-
-# --- is_fully_addressable -------------------------------------------------------------------------
-
-ADDRESSABLE = "fully addressable"
-ALL_HERE = "inputs.addressable"  # the fact that an array is, where all its devices are here
-
-
-def addressable(text: str, expected: bool) -> Expectation:
-    """Every step's array says that it is, or is not, fully addressable."""
-    return noted(ADDRESSABLE, text, lambda place, seen: seen is expected)
-
-
-SEEN_WHOLE = addressable("fully addressable", True)
-SEEN_IN_PART = addressable("not fully addressable", False)
-
-ASKED = steps(
-    input=returns(rows_here),
-    replicated=returns(lambda place: np.ones(SIZE, np.float32)),
-    output=returns(DOUBLED),
-    output_again=returns(DOUBLED),
-)
-
-
-def ask(impl: Any, cluster: Any, devices: list[Any], mapped_over: list[Any] | None) -> None:
-    """What an input, an array replicated as the map's are, and the map's output say."""
-    mesh = impl.mesh("i", devices)
-    rows, ones = cluster.rows(SIZE), np.ones(SIZE, np.float32)
-    data = jax.make_array_from_process_local_data(sharding_of(mesh, "i"), rows)
-    constant = jax.make_array_from_process_local_data(sharding_of(mesh), ones)
-    function = impl.map(double(), devices=mapped_over)
-    for name, array in (
-        ("input", data),
-        ("replicated", constant),
-        ("output", function(data)),
-        ("output again", function(data)),
-    ):
-        cluster.step(name, lambda array=array: array)
-        cluster.note(ADDRESSABLE, array.is_fully_addressable)
-
-
-@clause(
-    "inputs.addressable.one-process",
-    claim="migrate-pmap.fully-addressable-one-process",
-    title="`is_fully_addressable` of inputs and outputs, with one process.",
-    fact=ALL_HERE,
-    topologies=ONE_PROCESS,
-    expect=everywhere(every(ASKED, SEEN_WHOLE)),
-)
-@clause(
-    "inputs.addressable.several-processes",
-    claim="migrate-pmap.fully-addressable-several-processes",
-    title="`is_fully_addressable` of inputs and outputs, with several: pmap's are host-local.",
-    fact=ALL_HERE,
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    expect=unless_shard_map(every(ASKED, SEEN_WHOLE), every(ASKED, SEEN_IN_PART)),
-)
-def all_devices(impl: Any, cluster: Any) -> None:
-    """`is_fully_addressable` over the devices that a map takes when it is told of none."""
-    ask(impl, cluster, impl.devices, None)
-
-
-@clause(
-    "inputs.addressable.own-devices",
-    claim="migrate-pmap.fully-addressable-several-processes",
-    fact=ALL_HERE,
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    expect=everywhere(every(ASKED, SEEN_WHOLE)),
-)
-def own_devices(impl: Any, cluster: Any) -> None:
-    """With several processes, an array over one process's own devices is fully addressable."""
-    ask(impl, cluster, cluster.local_devices, cluster.local_devices)
-
-
-# --- Shardings ------------------------------------------------------------------------------------
-
-RANK = "shape of one shard"
-
-
-def _over_i(place: Place, sharding: Mapping[str, Any]) -> bool:
-    return sharding["type"] == "NamedSharding" and len(sharding.get("mesh") or {}) == 1
-
-
-@clause(
-    "inputs.sharding.rank",
-    claim="migrate-pmap.sharding-rank",
-    needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=unless_legacy(
-        every(
-            returns(DOUBLED),
-            sharded("PmapSharding", lambda place, s: s["type"] == "PmapSharding"),
-            noted(RANK, "the row without the device axis", lambda place, seen: seen == [SIZE]),
-        ),
-        every(
-            returns(DOUBLED),
-            sharded("NamedSharding over the map's axis", _over_i),
-            noted(RANK, "one row, rank kept", lambda place, seen: seen == [1, SIZE]),
-        ),
-    ),
-)
-def sharding_rank(impl: Any, cluster: Any) -> None:
-    """The sharding of a map's output, and the shape that it gives a shard."""
-    data, function = impl.given(cluster.rows(SIZE)), impl.map(double())
-    for name in ("first call", "second call"):
-        output = cluster.step(name, function, data)
-        cluster.note(RANK, list(output.sharding.shard_shape(output.shape)))
-
-
-@clause(
-    "inputs.sharding.single-device",
-    claim="migrate-pmap.single-device-sharding",
-    topologies=ONE_AND_TWO,
-    expect=everywhere(
-        every(
-            steps(
-                put=returns(rows_here),
-                computed=returns(DOUBLED),
-                uncommitted=returns(rows_here),
-                shard=returns(lambda place: (place.rows(SIZE) * 2)[:1]),
-            ),
-            sharded("SingleDeviceSharding", lambda place, s: s["type"] == "SingleDeviceSharding"),
-        ),
-    ),
-)
-def single_device(impl: Any, cluster: Any) -> None:
-    """Arrays that live on one device: put there, computed there, never put, a map's one shard."""
-    rows, device = cluster.rows(SIZE), cluster.local_devices[0]
-    placed = cluster.step("put", jax.device_put, rows, device)
-    cluster.step("computed", jax.jit(double()), placed)
-    cluster.step("uncommitted", jax.numpy.asarray, rows)
-    output = impl.map(double())(impl.given(rows))
-    cluster.step("shard", lambda: output.addressable_shards[0].data)

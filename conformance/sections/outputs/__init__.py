@@ -9,8 +9,9 @@ import jax
 
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, returns, sharded
+from conformance.judging.expectation import Expectation, Model, sharded
 from conformance.probing.bodies import double, doubled
 
 WIDTH = 3  # of a row
@@ -33,9 +34,24 @@ def everything(place: Place) -> Any:
     return place.all_rows(WIDTH) * 2
 
 
-def each_sees(of_pmap: Model, of_shard_map: Model) -> Columns:
-    """pmap's user sees this process's rows, shard_map's the global array."""
-    return unless_shard_map(returns(of_pmap), returns(of_shard_map))
+def host_sees(of_pmap: Model, of_shard_map: Model) -> Columns:
+    """On the host pmap's user sees this process's rows, shard_map's the global array's."""
+    return unless_shard_map(returns_host(of_pmap), returns_host(of_shard_map))
+
+
+def each_gets(of_pmap: Model, of_shard_map: Model) -> Columns:
+    """As arrays: pmap's user gets this process's rows, shard_map's the global array."""
+    return unless_shard_map(returns_array(of_pmap), returns_array(of_shard_map))
+
+
+def first_own(place: Place) -> Any:
+    """the first of this process's rows, doubled"""
+    return ours(place)[0]
+
+
+def first_of_all(place: Place) -> Any:
+    """the first of all rows, doubled"""
+    return everything(place)[0]
 
 
 def doubled_rows(impl: Any, cluster: Any) -> Any:

@@ -22,19 +22,23 @@ from conformance.catalogue.topology import (
     SEVERAL_PROCESSES,
     Place,
 )
+from conformance.judging.arrays import returns_host
 from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Model, raises, returns
+from conformance.judging.expectation import Model, raises
 from conformance.probing.bodies import psum
 from conformance.sections.outputs import (
     doubled_rows,
-    each_sees,
     everything,
+    first_of_all,
+    first_own,
+    host_sees,
     ours,
     unless_shard_map,
 )
 
 DEVICE_GET = "migrate-pmap.host-access-device-get"
 INDEXING = "migrate-pmap.host-access-indexing"
+CONVERTING = "pmap-silence.host-access-conversions"
 
 # Facts that several clauses vary.
 FETCHED = "outputs.host.fetch"
@@ -113,14 +117,19 @@ INDICES: Mapping[str, Way] = table(
 
 def fetched(way: Way) -> Columns:
     """All of what its user sees."""
-    return each_sees(way.model(ours), way.model(everything))
+    return host_sees(way.model(ours), way.model(everything))
+
+
+REMEDIES = (
+    r"spans non-addressable \(non process local\) devices is not possible\. .*"
+    r"`jax\.experimental\.multihost_utils\.process_allgather` .*`\.addressable_shards`"
+)
 
 
 def fetched_unless_elsewhere(way: Way) -> Columns:
     """All of pmap's output; of an array that spans processes an error that names the remedies."""
-    remedies = "spans non-addressable.*process_allgather.*addressable_shards"
     return unless_shard_map(
-        returns(way.model(ours)), raises(RuntimeError, remedies, otherwise=ours)
+        returns_host(way.model(ours)), raises(RuntimeError, REMEDIES, phase="fetch", otherwise=ours)
     )
 
 
@@ -137,10 +146,11 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
 @family(
     "outputs.host.{way}",
     way=CONVERSIONS,
-    claim=DEVICE_GET,
+    claim=CONVERTING,
     title="`{way.text}` of a map's output",
     fact=lambda way: way.fact,
     topologies=ONE_PROCESS,
+    left_out="in several processes: outputs.not-here.{way}",
     expect=fetched,
 )
 @family(
@@ -161,12 +171,32 @@ def fetch(impl: Any, cluster: Any, way: Way) -> None:
 # --- Row by row -----------------------------------------------------------------------------------
 
 
+def last_own(place: Place) -> Any:
+    """the last of this process's rows, doubled"""
+    return ours(place)[-1]
+
+
+def last_of_all(place: Place) -> Any:
+    """the last of all rows, doubled"""
+    return everything(place)[-1]
+
+
+def number_of_own(place: Place) -> Any:
+    """a number of this process's second row, doubled"""
+    return ours(place)[1, 2]
+
+
+def number_of_all(place: Place) -> Any:
+    """a number of the second of all rows, doubled"""
+    return everything(place)[1, 2]
+
+
 @clause(
     "outputs.host.index-first",
     claim=INDEXING,
     fact=INDEXED,
     topologies=ONE_AND_SEVERAL,
-    expect=each_sees(lambda place: ours(place)[0], lambda place: everything(place)[0]),
+    expect=host_sees(first_own, first_of_all),
 )
 def index_first(impl: Any, cluster: Any) -> None:
     """`np.asarray(x[0])` of a map's output."""
@@ -178,7 +208,7 @@ def index_first(impl: Any, cluster: Any) -> None:
     claim=INDEXING,
     fact=INDEXED,
     topologies=ONE_AND_SEVERAL,
-    expect=each_sees(lambda place: ours(place)[-1], lambda place: everything(place)[-1]),
+    expect=host_sees(last_own, last_of_all),
 )
 def index_last(impl: Any, cluster: Any) -> None:
     """`np.asarray(x[-1])` of a map's output."""
@@ -190,7 +220,7 @@ def index_last(impl: Any, cluster: Any) -> None:
     claim=INDEXING,
     fact=INDEXED,
     topologies=ONE_AND_SEVERAL,
-    expect=each_sees(lambda place: ours(place)[1, 2], lambda place: everything(place)[1, 2]),
+    expect=host_sees(number_of_own, number_of_all),
 )
 def index_number(impl: Any, cluster: Any) -> None:
     """`float(x[1, 2])` of a map's output."""
@@ -201,8 +231,23 @@ def _one_by_one(model: Model) -> Model:
     def rows(place: Place) -> Any:
         return list(model(place))
 
-    rows.__doc__ = f"{(model.__doc__ or '').strip()}, one by one"
+    rows.__doc__ = f"{_said(model)}, one by one"
     return rows
+
+
+def _backwards(model: Model) -> Model:
+    def rows(place: Place) -> Any:
+        return list(model(place))[::-1]
+
+    rows.__doc__ = f"{_said(model)}, one by one from the last"
+    return rows
+
+
+def _said(model: Model) -> str:
+    """What a model says of itself: without it an expectation would say nothing."""
+    if not model.__doc__:
+        raise ValueError(f"{model} has no docstring: it is what the clause expects, in words")
+    return model.__doc__.strip()
 
 
 @clause(
@@ -210,7 +255,7 @@ def _one_by_one(model: Model) -> Model:
     claim="pmap-silence.host-access-iteration",
     fact=ITERATED,
     topologies=ONE_AND_SEVERAL,
-    expect=each_sees(_one_by_one(ours), _one_by_one(everything)),
+    expect=host_sees(_one_by_one(ours), _one_by_one(everything)),
 )
 def iterate(impl: Any, cluster: Any) -> None:
     """`[np.asarray(row) for row in x]` of a map's output."""
@@ -222,10 +267,7 @@ def iterate(impl: Any, cluster: Any) -> None:
     claim="pmap-silence.host-access-iteration",
     fact=ITERATED,
     topologies=ONE_AND_FOUR,
-    expect=each_sees(
-        _one_by_one(lambda place: ours(place)[::-1]),
-        _one_by_one(lambda place: everything(place)[::-1]),
-    ),
+    expect=host_sees(_backwards(ours), _backwards(everything)),
 )
 def iterate_reversed(impl: Any, cluster: Any) -> None:
     """`[np.asarray(row) for row in reversed(x)]` of a map's output."""
@@ -260,11 +302,11 @@ NUMBERS: Mapping[str, Conversion] = table(
 @family(
     "outputs.host.number.{number}",
     number=NUMBERS,
-    claim=DEVICE_GET,
+    claim=CONVERTING,
     title="`{number.text}` of a sum that every device returned once (`out_axes=None`)",
     fact="outputs.host.number",
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(sum_of_all)),
+    expect=everywhere(returns_host(sum_of_all)),
 )
 def replicated_number(impl: Any, cluster: Any, number: Conversion) -> None:
     """A sum over all devices, returned once (`out_axes=None`)."""

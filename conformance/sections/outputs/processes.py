@@ -17,9 +17,10 @@ from jax.experimental import multihost_utils
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.arrays import returns_host
 from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Model, returns
-from conformance.sections.outputs import WIDTH, doubled_rows, each_sees, everything, ours
+from conformance.judging.expectation import Model
+from conformance.sections.outputs import WIDTH, doubled_rows, everything, host_sees, ours
 
 SHARDS = "multi-process.addressable-shards-in-some-processes"
 GATHER = "multi-process.fix-process-allgather"
@@ -30,6 +31,16 @@ HELD_HERE = "outputs.host.local"  # the fact that several clauses vary
 def first_here(place: Place) -> Any:
     """the first of this process's rows"""
     return ours(place)[:1]
+
+
+def own_first_index(place: Place) -> Any:
+    """0: this process's rows are the whole array"""
+    return np.array([0])
+
+
+def ours_in_process_0(place: Place) -> Any:
+    """process 0's rows, doubled; the others read nothing"""
+    return ours(place) * (place.process == 0)
 
 
 def first_index(place: Place) -> Any:
@@ -60,7 +71,7 @@ PARTS: Mapping[str, Part] = table(
         "shard-index",
         "x.addressable_shards[0].index",
         lambda x: np.array([x.addressable_shards[0].index[0].start or 0]),
-        lambda place: np.array([0]),
+        own_first_index,
         first_index,
     ),
     Part(
@@ -80,7 +91,7 @@ PARTS: Mapping[str, Part] = table(
     title="`{part.text}` of a map's output",
     fact=HELD_HERE,
     topologies=ONE_AND_SEVERAL,
-    expect=lambda part: each_sees(part.of_pmap, part.of_shard_map),
+    expect=lambda part: host_sees(part.of_pmap, part.of_shard_map),
 )
 def part_here(impl: Any, cluster: Any, part: Part) -> None:
     """What this process holds of a map's output."""
@@ -93,7 +104,7 @@ def part_here(impl: Any, cluster: Any, part: Part) -> None:
     fact=HELD_HERE,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=everywhere(returns(lambda place: ours(place) * (place.process == 0))),
+    expect=everywhere(returns_host(ours_in_process_0)),
 )
 def one_process_reads(impl: Any, cluster: Any) -> None:
     """Process 0 alone reads its shards of a map's output."""
@@ -114,7 +125,7 @@ def one_process_reads(impl: Any, cluster: Any) -> None:
     "outputs.host.allgather",
     claim=GATHER,
     topologies=ONE_AND_SEVERAL,
-    expect=everywhere(returns(everything)),
+    expect=everywhere(returns_host(everything)),
 )
 def allgather(impl: Any, cluster: Any) -> None:
     """`process_allgather(x, tiled=True)` of a map's output: everything, in every process."""
@@ -133,7 +144,7 @@ def by_process(place: Place) -> Any:
     claim=GATHER,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=each_sees(by_process, everything),
+    expect=host_sees(by_process, everything),
 )
 def allgather_untiled(impl: Any, cluster: Any) -> None:
     """`process_allgather(x)` as the document writes it: stacked where the array is host-local."""
@@ -144,7 +155,7 @@ def allgather_untiled(impl: Any, cluster: Any) -> None:
     "outputs.host.replicate-then-fetch",
     claim="multi-process.fix-replicate-then-print",
     topologies=ONE_AND_SEVERAL,
-    expect=each_sees(ours, everything),
+    expect=host_sees(ours, everything),
 )
 def replicate_then_fetch(impl: Any, cluster: Any) -> None:
     """The output is replicated by `device_put`, then fetched."""

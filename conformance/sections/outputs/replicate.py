@@ -10,6 +10,7 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import Place
+from conformance.judging.arrays import dealt_out, returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, returns, sharded, steps
 
@@ -26,10 +27,20 @@ def copies(place: Place) -> Any:
     return np.tile(params(), (place.topology.devices_per_process, 1, 1))
 
 
+def one_copy(place: Place) -> Any:
+    """one copy"""
+    return params()
+
+
 def _leading(place: Place, s: Mapping[str, Any]) -> bool:
-    if s["type"] == "PmapSharding":
-        return True
-    return bool(s["spec"][:1] not in ([], [None])) and not any(s["spec"][1:])
+    if s["type"] != "NamedSharding":
+        return dealt_out(place, s)
+    first = s["spec"][0] if s["spec"] else None
+    here = place.topology.devices_per_process
+    return s["mesh"].get(first) == here == len(s["devices"]) and not any(s["spec"][1:])
+
+
+ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, however many others"
 
 
 @clause(
@@ -37,6 +48,7 @@ def _leading(place: Place, s: Mapping[str, Any]) -> bool:
     claim=STACKS,
     needs=devices(2),
     requires=("flax",),
+    left_out=ONE_PROCESS_SHOWS_ALL,
     expect=everywhere(
         every(
             steps(
@@ -65,7 +77,8 @@ def replicate_stacks(impl: Any, cluster: Any) -> None:
     claim=STACKS,
     needs=devices(2),
     requires=("flax",),
-    expect=everywhere(returns(lambda place: params())),
+    left_out=ONE_PROCESS_SHOWS_ALL,
+    expect=everywhere(returns_array(one_copy)),
 )
 def round_trip(impl: Any, cluster: Any) -> None:
     """The document's example: `replicate`, a mapped step, `unreplicate`."""

@@ -17,10 +17,18 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
-from conformance.judging.columns import Columns, everywhere, of_pmaps, of_shard_map
-from conformance.judging.expectation import every, not_applicable, noted, returns, sharded
+from conformance.judging.arrays import dealt_out, returns_array
+from conformance.judging.columns import Columns, of_pmaps, of_shard_map
+from conformance.judging.expectation import (
+    Expectation,
+    every,
+    not_applicable,
+    noted,
+    returns,
+    sharded,
+)
 from conformance.probing.bodies import double
-from conformance.sections.outputs import WIDTH, block_map, each_sees
+from conformance.sections.outputs import WIDTH, block_map, each_gets, unless_shard_map
 
 STACK = "migrate-pmap.output-stack-of-pmap"
 ONE_ARRAY = "migrate-pmap.output-one-logical-array"
@@ -32,7 +40,7 @@ ROWS = 2  # of one device
 
 
 def stack(place: Place) -> Any:
-    """All of pmap's output in this process: one block per device."""
+    """one block for each of this process's devices"""
     return place.rows(ROWS, WIDTH) * 2
 
 
@@ -42,7 +50,7 @@ def joined(place: Place) -> Any:
 
 
 def all_joined(place: Place) -> Any:
-    """All of shard_map's output: the devices' blocks, joined."""
+    """the blocks of all devices, joined to one array"""
     return place.all_rows(ROWS, WIDTH).reshape(-1, WIDTH) * 2
 
 
@@ -80,7 +88,7 @@ def _is_one_array(place: Place, seen: Any) -> bool:
     topologies=ONE_AND_SEVERAL,
     expect=of_shard_map(
         every(
-            returns(lambda place: joined(place)),
+            returns(joined),
             noted("facts", "one array of all rows", _is_one_array),
         ),
         ABOUT_SHARD_MAP,
@@ -98,21 +106,39 @@ def two_outputs(impl: Any, cluster: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """One way to make one array of pmap's stack."""
+    """One way to make one array of pmap's stack, and what it makes of shard_map's one array."""
 
     key: str
     text: str
     program: Callable[[Any], Any]
+    of_one_array: str
+    expected: Expectation
 
+
+def flattened(place: Place) -> Any:
+    """all rows in one long row"""
+    return all_joined(place).reshape(-1)
+
+
+LONG_ROW = "it makes one long row"
+FLAT = returns_array(flattened)
 
 JOINS: Mapping[str, Join] = table(
-    Join("concatenate", "jnp.concatenate(output)", jnp.concatenate),
+    Join("concatenate", "jnp.concatenate(output)", jnp.concatenate, LONG_ROW, FLAT),
     Join(
         "concatenate-list",
         "jnp.concatenate([output[i] for i in range(len(output))])",
         lambda x: jnp.concatenate([x[i] for i in range(len(x))]),
+        LONG_ROW,
+        FLAT,
     ),
-    Join("reshape", "output.reshape(-1, 3)", lambda x: x.reshape(-1, WIDTH)),
+    Join(
+        "reshape",
+        "output.reshape(-1, 3)",
+        lambda x: x.reshape(-1, WIDTH),
+        "it changes nothing",
+        returns_array(joined, lambda place: (place.topology.devices * ROWS, WIDTH)),
+    ),
 )
 
 
@@ -120,22 +146,26 @@ JOINS: Mapping[str, Join] = table(
     "outputs.stack.{join}",
     join=JOINS,
     claim=STACK,
-    title="A pmap's stack is joined by `{join.text}`, shard_map's output needs nothing",
+    title="`{join.text}` joins a pmap's stack; of shard_map's output {join.of_one_array}",
     fact="outputs.stack.join",
     topologies=ONE_AND_FOUR,
-    expect=everywhere(returns(joined)),
+    expect=lambda join: unless_shard_map(returns_array(joined), join.expected),
 )
 def join_stack(impl: Any, cluster: Any, join: Join) -> None:
-    """The stack becomes one array; shard_map's output is one as it is."""
-    array = doubled_blocks(impl, cluster)
-    cluster.twice(join.program if impl.is_pmap else (lambda x: x), array)
+    """What makes one array of pmap's stack, left in a program that is moved to shard_map."""
+    cluster.twice(join.program, doubled_blocks(impl, cluster))
 
 
 # --- How the output lies --------------------------------------------------------------------------
 
 
 def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:
-    return bool(sharding.get("spec", [])[:1] == ["i"])
+    return (
+        sharding["type"] == "NamedSharding"
+        and sharding["spec"][:1] == ["i"]
+        and not any(sharding["spec"][1:])
+        and len(sharding["devices"]) == place.topology.devices_per_process
+    )
 
 
 ONE_ENTRY_EACH = noted(
@@ -152,7 +182,7 @@ ONE_ENTRY_EACH = noted(
         LEGACY_PMAP: every(
             returns(stack),
             ONE_ENTRY_EACH,
-            sharded("PmapSharding", lambda place, s: s["type"] == "PmapSharding"),
+            sharded("PmapSharding of the leading dimension", dealt_out),
         ),
         NEW_PMAP: every(
             returns(stack),
@@ -230,7 +260,7 @@ def operated(operation: Operation) -> Columns:
         """the model of all devices' rows"""
         return operation.model(all_joined(place))
 
-    return each_sees(of_stack, of_all)
+    return each_gets(of_stack, of_all)
 
 
 @family(
@@ -250,11 +280,24 @@ def operate(impl: Any, cluster: Any, mode: Mode, operation: Operation) -> None:
     cluster.twice(jax.jit(lambda x: program(x)) if mode.jitted else program, array)
 
 
+def stack_tripled(place: Place) -> Any:
+    """one block for each of this process's devices, times three"""
+    return stack(place) * 3
+
+
+def joined_tripled(place: Place) -> Any:
+    """this process's devices' blocks, joined to one array, times three"""
+    return joined(place) * 3
+
+
 @clause(
     "outputs.operation.jit.with-numpy",
     claim=ONE_ARRAY,
     topologies=ONE_AND_FOUR,
-    expect=each_sees(lambda place: stack(place) * 3, lambda place: joined(place) * 3),
+    expect=unless_shard_map(
+        returns_array(stack_tripled),
+        returns_array(joined_tripled, lambda place: (place.topology.devices * ROWS, WIDTH)),
+    ),
 )
 def with_numpy(impl: Any, cluster: Any) -> None:
     """The output and a NumPy array of twice its values are added under jit."""

@@ -1,0 +1,71 @@
+"""What is expected of a step's values and of where they are: in jax.Arrays, or on the host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Expectation, Model, OfEachStep, returns
+from conformance.judging.observation import Step
+
+
+def returns_array(
+    model: Model,
+    shape: Callable[[Place], tuple[int, ...]] | None = None,
+    *,
+    text: str = "",
+    mistakes: Mapping[str, Model] | None = None,
+) -> OfEachStep:
+    """As `returns`, of jax.Arrays alone, each of this shape as a whole (else the model's)."""
+    values = returns(model, text=text, mistakes=mistakes)
+
+    def problem(place: Place, step: Step) -> str | None:
+        for leaf in step.leaves:
+            wanted = None if shape is None else shape(place)
+            if leaf.sharding is None:
+                return f"no jax.Array but {leaf.type}: {step}"
+            if wanted is not None and leaf.shape != wanted:
+                return f"an array of shape {list(leaf.shape)} in place of {list(wanted)}: {step}"
+        return None
+
+    return _also(values, "a jax.Array", problem)
+
+
+def returns_host(
+    model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
+) -> OfEachStep:
+    """As `returns`, of what lies on the host: no jax.Array."""
+
+    def problem(place: Place, step: Step) -> str | None:
+        return f"a jax.Array still: {step}" if any(s.sharding for s in step.leaves) else None
+
+    return _also(returns(model, text=text, mistakes=mistakes), "on the host", problem)
+
+
+def _also(
+    values: Expectation, text: str, problem: Callable[[Place, Step], str | None]
+) -> OfEachStep:
+    if not isinstance(values, OfEachStep):
+        raise TypeError(f"{values.text}: no expectation of a step")
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.of(place, step)
+        other = problem(place, step) if right else None
+        return right and other is None, other or saw
+
+    return OfEachStep(f"{values.text}, {text}", of)
+
+
+def dealt_out(place: Place, sharding: Mapping[str, Any]) -> bool:
+    """For `sharded`: whether it is a PmapSharding of the leading dimension over these devices."""
+    here = place.topology.devices_per_process
+    chunks = (
+        rf"ShardingSpec\(\(Chunked\({here}\)(, NoSharding\(\))*,?\), \(ShardedAxis\(axis=0\),\)\)"
+    )
+    return (
+        sharding["type"] == "PmapSharding"
+        and len(sharding["devices"]) == here
+        and re.fullmatch(chunks, str(sharding["spec"])) is not None
+    )

@@ -1,0 +1,143 @@
+"""What users hand to `x[0]` and to `unreplicate`, and NumPy's `x[0]` of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Place
+from conformance.probing.bodies import double, psum, summed
+from conformance.sections.outputs import WIDTH, block_map, everything, ours
+
+KEY_NUMBERS = 2  # in a PRNG key's data
+
+
+def copies(impl: Any, cluster: Any) -> Any:
+    """A map's output whose rows are all equal: a sum over all devices."""
+    return impl.map(psum())(impl.given(cluster.rows(WIDTH)))
+
+
+def two_leaves(impl: Any, cluster: Any) -> Any:
+    """A map's output with two leaves, as a training state has."""
+    function = impl.map(lambda x: {"a": x * 2, "b": (x.sum(),)})
+    return function(impl.given(cluster.rows(WIDTH)))
+
+
+def of_half(impl: Any, cluster: Any) -> Any:
+    """The output of a map over the second half of the devices."""
+    half = len(cluster.local_devices) // 2
+    function = impl.map(double(), devices=cluster.local_devices[half:])
+    return function(cluster.rows(WIDTH)[half:])
+
+
+def of_one_device(impl: Any, cluster: Any) -> Any:
+    """The output of a map over one device."""
+    function = impl.map(double(), devices=cluster.local_devices[1:2])
+    return function(cluster.rows(WIDTH)[1:2])
+
+
+def two_rows(impl: Any, cluster: Any) -> Any:
+    """A map's output with two rows on each device (for pmap, a stack of pairs of rows)."""
+    data = cluster.rows(2, WIDTH)
+    if impl.is_pmap:
+        return impl.map(double())(data)
+    blocks = jax.make_array_from_process_local_data(impl.sharding(), data.reshape(-1, WIDTH))
+    return block_map(impl, double())(blocks)
+
+
+def keys_as_numbers(impl: Any, cluster: Any) -> Any:
+    """What every device makes its key of."""
+    return impl.given(cluster.rows(KEY_NUMBERS, dtype=np.uint32))
+
+
+def typed_keys(impl: Any, cluster: Any) -> Any:
+    """A map's output of typed PRNG keys."""
+    function = impl.map(lambda x: jax.random.wrap_key_data(x, impl="threefry2x32"))
+    return function(keys_as_numbers(impl, cluster))
+
+
+def raw_keys(impl: Any, cluster: Any) -> Any:
+    """A map's output of raw PRNG keys."""
+    return impl.map(lambda x: x + x)(keys_as_numbers(impl, cluster))
+
+
+def all_placed(place: Place) -> Any:
+    """the rows that were put"""
+    return place.rows(WIDTH)
+
+
+def first_placed(place: Place) -> Any:
+    """the first of the rows that were put"""
+    return place.rows(WIDTH)[0]
+
+
+def first_leaves(place: Place) -> Any:
+    """the first of this process's rows, doubled, and its sum"""
+    return [ours(place)[0], place.rows(WIDTH)[0].sum()]
+
+
+def first_leaves_of_all(place: Place) -> Any:
+    """the first of all rows, doubled, and its sum"""
+    return [everything(place)[0], place.all_rows(WIDTH)[0].sum()]
+
+
+def first_of_half(place: Place) -> Any:
+    """the first row of the second half of this process's rows, doubled"""
+    return ours(place)[place.topology.devices_per_process // 2]
+
+
+def second_own(place: Place) -> Any:
+    """the second of this process's rows, doubled"""
+    return ours(place)[1]
+
+
+def second_own_alone(place: Place) -> Any:
+    """the second of this process's rows, as the only one of an array"""
+    return ours(place)[1:2]
+
+
+def first_elements(place: Place) -> Any:
+    """the first element of each of this process's rows, doubled"""
+    return ours(place)[:, 0]
+
+
+def first_of_sum(place: Place) -> Any:
+    """the first element of the sum of all rows"""
+    return summed(WIDTH)(place)[0]
+
+
+def first_block(place: Place) -> Any:
+    """the first device's block of this process's rows, doubled"""
+    return place.rows(2, WIDTH)[0] * 2
+
+
+def first_of_blocks(place: Place) -> Any:
+    """the first of all rows, doubled"""
+    return place.all_rows(2, WIDTH)[0, 0] * 2
+
+
+def sum_of_all(place: Place) -> Any:
+    """the sum over all processes"""
+    return place.all_rows().sum()
+
+
+def first_key(place: Place) -> Any:
+    """the numbers of the first of this process's keys"""
+    return place.rows(KEY_NUMBERS, dtype=np.uint32)[0]
+
+
+def first_key_of_all(place: Place) -> Any:
+    """the numbers of the first of all keys"""
+    return place.all_rows(KEY_NUMBERS, dtype=np.uint32)[0]
+
+
+def first_raw_key(place: Place) -> Any:
+    """the first of this process's keys, its numbers doubled"""
+    return first_key(place) * np.uint32(2)
+
+
+def first_raw_key_of_all(place: Place) -> Any:
+    """the first of all keys, its numbers doubled"""
+    return first_key_of_all(place) * np.uint32(2)
