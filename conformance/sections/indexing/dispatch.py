@@ -133,12 +133,14 @@ def _own_sum(place: Place) -> Any:
     return np.broadcast_to(rows.sum(0), rows.shape)
 
 
-ALL = returns(
-    PROGRAMS["psum"].model,
+SUM = PROGRAMS["psum"].model
+AT_THE_TOP = returns(SUM, text="the sum over all processes")
+UNDER_JIT = returns(
+    SUM,
     text="the sum over all processes",
     mistakes={"the sum of this process's own rows": _own_sum},
 )
-SPANS = steps(top_level=ALL, under_jit=ALL, again_under_jit=ALL)
+SPANS = steps(top_level=AT_THE_TOP, under_jit=UNDER_JIT, again_under_jit=UNDER_JIT)
 NOT_IMPLEMENTED = raises(
     NotImplementedError, "^jit of multi-host pmap not implemented", phase="lower"
 )
@@ -159,7 +161,8 @@ NOT_IMPLEMENTED = raises(
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=unless_legacy(
-        steps(top_level=ALL, under_jit=NOT_IMPLEMENTED, again_under_jit=NOT_IMPLEMENTED), SPANS
+        steps(top_level=AT_THE_TOP, under_jit=NOT_IMPLEMENTED, again_under_jit=NOT_IMPLEMENTED),
+        SPANS,
     ),
 )
 def psum_under_jit(impl: Any, cluster: Any) -> None:
