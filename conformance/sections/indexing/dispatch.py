@@ -42,6 +42,8 @@ EXCESS = "more than under jit"
 WARM_UP = 3  # calls until every cache is filled
 MOST = 60  # functions that are shown by name
 
+ONE = PROGRAMS["one"]
+
 
 def warmed(cluster: Any, name: str, call: Callable[[], Any]) -> Calls | None:
     """A step that calls until every cache is filled, and once more; what ran for that last call."""
@@ -116,8 +118,7 @@ def _faster(program: Program) -> Expectation:
 def top_level(impl: Any, cluster: Any, program: Program) -> None:
     """A warmed call of the map, and one of the same map under jit."""
     x = program.argument(impl, cluster)
-    body = program.body()
-    mapped, inner = impl.map(body), impl.map(body)
+    mapped, inner = impl.map(program.body()), impl.map(program.body())
     mapped(x)
     above = counted(cluster, "top level", mapped.function, x)
     under = counted(cluster, "under jit", jax.jit(inner.function), x)
@@ -175,6 +176,28 @@ def psum_under_jit(impl: Any, cluster: Any) -> None:
     cluster.step("again under jit", jitted, x)
 
 
+@clause(
+    "indexing.under-jit.and-by-itself",
+    claim="pmap-silence.transforms-of-the-map",
+    left_out="several processes: indexing.under-jit.psum",
+    expect=everywhere(
+        steps(
+            by_itself=returns(ONE.model),
+            under_jit=returns(ONE.model),
+            by_itself_again=returns(ONE.model),
+        )
+    ),
+)
+def by_itself_and_under_jit(impl: Any, cluster: Any) -> None:
+    """One function that is mapped by itself can be mapped under jit as well."""
+    x = ONE.argument(impl, cluster)
+    body = ONE.body()
+    mapped, inner = impl.map(body), impl.map(body)
+    cluster.step("by itself", mapped, x)
+    cluster.step("under jit", jax.jit(lambda rows: inner(rows)), x)
+    cluster.step("by itself again", mapped, x)
+
+
 # --- C6: from host-local to global and back ------------------------------------------------------
 
 CONVERSIONS = "conversions"
@@ -185,8 +208,6 @@ ROUND_TRIP = noted(
     CONVERSIONS, "converted to a global array and back", lambda _, seen: len(seen) == 2
 )
 NO_ROUND_TRIP = noted(CONVERSIONS, "no conversion", lambda _, seen: not seen)
-
-ONE = PROGRAMS["one"]
 
 
 def _reduced(place: Place) -> Any:
