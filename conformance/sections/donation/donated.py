@@ -145,6 +145,15 @@ FIRST_ALONE = (
     INTACT,
 )
 
+# Said of the other two, which the document does not speak of.
+OTHERWISE: Mapping[str, str] = {
+    "other-spec": "legacy leaves it, shard_map takes over its buffers",
+    "replicated": "legacy and shard_map leave it",
+    "one-device": "legacy leaves it, shard_map refuses it",
+    "other-devices": "legacy leaves it, shard_map refuses it",
+    "uncommitted": "legacy and shard_map leave it",
+}
+
 # Under jit another sharding is resharded within the program that also gets the buffers, where they
 # are large enough for an output; other devices are refused, and an uncommitted array is copied as
 # by legacy.
@@ -185,6 +194,7 @@ def sentence(text: str) -> str:
     fact="donation.reused",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *TAKEN),
 )
 @family(
@@ -203,6 +213,7 @@ def sentence(text: str) -> str:
     fact="donation.reused.arguments",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *TAKEN),
 )
 @family(
@@ -212,6 +223,7 @@ def sentence(text: str) -> str:
     title="Donated, {kind.said} is deleted and its buffers reused.",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     # Legacy takes the whole array to every device, for its own jit.
     expect=lambda kind: unless_legacy(every(kind.right, *LEFT), every(kind.right, *TAKEN)),
 )
@@ -219,9 +231,13 @@ def sentence(text: str) -> str:
     "donation.copied.{kind}",
     kind=kinds("other-spec", "replicated", "one-device", "other-devices", "uncommitted"),
     claim=COPIES,
-    title="Donated, {kind.said} is copied and its original deleted.",
+    title=lambda kind: (
+        f"Donated, {kind.said} is copied by the new pmap and its original deleted; "
+        f"{OTHERWISE[kind.key]}."
+    ),
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect={
         # Legacy reshards in silence and donates its copy.
         LEGACY_PMAP: lambda kind: every(kind.right, *LEFT),
@@ -233,10 +249,12 @@ def sentence(text: str) -> str:
     "donation.copied.{kind}",
     kind=kinds("tree-partly"),
     claim=COPIES,
-    title="Donated, {kind.said} is copied and its original deleted.",
+    title="Donated, {kind.said} is deleted whole by the new pmap, with that leaf copied; legacy "
+    "and shard_map leave that leaf.",
     fact="donation.copied.replicated",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect={
         LEGACY_PMAP: lambda kind: every(kind.right, *FIRST_ALONE),
         NEW_PMAP: lambda kind: every(kind.right, *BOTH_DELETED),
@@ -249,10 +267,11 @@ def sentence(text: str) -> str:
         "other-spec", "replicated", "one-device", "other-devices", "uncommitted", "tree-partly"
     ),
     claim="migrate-pmap.donation-warning",
-    title="Donated, {kind.said} is warned about.",
+    title="Donated, {kind.said} is warned about by the new pmap, in each call.",
     fact="donation.warning",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_new_pmap(
         every(kind.right, SAID_EACH_TIME), "the warning is the new pmap's"
     ),
@@ -264,6 +283,7 @@ def sentence(text: str) -> str:
     title=lambda kind: f"{sentence(kind.said)} is left as it is.",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, INTACT, SILENT),
 )
 @family(
@@ -273,6 +293,7 @@ def sentence(text: str) -> str:
     title=lambda kind: f"{sentence(kind.said)} is left as it is.",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, INTACT, NOT_IN_THE_PROGRAM, SILENT),
 )
 @family(
@@ -283,6 +304,7 @@ def sentence(text: str) -> str:
     fact="donation.unusable",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM, SAID_ONCE),
 )
 @family(
@@ -293,6 +315,7 @@ def sentence(text: str) -> str:
     fact="donation.unusable",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
+    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),
 )
 def donated(impl: Any, cluster: Any, kind: Kind) -> None:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.family import table
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.donation.arrays import (
@@ -31,7 +31,13 @@ from conformance.sections.donation.arrays import (
 
 WIDTH = 16  # elements of a row by default; a multiple of every topology's devices
 
-INCOMPATIBLE = raises(ValueError, "Received incompatible devices")
+INCOMPATIBLE = raises(
+    ValueError, "Received incompatible devices for jitted computation", phase="lower"
+)
+
+OF_TWO = "two processes are several: no process sees how many others there are"
+UNDER_JIT = "what a map under jit spans in several processes is indexing.under-jit.psum's question"
+HALF = "half of the devices of several processes are other processes: a map of its own kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class Kind:
     model: Callable[[int], Model]
     topologies: tuple[str, ...] = ONE_AND_TWO
     pmap_only: str = ""
+    left_out: str = OF_TWO  # why a topology that a user would ask for is not run
 
     @property
     def right(self) -> Expectation:
@@ -187,13 +194,23 @@ def _as_tree(a: Any, b: Any) -> tuple[Any, ...]:
 
 KINDS: Mapping[str, Kind] = table(
     # As the map expects it.
-    Kind("own-output", "a map's own output", doubling, giving(own_output), doubled),
+    Kind(
+        "own-output",
+        "a map's own output",
+        doubling,
+        giving(own_output),
+        doubled,
+        ONE_AND_SEVERAL,
+        left_out="",
+    ),
     Kind(
         "placed",
         "an array that lies as the map expects it",
         doubling,
         giving(placed("i")),
         doubled,
+        ONE_AND_SEVERAL,
+        left_out="",
     ),
     Kind(
         "two-arguments",
@@ -252,6 +269,7 @@ KINDS: Mapping[str, Kind] = table(
         giving(own_output),
         doubled,
         ONE_PROCESS,
+        left_out=UNDER_JIT,
     ),
     # Otherwise.
     Kind(
@@ -260,6 +278,8 @@ KINDS: Mapping[str, Kind] = table(
         doubling,
         giving(placed(None, "i")),
         doubled,
+        ONE_AND_SEVERAL,
+        left_out="",
     ),
     Kind(
         "replicated",
@@ -268,7 +288,15 @@ KINDS: Mapping[str, Kind] = table(
         giving(placed()),
         doubled,
     ),
-    Kind("one-device", "an array committed to one device", doubling, giving(on_one), doubled),
+    Kind(
+        "one-device",
+        "an array committed to one device",
+        doubling,
+        giving(on_one),
+        doubled,
+        ONE_AND_SEVERAL,
+        left_out="",
+    ),
     Kind(
         "other-devices",
         "an array on other devices than the map's",
@@ -276,8 +304,17 @@ KINDS: Mapping[str, Kind] = table(
         giving(on_others),
         lambda width: lambda place: (place.rows(width) * 2)[: place.topology.devices // 2],
         ONE_PROCESS,
+        left_out=HALF,
     ),
-    Kind("uncommitted", "an uncommitted array", doubling, giving(uncommitted), doubled),
+    Kind(
+        "uncommitted",
+        "an uncommitted array",
+        doubling,
+        giving(uncommitted),
+        doubled,
+        ONE_AND_SEVERAL,
+        left_out="",
+    ),
     Kind(
         "tree-partly",
         "a pytree of which one leaf is replicated",
@@ -301,6 +338,7 @@ KINDS: Mapping[str, Kind] = table(
         giving(kept=(own_output,)),
         doubled,
         ONE_PROCESS,
+        left_out=UNDER_JIT,
     ),
     Kind(
         "by-keyword",

@@ -2,6 +2,7 @@
 
 Whatever comes of it, the process must still compute right, with the same wrapper and with a new
 one: that is a clause of its own. As a process may not live to do so, each has a fresh cluster.
+Arrays that a later step needs are made before the donation: what hangs is a step then.
 """
 
 from __future__ import annotations
@@ -15,25 +16,44 @@ import jax
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_TWO, Place
+from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns, steps
+from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
 from conformance.probing.recording import local_rows
 from conformance.sections.donation.arrays import own_output
-from conformance.sections.donation.kinds import WIDTH, Kind, doubling, kinds
+from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
 
 REUSE = "pmap-silence.reuse-after-donation"
 
-DELETED = "deleted or donated|has been deleted|donate the same buffer twice"
-
 RIGHT = returns(doubled(WIDTH))
-REFUSED = raises(Exception, DELETED)
-DEADLINE_S = 12.0  # a case takes one or two, unless the process hangs
+DEADLINE_S = 6.0  # on a loaded machine a case takes up to 1.5 s, unless the process hangs
 
-ANYTHING = OfEachStep(
-    "whatever happens, as it is judged in a clause of its own",
-    lambda place, step: (True, str(step)),
+
+def one_of(*ways: OfEachStep) -> OfEachStep:
+    """Several ways to say the same; what is seen is said as by the first."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        held, saw = ways[0].of(place, step)
+        return held or any(way.of(place, step)[0] for way in ways[1:]), saw
+
+    return OfEachStep(", or ".join(way.text for way in ways), of)
+
+
+# JAX or its runtime names the deleted array; which of them was asked first changed with versions.
+GONE = raises(
+    RuntimeError, r"^Array has been deleted with shape=float32\[", otherwise=doubled(WIDTH)
+)
+REFUSED = one_of(
+    raises(
+        RuntimeError,
+        r"^Array has been deleted with shape=float32\[",
+        phase="arguments",
+        otherwise=doubled(WIDTH),
+    ),
+    raises(RuntimeError, r"called on deleted or donated buffer", phase="arguments"),
+    raises(ValueError, r"[Bb]uffer has been deleted or donated", phase="execute"),
 )
 
 
@@ -57,7 +77,7 @@ def after_donation(expected: Expectation) -> Expectation:
     title="Donated and passed again through the same wrapper, {kind.said} is refused.",
     fact="donation.reuse",
     needs=devices(2),
-    topologies=ONE_AND_TWO,
+    topologies=ONE_AND_SEVERAL,
     fresh=True,
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
@@ -66,10 +86,10 @@ def after_donation(expected: Expectation) -> Expectation:
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("uncommitted"),
     claim=REUSE,
-    title="Donated and passed again, {kind.said} is refused by the new pmap: it was copied, "
-    "then deleted.",
+    title="Donated and passed again, {kind.said} is refused by the new pmap, which copied and "
+    "deleted it; legacy and shard_map take it again.",
     needs=devices(2),
-    topologies=ONE_AND_TWO,
+    topologies=ONE_AND_SEVERAL,
     fresh=True,
     deadline_s=DEADLINE_S,
     expect={
@@ -88,13 +108,35 @@ def again_in_the_same(impl: Any, cluster: Any, kind: Kind) -> None:
 
 
 @family(
-    "donation.reuse-other-wrapper.{kind}",
+    "donation.reuse-new-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="Donated and passed to another map, {kind.said} is refused.",
+    title="Donated and passed to a map that has not run yet, {kind.said} is refused.",
     fact="donation.reuse",
     needs=devices(2),
     topologies=ONE_AND_TWO,
+    left_out=OF_TWO,
+    fresh=True,
+    deadline_s=DEADLINE_S,
+    expect=everywhere(after_donation(steps(again=REFUSED))),
+)
+def again_in_a_new_one(impl: Any, cluster: Any, kind: Kind) -> None:
+    """A wrapper that donates nothing, and that nothing was compiled for, gets it."""
+    function, other = doubling(impl), impl.map(double())
+    array = donated_array(impl, cluster, kind)
+    cluster.step("donating call", function, array)
+    cluster.step("again", other, array)
+
+
+@family(
+    "donation.reuse-other-wrapper.{kind}",
+    kind=kinds("own-output", "placed"),
+    claim=REUSE,
+    title="Donated and passed to another map that has run before, {kind.said} is refused.",
+    fact="donation.reuse",
+    needs=devices(2),
+    topologies=ONE_AND_TWO,
+    left_out=OF_TWO,
     fresh=True,
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(every(steps(other_wrapper=RIGHT), steps(again=REFUSED)))),
@@ -116,39 +158,43 @@ def again_in_another(impl: Any, cluster: Any, kind: Kind) -> None:
     fact="donation.read",
     needs=devices(2),
     topologies=ONE_AND_TWO,
+    left_out=OF_TWO,
     fresh=True,
     deadline_s=DEADLINE_S,
-    expect=everywhere(after_donation(steps(fetch=REFUSED, same_wrapper=RIGHT))),
+    expect=everywhere(after_donation(steps(fetch=GONE, same_wrapper=RIGHT))),
 )
 def read(impl: Any, cluster: Any, kind: Kind) -> None:
-    """Its values are asked for: this process's rows, and a sum."""
+    """Its values are asked for, and then another array goes through the same wrapper."""
     function = doubling(impl)
-    array = donated_array(impl, cluster, kind)
+    array, other = donated_array(impl, cluster, kind), own_output(impl, cluster, WIDTH).array
     cluster.step("donating call", function, array)
     cluster.step("fetch", local_rows, array)
-    cluster.step("same wrapper", function, own_output(impl, cluster, WIDTH).array)
+    cluster.step("same wrapper", function, other)
 
 
 @family(
     "donation.after-reuse.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="After {kind.said} was donated and passed again, the process computes as before.",
+    title="After {kind.said} was donated, passed again and refused, the process computes as "
+    "before.",
     fact="donation.after-reuse",
     needs=devices(2),
     topologies=ONE_AND_TWO,
+    left_out=OF_TWO,
     fresh=True,
     deadline_s=DEADLINE_S,
-    expect=everywhere(after_donation(steps(again=ANYTHING, same_wrapper=RIGHT, new_wrapper=RIGHT))),
+    expect=everywhere(after_donation(steps(again=REFUSED, same_wrapper=RIGHT, new_wrapper=RIGHT))),
 )
 def then_others(impl: Any, cluster: Any, kind: Kind) -> None:
     """After it was passed again, other arrays go through the same wrapper and a new one."""
     function = doubling(impl)
     array = donated_array(impl, cluster, kind)
+    first, second = (own_output(impl, cluster, WIDTH).array for _ in range(2))
     cluster.step("donating call", function, array)
     cluster.step("again", function, array)
-    cluster.step("same wrapper", function, own_output(impl, cluster, WIDTH).array)
-    cluster.step("new wrapper", doubling(impl), own_output(impl, cluster, WIDTH).array)
+    cluster.step("same wrapper", function, first)
+    cluster.step("new wrapper", doubling(impl), second)
 
 
 # --- In the same call
@@ -156,16 +202,27 @@ def then_others(impl: Any, cluster: Any, kind: Kind) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """Which of two arguments are donated, where both are the same array."""
+    """Which of two arguments are donated, where both are the same array; what the runtime says."""
 
     key: str
     donated: tuple[int, ...]
     text: str
+    message: str
 
 
 TWICE: Mapping[str, Twice] = table(
-    Twice("both", (0, 1), "Donated twice in one call"),
-    Twice("one", (0,), "Donated as one argument and passed as another"),
+    Twice(
+        "both",
+        (0, 1),
+        "Donated twice in one call",
+        r"Attempt to donate the same buffer twice in Execute\(\)",
+    ),
+    Twice(
+        "one",
+        (0,),
+        "Donated as one argument and passed as another",
+        r"Attempt to use a buffer that was previously donated in the same call to Execute\(\)",
+    ),
 )
 
 
@@ -173,6 +230,12 @@ def sum_and_difference(place: Place) -> Any:
     """this process's rows, doubled, and zeros"""
     rows = place.rows(WIDTH)
     return [rows + rows, rows - rows]
+
+
+def twice_the_rows(place: Place) -> Any:
+    """what the map gives for one array as both arguments"""
+    rows = place.rows(WIDTH)
+    return [rows * 2, rows * 0]
 
 
 @family(
@@ -183,14 +246,13 @@ def sum_and_difference(place: Place) -> Any:
     fact="donation.twice-in-one-call",
     needs=devices(2),
     topologies=ONE_AND_TWO,
+    left_out=OF_TWO,
     fresh=True,
     deadline_s=DEADLINE_S,
-    expect=everywhere(
-        every(
-            steps(
-                two_arrays=returns(sum_and_difference),
-                one_array_twice=raises(Exception, "donate|deleted"),
-            )
+    expect=lambda twice: everywhere(
+        steps(
+            two_arrays=returns(sum_and_difference),
+            one_array_twice=raises(ValueError, twice.message, otherwise=twice_the_rows),
         )
     ),
 )

@@ -19,7 +19,7 @@ import numpy as np
 from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, noted, returns, sharded
+from conformance.judging.expectation import Expectation, along, noted, returns, sharded
 from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
@@ -35,8 +35,8 @@ class Form:
     """One way to read an output. `use` serves NumPy as well, where no `model` is given.
 
     `arguments` follow the array; `jitted` puts all of it under jit. `bounces` says that legacy
-    brings the whole array to the host for it; `loops`, that one program runs once per row, so that
-    what it moves is not what the access does; `split`, that the result is still one row per device.
+    brings the whole array to the host for it; `loops`, that it reads row by row, so that what one
+    program moves is moved once per row; `split`, that the result is still one row per device.
     Forms of one `sort` vary one fact.
     """
 
@@ -130,24 +130,29 @@ def double_summed(place: Place) -> Any:
 def access(
     cluster: Any, name: str, form: Form, x: Any, *, watched: str | None = None
 ) -> Compiled | None:
-    """A step that reads `x` and notes, as `MOVED`, what that moved, and whether the form loops."""
+    """A step that reads `x` and notes, as `MOVED`, what that moved."""
     use = jax.jit(form.use) if form.jitted else form.use
     seen: Compiled | None = cluster.compiled(name, use, x, *form.arguments, watched=watched)
     if seen is not None:
-        cluster.note(MOVED, moved(seen, x) | {"loops": form.loops})
+        cluster.note(MOVED, moved(seen, x, rows=len(x) if form.loops else 1))
     return seen
 
 
-def moved(seen: Compiled, x: Any) -> dict[str, Any]:
+def moved(seen: Compiled, x: Any, *, rows: int = 1) -> dict[str, Any]:
     """What an access moved: `bytes` to each device by all `collectives`, and `host`.
 
     `result` and `array` are the bytes of the whole result and of the whole array that was read;
     `gather` is whether JAX's `_gather` ran, which the document names as the mark of the cost.
+    `runs` is how often each program that communicates ran: once for each of the `rows` that the
+    access reads one by one, unless there is such a program for each of them.
     """
-    found = [one for program in seen.programs for one in program["collectives"]]
+    communicating = [one["collectives"] for one in seen.programs if one["collectives"]]
+    found = [one for collectives in communicating for one in collectives]
+    runs = 1 if len(communicating) == rows else rows
     return {
         "collectives": dict(Counter(one["operation"] for one in found)),
-        "bytes": sum(one["bytes"] for one in found),
+        "runs": runs,
+        "bytes": runs * sum(one["bytes"] for one in found),
         "result": sum(leaf.nbytes for leaf in jax.tree.leaves(seen.result)),
         "array": x.nbytes,
         "host": bool(seen.calls.counts[THROUGH_THE_HOST]),
@@ -162,12 +167,11 @@ def told(seen: dict[str, Any]) -> str:
     where = "through the host" if seen["host"] else "on the devices"
     if not operations:
         return f"no collective; {where}"
-    if seen["loops"]:
-        return f"{operations}, {seen['bytes']} B each time that it runs; {where}"
     result, array = (seen["bytes"] / max(1, seen[key]) for key in ("result", "array"))
+    times = f" {seen['runs']} times" if seen["runs"] > 1 else ""
     return (
-        f"{operations}, {seen['bytes']} B: {result:.3g} x the result, {array:.3g} x the array; "
-        f"{where}"
+        f"{operations}{times}, {seen['bytes']} B: {result:.3g} x the result, "
+        f"{array:.3g} x the array; {where}"
     )
 
 
@@ -176,13 +180,14 @@ def moves(text: str, holds: Callable[[dict[str, Any]], bool]) -> Expectation:
     return noted(MOVED, text, lambda _, seen: holds(seen), show=told)
 
 
-def stays_unless_legacy_bounces(bounces: bool) -> Expectation:
-    """Off the devices only where legacy is."""
-    return moves("not through the host, as legacy", lambda m: bounces or not m["host"])
-
-
-COMMUNICATES = moves("communicates between devices", lambda m: m["bytes"] > 0)
-MOVES_WHOLE = moves("moves the whole array to every device", lambda m: m["bytes"] >= m["array"] > 0)
+COMMUNICATES = moves(
+    "communicates between devices, on the devices alone, and no more than the whole array",
+    lambda m: 0 < m["bytes"] <= m["array"] and not m["host"],
+)
+MOVES_WHOLE = moves(
+    "moves the whole array to every device, once, on the devices alone",
+    lambda m: m["bytes"] == m["array"] > 0 and not m["host"],
+)
 NO_COLLECTIVE = moves("no communication between devices", lambda m: not m["collectives"])
 STAYS = moves(
     "no communication between devices, and not through the host",
@@ -205,10 +210,34 @@ def moves_at_most_its_result(bounces: bool) -> Expectation:
     )
 
 
-REPLICATED = sharded(
-    "a NamedSharding that replicates over all devices of the map",
-    lambda place, s: s["type"] == "NamedSharding" and not any(s["spec"]) and len(s["devices"]) > 1,
-)
+def over_the_map(place: Place, implementation: str, sharding: Mapping[str, Any]) -> bool:
+    """Whether it is over as many devices as the map: pmap's are the process's own."""
+    topology = place.topology
+    count = topology.devices if implementation == SHARD_MAP else topology.devices_per_process
+    return len(set(sharding["devices"])) == len(sharding["devices"]) == count
+
+
+def named(implementation: str, *spec: str | None) -> Expectation:
+    """A NamedSharding with the spec, trailing Nones apart, over every device of the map."""
+    holds = along(*spec)
+    return sharded(
+        f"a NamedSharding with the spec {list(spec)} over all devices of the map",
+        lambda place, s: holds(place, s) and over_the_map(place, implementation, s),
+    )
+
+
+REPLICATES = "a NamedSharding that replicates over all devices of the map"
+
+
+def replicated(implementation: str) -> Expectation:
+    """A NamedSharding whose spec names no axis, over every device of the map."""
+    holds = along()
+    return sharded(
+        REPLICATES,
+        lambda place, s: holds(place, s) and over_the_map(place, implementation, s),
+    )
+
+
 ONE_DEVICE = sharded(
     "a SingleDeviceSharding",
     lambda _, s: s["type"] == "SingleDeviceSharding" and len(s["devices"]) == 1,

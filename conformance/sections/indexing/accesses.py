@@ -24,7 +24,6 @@ from conformance.sections.indexing import (
     access,
     moves_at_most_its_result,
     output,
-    stays_unless_legacy_bounces,
 )
 
 FETCH = "fetch"  # the sort that goes through the host by what it is
@@ -160,8 +159,6 @@ def moderate(form: Form) -> Expectation:
     """No more between devices than the result has, and off them only where legacy is."""
     if form.sort == FETCH:  # the control: where this did not show, no other access would
         return BOUNCES
-    if form.loops:
-        return stays_unless_legacy_bounces(form.bounces)
     return moves_at_most_its_result(form.bounces)
 
 

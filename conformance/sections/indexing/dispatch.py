@@ -11,18 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere, of_new_pmap, of_shard_map
+from conformance.catalogue.topology import (
+    ONE_AND_FOUR,
+    ONE_PROCESS,
+    SEVERAL_PROCESSES,
+    Place,
+)
+from conformance.judging.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
 from conformance.judging.expectation import (
     Expectation,
     Model,
     every,
     not_applicable,
     noted,
+    raises,
     returns,
     steps,
 )
@@ -34,6 +41,8 @@ CALLS = "Python functions"
 EXCESS = "more than under jit"
 WARM_UP = 3  # calls until every cache is filled
 MOST = 60  # functions that are shown by name
+
+ONE = PROGRAMS["one"]
 
 
 def warmed(cluster: Any, name: str, call: Callable[[], Any]) -> Calls | None:
@@ -68,7 +77,7 @@ NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0)
     "indexing.dispatch.{program}",
     program=PROGRAMS,
     claim="pmap-silence.dispatch-cost",
-    title="A call with {program.text} is dispatched in C++, as legacy's.",
+    title="A warmed call with {program.text} runs no Python function, as legacy's.",
     fact="indexing.dispatch",
     topologies=ONE_AND_FOUR,
     expect=lambda program: everywhere(every(NONE, returns(program.model))),
@@ -79,6 +88,11 @@ def dispatch(impl: Any, cluster: Any, program: Program) -> None:
     x = program.argument(impl, cluster)
     mapped(x)  # what is counted below is JAX's own function, without our witness around it
     counted(cluster, "call", mapped.function, x)
+
+
+UNDER_JIT_ELSEWHERE = (
+    "several processes: what the psum is under jit is indexing.under-jit.psum's question"
+)
 
 
 def _faster(program: Program) -> Expectation:
@@ -94,21 +108,94 @@ def _faster(program: Program) -> Expectation:
     "indexing.top-level.{program}",
     program=PROGRAMS,
     claim="migrate-pmap.top-level-faster",
-    title="A call with {program.text} costs less at the top level than under jit.",
+    title="A warmed call with {program.text} runs no more Python functions at the top level than "
+    "under jit.",
     fact="indexing.top-level",
-    topologies=ONE_AND_FOUR,
+    topologies=lambda program: ONE_PROCESS if program.key == "psum" else ONE_AND_FOUR,
+    left_out=lambda program: UNDER_JIT_ELSEWHERE if program.key == "psum" else "",
     expect=lambda program: of_new_pmap(_faster(program), "the statement is about the new jax.pmap"),
 )
 def top_level(impl: Any, cluster: Any, program: Program) -> None:
     """A warmed call of the map, and one of the same map under jit."""
     x = program.argument(impl, cluster)
-    body = program.body()
-    mapped, inner = impl.map(body), impl.map(body)
+    mapped, inner = impl.map(program.body()), impl.map(program.body())
     mapped(x)
     above = counted(cluster, "top level", mapped.function, x)
     under = counted(cluster, "under jit", jax.jit(inner.function), x)
     if above is not None and under is not None:
         cluster.note(EXCESS, above - under)
+
+
+# --- K4: what a collective under jit spans
+
+
+def _own_sum(place: Place) -> Any:
+    rows = place.rows(WIDTH)
+    return np.broadcast_to(rows.sum(0), rows.shape)
+
+
+SUM = PROGRAMS["psum"].model
+AT_THE_TOP = returns(SUM, text="the sum over all processes")
+UNDER_JIT = returns(
+    SUM,
+    text="the sum over all processes",
+    mistakes={"the sum of this process's own rows": _own_sum},
+)
+SPANS = steps(top_level=AT_THE_TOP, under_jit=UNDER_JIT, again_under_jit=UNDER_JIT)
+NOT_IMPLEMENTED = raises(
+    NotImplementedError, "^jit of multi-host pmap not implemented", phase="lower"
+)
+
+
+@clause(
+    "indexing.under-jit.psum-of-one-process",
+    claim="pmap-silence.transforms-span-processes",
+    title="A psum of a map under jit is that of the map at the top level.",
+    fact="indexing.under-jit.psum",
+    left_out="several processes: indexing.under-jit.psum",
+    expect=everywhere(SPANS),
+)
+@clause(
+    "indexing.under-jit.psum",
+    claim="pmap-silence.transforms-span-processes",
+    title="A psum of a map under jit spans all processes, as at the top level; legacy refuses it.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=unless_legacy(
+        steps(top_level=AT_THE_TOP, under_jit=NOT_IMPLEMENTED, again_under_jit=NOT_IMPLEMENTED),
+        SPANS,
+    ),
+)
+def psum_under_jit(impl: Any, cluster: Any) -> None:
+    """A map with a psum, called as it is and under jit."""
+    x = PROGRAMS["psum"].argument(impl, cluster)
+    cluster.step("top level", impl.map(psum()), x)
+    inner = impl.map(psum())
+    jitted = jax.jit(lambda rows: inner(rows))
+    cluster.step("under jit", jitted, x)
+    cluster.step("again under jit", jitted, x)
+
+
+@clause(
+    "indexing.under-jit.and-by-itself",
+    claim="pmap-silence.transforms-of-the-map",
+    left_out="several processes: indexing.under-jit.psum",
+    expect=everywhere(
+        steps(
+            by_itself=returns(ONE.model),
+            under_jit=returns(ONE.model),
+            by_itself_again=returns(ONE.model),
+        )
+    ),
+)
+def by_itself_and_under_jit(impl: Any, cluster: Any) -> None:
+    """One function that is mapped by itself can be mapped under jit as well."""
+    x = ONE.argument(impl, cluster)
+    body = ONE.body()
+    mapped, inner = impl.map(body), impl.map(body)
+    cluster.step("by itself", mapped, x)
+    cluster.step("under jit", jax.jit(lambda rows: inner(rows)), x)
+    cluster.step("by itself again", mapped, x)
 
 
 # --- C6: from host-local to global and back ------------------------------------------------------
@@ -121,8 +208,6 @@ ROUND_TRIP = noted(
     CONVERSIONS, "converted to a global array and back", lambda _, seen: len(seen) == 2
 )
 NO_ROUND_TRIP = noted(CONVERSIONS, "no conversion", lambda _, seen: not seen)
-
-ONE = PROGRAMS["one"]
 
 
 def _reduced(place: Place) -> Any:

@@ -25,11 +25,12 @@ from conformance.sections.indexing import (
     MOVES_WHOLE,
     NO_COLLECTIVE,
     ONE_DEVICE,
-    REPLICATED,
+    REPLICATES,
     STAYS,
     Form,
     access,
     output,
+    replicated,
 )
 
 WHOLE = "migrate-pmap.int-index-moves-whole-array"
@@ -43,7 +44,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     "indexing.integer.{form}",
     form=INTEGERS,
     claim="migrate-pmap.int-index-communicates",
-    title="{form.text} communicates.",
+    title="{form.text} communicates, no more than the whole array; legacy's does not.",
     fact="indexing.integer",
     topologies=ONE_AND_FOUR,
     expect={
@@ -56,13 +57,13 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     "indexing.replicated.{form}",
     form=INTEGERS,
     claim="migrate-pmap.new-index-fully-replicated",
-    title=f"{{form.text}}: {REPLICATED.text}.",
+    title=f"{{form.text}}: {REPLICATES}.",
     fact="indexing.leading.result",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
-        NEW_PMAP: lambda form: every(REPLICATED, form.right(NEW_PMAP)),
-        SHARD_MAP: lambda form: every(REPLICATED, form.right(SHARD_MAP)),
+        NEW_PMAP: lambda form: every(replicated(NEW_PMAP), form.right(NEW_PMAP)),
+        SHARD_MAP: lambda form: every(replicated(SHARD_MAP), form.right(SHARD_MAP)),
     },
 )
 @family(

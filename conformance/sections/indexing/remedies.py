@@ -21,7 +21,6 @@ from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import (
     Expectation,
     Model,
-    OfEachStep,
     every,
     not_applicable,
     noted,
@@ -30,12 +29,10 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
-from conformance.judging.observation import Step
 from conformance.probing.bodies import Body, add, double
 from conformance.sections.indexing import (
     INTEGERS,
     NO_COLLECTIVE,
-    REPLICATED,
     ROW,
     STAYS,
     Form,
@@ -43,7 +40,10 @@ from conformance.sections.indexing import (
     double_sum,
     double_summed,
     moves,
+    named,
     output,
+    over_the_map,
+    replicated,
 )
 
 OF_PMAP = not_applicable("the statement is about the outputs of jax.pmap")
@@ -69,9 +69,10 @@ def first_of_all(place: Place) -> Any:
     return place.all_rows(*ROW)[0] * 2
 
 
-def of_type(name: str) -> Expectation:
-    """Every result's sharding is of this type."""
-    return sharded(f"a {name}", lambda _, s: s["type"] == name)
+A_PMAP_SHARDING = sharded(
+    "a PmapSharding over all devices of the map",
+    lambda place, s: s["type"] == "PmapSharding" and over_the_map(place, LEGACY_PMAP, s),
+)
 
 
 # --- C1: the type of sharding --------------------------------------------------------------------
@@ -79,24 +80,25 @@ def of_type(name: str) -> Expectation:
 
 @dataclass(frozen=True, slots=True)
 class OutAxes:
-    """A value of out_axes, and what a map with it returns."""
+    """A value of out_axes, and what a map with it returns, by which spec."""
 
     key: str
     value: int | None
+    spec: tuple[str | None, ...]
     body: Callable[[], Body]
     model: Model
 
 
 OUT_AXES: Mapping[str, OutAxes] = table(
-    OutAxes("0", 0, double, lambda place: place.rows(*ROW) * 2),
-    OutAxes("1", 1, double, lambda place: np.moveaxis(place.rows(*ROW) * 2, 0, 1)),
-    OutAxes("none", None, double_sum, double_summed),
+    OutAxes("0", 0, ("i",), double, lambda place: place.rows(*ROW) * 2),
+    OutAxes("1", 1, (None, "i"), double, lambda place: np.moveaxis(place.rows(*ROW) * 2, 0, 1)),
+    OutAxes("none", None, (), double_sum, double_summed),
 )
 
 
-def of_a(sharding: str, out_axes: OutAxes) -> Expectation:
-    """The right values, and of this type."""
-    return every(of_type(sharding), returns(out_axes.model, text="the doubled rows, or their sum"))
+def of_a(sharding: Expectation, out_axes: OutAxes) -> Expectation:
+    """The right values, so sharded."""
+    return every(sharding, returns(out_axes.model, text="the doubled rows, or their sum"))
 
 
 @family(
@@ -104,13 +106,14 @@ def of_a(sharding: str, out_axes: OutAxes) -> Expectation:
     out_axes=OUT_AXES,
     claim="migrate-pmap.named-sharding",
     title=(
-        "An output with out_axes={out_axes.value} has a NamedSharding; legacy's a PmapSharding."
+        "An output with out_axes={out_axes.value} has the NamedSharding that this says; "
+        "legacy's a PmapSharding."
     ),
     fact="indexing.named-sharding",
     topologies=ONE_AND_FOUR,
     expect={
-        LEGACY_PMAP: lambda out_axes: of_a("PmapSharding", out_axes),
-        NEW_PMAP: lambda out_axes: of_a("NamedSharding", out_axes),
+        LEGACY_PMAP: lambda out_axes: of_a(A_PMAP_SHARDING, out_axes),
+        NEW_PMAP: lambda out_axes: of_a(named(NEW_PMAP, *out_axes.spec), out_axes),
         SHARD_MAP: OF_PMAP,
     },
 )
@@ -128,7 +131,11 @@ def twice(impl: Any, cluster: Any, out_axes: OutAxes) -> None:
     claim="migrate-pmap.out-axes-none",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=unless_legacy(OF_NEW, every(REPLICATED, returns(double_summed))),
+    expect={
+        LEGACY_PMAP: OF_NEW,
+        NEW_PMAP: every(replicated(NEW_PMAP), returns(double_summed)),
+        SHARD_MAP: every(replicated(SHARD_MAP), returns(double_summed)),
+    },
 )
 def out_axes_none(impl: Any, cluster: Any) -> None:
     """An output of out_axes=None is replicated over all devices, without a mesh axis."""
@@ -136,16 +143,37 @@ def out_axes_none(impl: Any, cluster: Any) -> None:
     cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
 
 
-@clause(
-    "indexing.out-axes-none.cost",
+# What is done with an output of out_axes=None: none of it may need another device.
+READINGS: Mapping[str, Form] = table(
+    Form("cost", "`np.asarray(x)`", np.asarray),
+    Form("device-get", "`jax.device_get(x)`", jax.device_get, lambda x: x),
+    Form("shard", "`x.addressable_shards[0].data`", lambda x: shard_of(x), lambda x: x),
+    Form("element", "`float(x[0, 1])`", lambda x: np.float32(float(x[0, 1]))),
+    Form("operation", "`x + 1`", lambda x: x + 1),
+)
+
+
+@family(
+    "indexing.out-axes-none.{reading}",
+    reading=READINGS,
     claim="migrate-pmap.out-axes-none-cheap",
+    title="{reading.text} of an output of out_axes=None moves nothing between devices.",
+    fact="indexing.out-axes-none.cost",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=everywhere(every(NO_COLLECTIVE, returns(double_summed))),
+    expect=lambda reading: everywhere(
+        every(
+            NO_COLLECTIVE,
+            returns(
+                lambda place: reading.of(double_summed(place)),
+                text=f"what NumPy gives for {reading.text}",
+            ),
+        )
+    ),
 )
-def out_axes_none_cost(impl: Any, cluster: Any) -> None:
-    """Fetching an output of out_axes=None moves nothing between devices."""
-    access(cluster, "access", FETCHED, output(impl, cluster, double_sum(), out_axes=None))
+def out_axes_none_cost(impl: Any, cluster: Any, reading: Form) -> None:
+    """An output of out_axes=None, read or used."""
+    access(cluster, "access", reading, output(impl, cluster, double_sum(), out_axes=None))
 
 
 def ones(place: Place) -> Any:
@@ -214,6 +242,7 @@ NO_GATHER = moves(
     "JAX's _gather does not run, and nothing communicates",
     lambda m: not m["gather"] and not m["collectives"],
 )
+GATHERS = moves("JAX's _gather runs, so that its absence says something", lambda m: m["gather"])
 
 
 @clause(
@@ -224,13 +253,21 @@ NO_GATHER = moves(
     expect=unless_legacy(
         OF_NEW,
         every(
-            steps(replicated_output=returns(double_summed), local_shard=returns(first_row)),
-            steps(replicated_output=NO_GATHER, local_shard=NO_GATHER),
+            steps(
+                control=returns(first_row),
+                replicated_output=returns(double_summed),
+                local_shard=returns(first_row),
+            ),
+            steps(control=GATHERS, replicated_output=NO_GATHER, local_shard=NO_GATHER),
         ),
     ),
 )
 def no_gather(impl: Any, cluster: Any) -> None:
-    """Neither the replicated output nor the local shard needs a _gather."""
+    """Neither the replicated output nor the local shard needs a _gather; the control does."""
+    here = impl.mesh("i", cluster.local_devices)
+    sharding = jax.sharding.NamedSharding(here, jax.sharding.PartitionSpec("i"))
+    placed = jax.device_put(cluster.rows(*ROW) * 2, sharding)
+    access(cluster, "control", INTEGERS["zero"], placed)
     access(
         cluster, "replicated output", FETCHED, output(impl, cluster, double_sum(), out_axes=None)
     )
@@ -250,7 +287,9 @@ ALL_GATHER = moves("an all-gather is compiled", lambda m: "all-gather" in m["col
     expect={
         LEGACY_PMAP: OF_NEW,
         NEW_PMAP: every(ALL_GATHER, returns(first_row)),
-        SHARD_MAP: every(ALL_GATHER, returns(first_of_all)),
+        SHARD_MAP: every(
+            ALL_GATHER, returns(first_of_all, mistakes={"the process's own first row": first_row})
+        ),
     },
 )
 def unreplicate(impl: Any, cluster: Any) -> None:
@@ -302,7 +341,7 @@ def stack_trace(impl: Any, cluster: Any) -> None:
         # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
         LEGACY_PMAP: returns(first_row),
         NEW_PMAP: returns(first_row),
-        SHARD_MAP: every(REPLICATED, returns(first_of_all)),
+        SHARD_MAP: every(replicated(SHARD_MAP), returns(first_of_all)),
     },
 )
 def first_row_of_all(impl: Any, cluster: Any) -> None:
@@ -323,34 +362,5 @@ def first_row_of_all(impl: Any, cluster: Any) -> None:
 )
 def hard_error(impl: Any, cluster: Any) -> None:
     """`x[0]` of a new pmap's output fails for its list of devices."""
-    x = output(impl, cluster)
-    cluster.step("access", lambda: x[0])
-
-
-# --- K5: where the row is bound to ---------------------------------------------------------------
-
-
-def _uncommitted(_: Place, step: Step) -> tuple[bool, str]:
-    if step.raised is not None:
-        return False, str(step)
-    seen = [leaf.committed for leaf in step.leaves]
-    return seen == [False], f"committed: {seen}"
-
-
-UNCOMMITTED = OfEachStep("an uncommitted row, as legacy's", _uncommitted)
-
-
-@clause(
-    "indexing.committed.zero",
-    claim="pmap-silence.committed-outputs",
-    topologies=ONE_AND_FOUR,
-    expect={
-        LEGACY_PMAP: every(UNCOMMITTED, returns(first_row)),
-        NEW_PMAP: every(UNCOMMITTED, returns(first_row)),
-        SHARD_MAP: every(UNCOMMITTED, returns(first_of_all)),
-    },
-)
-def committed(impl: Any, cluster: Any) -> None:
-    """`x[0]` is committed to no device, so that it mixes with arrays of any."""
     x = output(impl, cluster)
     cluster.step("access", lambda: x[0])

@@ -19,15 +19,14 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import (
     Expectation,
-    along,
     every,
     not_applicable,
     returns,
-    sharded,
     steps,
 )
 from conformance.probing.bodies import double, doubled
 from conformance.sections.indexing import (
+    BOUNCES,
     INTEGERS,
     MOVES_WHOLE,
     ROW,
@@ -36,6 +35,7 @@ from conformance.sections.indexing import (
     access,
     double_sum,
     double_summed,
+    named,
     output,
     rows_of,
 )
@@ -62,10 +62,9 @@ class Layout:
             return double_summed(place)
         return np.moveaxis(rows_of(place, implementation), 0, self.axis)
 
-    @property
-    def result(self) -> Expectation:
-        """A NamedSharding with the spec, trailing Nones apart, over every device of the map."""
-        return sharded(f"a NamedSharding with the spec {list(self.spec)}", along(*self.spec))
+    def result(self, implementation: str) -> Expectation:
+        """What the index leaves, as documented."""
+        return named(implementation, *self.spec)
 
 
 LAYOUTS: Mapping[str, Layout] = table(
@@ -133,12 +132,38 @@ def values(layout: Layout, form: Form, implementation: str) -> Expectation:
     return returns(model, text=f"what NumPy gives for {form.text}")
 
 
-def expected(layout: Layout, form: Form, mesh: Mesh, holds: Expectation) -> dict[str, Expectation]:
-    """Of every implementation that can have such an array."""
+def results(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
+    """The result's sharding, of every implementation that can have such an array."""
+
+    def of(implementation: str) -> Expectation:
+        return every(layout.result(implementation), values(layout, form, implementation))
+
     return {
         LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else NO_SPEC,
-        NEW_PMAP: NO_EXPLICIT if mesh.explicit else every(holds, values(layout, form, NEW_PMAP)),
-        SHARD_MAP: every(holds, values(layout, form, SHARD_MAP)),
+        NEW_PMAP: NO_EXPLICIT if mesh.explicit else of(NEW_PMAP),
+        SHARD_MAP: of(SHARD_MAP),
+    }
+
+
+def legacy_cost(layout: Layout, form: Form) -> Expectation:
+    """Of what each device has, and by its fast path for a Python integer into rows, nothing.
+
+    Else the whole array goes through the host; between devices never.
+    """
+    fast = layout.axis is None or (layout.axis == 0 and not form.jitted)
+    return STAYS if fast else BOUNCES
+
+
+def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
+    """What the index moves. Legacy, which is what a user compares with, never communicates."""
+
+    def of(implementation: str, holds: Expectation) -> Expectation:
+        return every(holds, values(layout, form, implementation))
+
+    return {
+        LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else of(LEGACY_PMAP, legacy_cost(layout, form)),
+        NEW_PMAP: NO_EXPLICIT if mesh.explicit else of(NEW_PMAP, layout.cost),
+        SHARD_MAP: of(SHARD_MAP, layout.cost),
     }
 
 
@@ -149,11 +174,11 @@ def expected(layout: Layout, form: Form, mesh: Mesh, holds: Expectation) -> dict
     mesh=MESHES,
     claim=lambda layout: layout.result_claim,
     title=lambda layout, form, mesh: (
-        f"{form.text} of {layout.text}{mesh.text}: {layout.result.text}."
+        f"{form.text} of {layout.text}{mesh.text}: {layout.result(SHARD_MAP).text}."
     ),
     fact="indexing.{layout}.result{mesh}",
     topologies=topologies,
-    expect=lambda layout, form, mesh: expected(layout, form, mesh, layout.result),
+    expect=results,
 )
 @family(
     "indexing.{layout}.{form}{mesh}-cost",
@@ -161,10 +186,13 @@ def expected(layout: Layout, form: Form, mesh: Mesh, holds: Expectation) -> dict
     form=FORMS,
     mesh=MESHES,
     claim=lambda layout: layout.cost_claim,
-    title="{form.text} of {layout.text}{mesh.text}: {layout.cost.text}.",
+    title=lambda layout, form, mesh: (
+        f"{form.text} of {layout.text}{mesh.text}: {layout.cost.text}"
+        f"{'' if mesh.explicit else '; legacy: ' + legacy_cost(layout, form).text}."
+    ),
     fact="indexing.{layout}.cost{mesh}",
     topologies=topologies,
-    expect=lambda layout, form, mesh: expected(layout, form, mesh, layout.cost),
+    expect=costs,
 )
 def index(impl: Any, cluster: Any, layout: Layout, form: Form, mesh: Mesh) -> None:
     """A map's output in one of the layouts, and an integer index into it."""

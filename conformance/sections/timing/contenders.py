@@ -190,8 +190,7 @@ def call(impl: Any, cluster: Any, program: Program) -> None:
 def levels(impl: Any, cluster: Any, program: Program) -> None:
     """A call of the map, and of the same map under jit."""
     x = program.argument(impl, cluster)
-    body = program.body()
-    mapped, inner = impl.map(body), impl.map(body)
+    mapped, inner = impl.map(program.body()), impl.map(program.body())
     mapped(x)
     jitted = jax.jit(inner.function)
     contenders = (lambda: mapped.function(x), lambda: jitted(x))

@@ -1,0 +1,105 @@
+"""To which devices an output is bound, and where what is computed from it lies.
+
+The documents are silent: under legacy an output is committed to the map's devices, but what is
+computed from it eagerly lies on one device and is committed to none, as a row of it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import (
+    Expectation,
+    OfEachStep,
+    every,
+    returns,
+    sharded,
+)
+from conformance.judging.observation import Step
+from conformance.sections.indexing import ROW, output, over_the_map
+from conformance.sections.indexing.remedies import first_of_all, first_row
+
+
+def committed_is(wanted: bool, text: str) -> OfEachStep:
+    """Whether every array of a step is bound to its devices."""
+
+    def of(_: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            return False, str(step)
+        seen = [leaf.committed for leaf in step.leaves]
+        return bool(seen) and all(one is wanted for one in seen), f"committed: {seen}"
+
+    return OfEachStep(text, of)
+
+
+COMMITTED = committed_is(True, "committed to its devices, as legacy's")
+UNCOMMITTED = committed_is(False, "committed to no device, as legacy's")
+
+
+def rows(place: Place) -> Any:
+    """this process's rows, doubled"""
+    return place.rows(*ROW) * 2
+
+
+def rows_and_one(place: Place) -> Any:
+    """this process's rows, doubled, and one"""
+    return place.rows(*ROW) * 2 + 1
+
+
+def stays(implementation: str) -> Expectation:
+    """The rows, committed to each device of the map."""
+    there = sharded(
+        "over all devices of the map", lambda place, s: over_the_map(place, implementation, s)
+    )
+    return every(returns(rows), COMMITTED, there)
+
+
+# Legacy brings what it computes eagerly with to its first device, by way of the host.
+AS_LEGACY = every(
+    returns(rows_and_one),
+    UNCOMMITTED,
+    sharded("on one device", lambda _, s: len(s["devices"]) == 1),
+)
+
+
+@clause(
+    "indexing.committed.output",
+    claim="pmap-silence.committed-outputs",
+    topologies=ONE_AND_FOUR,
+    expect={name: stays(name) for name in IMPLEMENTATIONS},
+)
+def committed_output(impl: Any, cluster: Any) -> None:
+    """An output is committed to each device of the map."""
+    cluster.step("output", lambda: output(impl, cluster))
+
+
+@clause(
+    "indexing.committed.later",
+    claim="pmap-silence.committed-outputs",
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(AS_LEGACY),
+)
+def later(impl: Any, cluster: Any) -> None:
+    """`x + 1` of an output lies on one device and is committed to none, as legacy's does."""
+    x = output(impl, cluster)
+    cluster.step("later", lambda: x + 1)
+
+
+@clause(
+    "indexing.committed.zero",
+    claim="pmap-silence.committed-outputs",
+    topologies=ONE_AND_FOUR,
+    expect={
+        LEGACY_PMAP: every(UNCOMMITTED, returns(first_row)),
+        NEW_PMAP: every(UNCOMMITTED, returns(first_row)),
+        SHARD_MAP: every(UNCOMMITTED, returns(first_of_all)),
+    },
+)
+def committed(impl: Any, cluster: Any) -> None:
+    """`x[0]` is committed to no device, so that it mixes with arrays of any."""
+    x = output(impl, cluster)
+    cluster.step("access", lambda: x[0])

@@ -1,0 +1,139 @@
+"""What the clauses on donation must not call right: buffers that come back, and other errors.
+
+Each case is a fabricated observation, judged with the real clause and the real deviation entries.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+from observations import observations, raised, received, returned
+
+from conformance.catalogue import loading
+from conformance.catalogue.names import (
+    CONFORMS,
+    DEVIATES,
+    KNOWN_DEVIATION,
+    LEGACY_PMAP,
+    NEW_PMAP,
+    SHARD_MAP,
+)
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.judge import judge
+
+NEWEST = "0.12.0.1"
+ONE = Topology(1, 8)
+WIDTH = 16
+
+catalogue = functools.cache(loading.load)
+entries = functools.cache(load_all)
+
+
+def verdict(id: str, implementation: str, steps: list[Any], jax: str = NEWEST) -> str:
+    """What the judge says of one process with these steps."""
+    clause = catalogue().clauses[id]
+    found = matching(entries(), id, implementation, jax, "cpu", str(ONE))
+    seen = observations(*steps, implementation=implementation, topology=ONE, jax=jax)
+    return judge(
+        clause, implementation, ONE, jax, [received(one) for one in seen], None, found
+    ).verdict
+
+
+def doubled(factor: int = 2) -> Any:
+    return Place(ONE, 0).rows(WIDTH) * factor
+
+
+def gone(name: str, **other: Any) -> Any:
+    return raised(
+        "RuntimeError",
+        "Array has been deleted with shape=float32[8,16].",
+        name=name,
+        phase="arguments",
+        **other,
+    )
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        pytest.param(doubled(), KNOWN_DEVIATION, id="the right values, as known"),
+        pytest.param(doubled() * 0 - 777, DEVIATES, id="garbage"),
+    ],
+)
+def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str) -> None:
+    steps = [returned(doubled(), name="donating call"), returned(again, name="again")]
+    assert verdict("donation.reuse-same-wrapper.uncommitted", NEW_PMAP, steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param(
+            "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute() (flattened "
+            "argument 1, replica 0, partition 0, first use: 0).",
+            CONFORMS,
+            id="that it was donated twice",
+        ),
+        pytest.param("Some donated buffers were not usable", DEVIATES, id="another matter"),
+    ],
+)
+def test_a_refusal_says_what_is_refused(message: str, expected: str) -> None:
+    rows = Place(ONE, 0).rows(WIDTH)
+    steps = [
+        returned(rows + rows, rows - rows, name="two arrays"),
+        raised("ValueError", message, name="one array twice", phase="execute"),
+    ]
+    assert verdict("donation.twice-in-one-call.both", SHARD_MAP, steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        pytest.param(gone("again"), CONFORMS, id="refused"),
+        pytest.param(returned(doubled(), name="again"), DEVIATES, id="no error"),
+        pytest.param(raised("ImportError", "no module", name="again"), DEVIATES, id="another"),
+    ],
+)
+def test_what_works_after_an_error_says_something_where_there_was_one(
+    again: Any, expected: str
+) -> None:
+    steps = [
+        returned(doubled(), name="donating call"),
+        again,
+        returned(doubled(), name="same wrapper"),
+        returned(doubled(), name="new wrapper"),
+    ]
+    assert verdict("donation.after-reuse.own-output", NEW_PMAP, steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("multiple", "expected"),
+    [pytest.param(3.0, CONFORMS, id="a copy"), pytest.param(10.0, DEVIATES, id="ten times")],
+)
+def test_a_peak_has_a_most(multiple: float, expected: str) -> None:
+    count = 2**26 // 4 // 8
+    first = Place(ONE, 0).rows(count)[:, :4] * 2
+    steps = [
+        returned(name="known", extra={"known": 1.0}),
+        returned(name="peak", extra={"memory": {"what": "an array", "multiple": multiple}}),
+        returned(first, name="values"),
+    ]
+    assert verdict("donation.peak.other-spec", SHARD_MAP, steps) == expected
+
+
+def test_an_original_that_legacy_deletes_is_noticed() -> None:
+    def step(name: str, deleted: bool) -> Any:
+        extra = {
+            "donated deleted": [deleted],
+            "kept deleted": [],
+            "unharmed": [True],
+            "buffers reused": [0, 8],
+        }
+        return returned(doubled(), name=name, extra=extra)
+
+    for deleted, expected in ((False, CONFORMS), (True, DEVIATES)):
+        steps = [step("first call", deleted), step("second call", deleted)]
+        assert verdict("donation.copied.replicated", LEGACY_PMAP, steps, "0.9.0") == expected

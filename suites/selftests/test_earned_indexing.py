@@ -1,0 +1,172 @@
+"""What the clauses on indexing must not call right: JAX that moves, runs or returns something else.
+
+Each case is a fabricated observation, judged with the real clause and the real deviation entries.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from observations import observations, raised, received, returned
+
+from conformance.catalogue import loading
+from conformance.catalogue.names import CONFORMS, DEVIATES, KNOWN_DEVIATION, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.judge import judge
+
+NEWEST = "0.12.0.1"
+ONE, FOUR = Topology(1, 8), Topology(4, 2)
+ROW = (3, 4)
+
+catalogue = functools.cache(loading.load)
+entries = functools.cache(load_all)
+
+
+def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> str:
+    """What the judge says where each process's steps are `step_of(place)`, in the newest JAX."""
+    clause = catalogue().clauses[id]
+    found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology))
+    seen = [
+        record | {"steps": step_of(Place(topology, process)), "jax": NEWEST}
+        for process, record in enumerate(
+            observations(implementation=implementation, topology=topology)
+        )
+    ]
+    told = judge(
+        clause, implementation, topology, NEWEST, [received(one) for one in seen], None, found
+    )
+    return told.verdict
+
+
+def moved(**other: Any) -> dict[str, Any]:
+    """What an access notes: one all-reduce of a row."""
+    facts = {"collectives": {"all-reduce": 1}, "runs": 1, "bytes": 48, "result": 48, "array": 384}
+    return {"moved": facts | {"host": False, "gather": True, "programs": 1} | other}
+
+
+def rows_doubled(place: Place) -> Any:
+    return place.rows(*ROW) * 2
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [pytest.param(1, CONFORMS, id="one"), pytest.param(1000, DEVIATES)]
+)
+def test_a_loop_may_move_each_row_once(count: int, expected: str) -> None:
+    facts = moved(
+        collectives={"all-gather": count},
+        runs=8,
+        bytes=8 * 48 * count,
+        result=384,
+    )
+
+    def steps(place: Place) -> Any:
+        return [returned(*rows_doubled(place), name="access", extra=facts)]
+
+    assert verdict("indexing.access.loop", NEW_PMAP, ONE, steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "expected"),
+    [pytest.param(384, KNOWN_DEVIATION, id="as known"), pytest.param(500 * 336, DEVIATES)],
+)
+def test_an_entry_excuses_the_bytes_that_were_measured(bytes_: int, expected: str) -> None:
+    facts = moved(collectives={"all-gather": 1}, bytes=bytes_, result=336, gather=True)
+
+    def steps(place: Place) -> Any:
+        return [returned(rows_doubled(place)[1:], name="access", extra=facts)]
+
+    assert verdict("indexing.access.rest", NEW_PMAP, ONE, steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [pytest.param(20, KNOWN_DEVIATION, id="as known"), pytest.param(5_000_000, DEVIATES)],
+)
+def test_an_entry_excuses_about_as_many_functions_as_were_counted(
+    count: int, expected: str
+) -> None:
+    extra = {"Python functions": count}
+
+    def steps(place: Place) -> Any:
+        return [returned(place.rows(4) * 2, name="call", extra=extra)]
+
+    assert verdict("indexing.dispatch.one", NEW_PMAP, ONE, steps) == expected
+
+
+def summed(place: Place, rows: Any) -> Any:
+    return np.broadcast_to(rows.sum(0), place.rows(4).shape)
+
+
+@pytest.mark.parametrize(
+    ("at_the_top", "under_jit", "expected"),
+    [
+        pytest.param("all", "own", KNOWN_DEVIATION, id="as known"),
+        pytest.param("own", "own", DEVIATES, id="wrong at the top level too"),
+        pytest.param("all", "garbage", DEVIATES, id="garbage under jit"),
+    ],
+)
+def test_a_psum_under_jit_is_excused_where_it_is_the_processs_own(
+    at_the_top: str, under_jit: str, expected: str
+) -> None:
+    def steps(place: Place) -> Any:
+        sums = {
+            "all": summed(place, place.all_rows(4)),
+            "own": summed(place, place.rows(4)),
+            "garbage": place.rows(4) * 7 - 3,
+        }
+        return [
+            returned(sums[at_the_top], name="top level"),
+            returned(sums[under_jit], name="under jit"),
+            returned(sums[under_jit], name="again under jit"),
+        ]
+
+    assert verdict("indexing.under-jit.psum", NEW_PMAP, FOUR, steps) == expected
+
+
+@pytest.mark.parametrize("implementation", [NEW_PMAP, SHARD_MAP])
+def test_flaxs_unreplicate_is_not_excused_where_it_returns_garbage(implementation: str) -> None:
+    facts = moved(collectives={}, bytes=0, gather=False)
+
+    def right(place: Place) -> Any:
+        return [returned(rows_doubled(place)[0], name="access", extra=facts)]
+
+    def garbage(place: Place) -> Any:
+        return [returned(rows_doubled(place)[0] - 999, name="access", extra=facts)]
+
+    assert verdict("indexing.unreplicate.flax", implementation, ONE, right) == KNOWN_DEVIATION
+    assert verdict("indexing.unreplicate.flax", implementation, ONE, garbage) == DEVIATES
+    assert verdict("indexing.unreplicate.flax", implementation, FOUR, garbage) == DEVIATES
+
+
+def test_another_error_than_the_indivisible_dimension_is_not_excused() -> None:
+    def steps(place: Place) -> Any:
+        return [
+            returned(rows_doubled(place), name="map"),
+            raised("ValueError", "something else altogether", name="access"),
+        ]
+
+    assert verdict("indexing.other-dimension.as-written", SHARD_MAP, ONE, steps) == DEVIATES
+
+
+@pytest.mark.parametrize(
+    ("gathers", "expected"),
+    [pytest.param(True, CONFORMS, id="seen"), pytest.param(False, DEVIATES, id="renamed")],
+)
+def test_that_no_gather_runs_says_nothing_where_the_control_has_none(
+    gathers: bool, expected: str
+) -> None:
+    none = moved(collectives={}, bytes=0, gather=False)
+
+    def steps(place: Place) -> Any:
+        rows = rows_doubled(place)
+        return [
+            returned(rows[0], name="control", extra=moved(gather=gathers)),
+            returned(place.all_rows(*ROW).sum(0) * 2, name="replicated output", extra=none),
+            returned(rows[0], name="local shard", extra=none),
+        ]
+
+    assert verdict("indexing.remedies.no-gather", NEW_PMAP, ONE, steps) == expected
