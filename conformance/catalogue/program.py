@@ -320,7 +320,7 @@ class _Renamed(ast.NodeTransformer):
         said = self._names.get(ast.unparse(node))
         return self.generic_visit(node) if said is None else ast.Name(said, node.ctx)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.name = self._names.get(node.name, node.name)
         return self.inside(node)
 
@@ -331,7 +331,7 @@ class _Renamed(ast.NodeTransformer):
         node.body = [self.inside(one) for one in node.body]
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
         return self.inside(node)
 
     def inside(self, node: Any) -> Any:

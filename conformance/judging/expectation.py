@@ -7,7 +7,7 @@ line what was expected and what was seen instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +93,51 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Hangs:
-    """The case must not come back before its deadline; the judge sees that from the fault."""
+class Whereabouts:
+    """Where a process was when its cluster faulted: its finished steps, and the one it was in."""
 
-    text: str = "hangs until the deadline"
+    process: int
+    finished: tuple[str, ...]
+    in_step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
+
+    `mapped` are the kinds of the maps that the processes had made by then.
+    """
+
+    kind: str
+    detail: str
+    mapped: tuple[str, ...] = ()
+    processes: tuple[Whereabouts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hangs:
+    """The case must not come back before its deadline; the judge sees that from the fault.
+
+    `stuck` are the processes that must then be in `in_step`; the others are in no step.
+    """
+
+    in_step: str
+    stuck: Callable[[Topology], Iterable[int]]
+    text: str
+
+    def elsewhere(self, topology: Topology, fault: Fault) -> str:
+        """How the processes are not where they are to hang; empty where all of them are."""
+        wanted = set(self.stuck(topology))
+        there = {one.process: one.in_step for one in fault.processes}
+        wrong = [
+            p
+            for p in range(topology.processes)
+            if there.get(p) != (self.in_step if p in wanted else "")
+        ]
+        if not wrong:
+            return ""
+        which = ", ".join(map(str, wrong))
+        return f"hangs, but not where it is to: process {which} is not where {self.text}"
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         return [
@@ -110,9 +151,23 @@ def not_applicable(reason: str) -> Expectation:
     return NotApplicable(reason)
 
 
-def hangs() -> Expectation:
-    """No process may come back: the clause gives a `deadline_s`, and the fault is expected."""
-    return Hangs()
+def everyone(topology: Topology) -> Iterable[int]:
+    """Every process."""
+    return range(topology.processes)
+
+
+def all_but_the_last(topology: Topology) -> Iterable[int]:
+    """Every process but the last."""
+    return range(topology.processes - 1)
+
+
+def hangs(in_step: str, stuck: Callable[[Topology], Iterable[int]] = everyone) -> Expectation:
+    """The processes `stuck` hang in that step, and the others, which have left it, wait for them.
+
+    The clause gives a `deadline_s`, and the fault is expected.
+    """
+    who = (stuck.__doc__ or "").rstrip(".").lower() or "some processes"
+    return Hangs(in_step, stuck, f"{who} hangs in the step “{in_step}” until the deadline")
 
 
 def every(*parts: Expectation) -> Expectation:

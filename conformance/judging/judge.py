@@ -14,10 +14,12 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import Finding, Hangs
+from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 
 PMAP_SHARDING = "PmapSharding"
+SHARDING = "Sharding"  # the end of the name of every sharding's type
+SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
 
 # The kind of wrapper (`implementations.wrapper_kind`) that proves each implementation.
@@ -26,18 +28,6 @@ WRAPPERS: Mapping[str, tuple[str, ...]] = {
     names.NEW_PMAP: ("new pmap",),
     names.SHARD_MAP: ("jit(shard_map)", "shard_map", "smap"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
-
-    `mapped` are the kinds of the maps that the processes had made by then.
-    """
-
-    kind: str
-    detail: str
-    mapped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +85,7 @@ def _compare(
 ) -> Judgement:
     expectation = clause.expect[implementation]
     if fault is not None:
-        if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
-            if not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation]):
-                made = ", ".join(fault.mapped) or "no map"
-                return Judgement(fault.kind, f"unproven, it made {made}: {fault.detail}")
-            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
-        return Judgement(fault.kind, fault.detail)
+        return _of_fault(clause, implementation, topology, fault)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
     if not clause.selects and implementation != names.JAX:
         findings += [_witnessed(o, implementation) for o in observations]
@@ -136,6 +121,24 @@ def _compare(
     return Judgement(names.DEVIATES, f"{first.step}: {shortened(first.saw)}", tuple(findings))
 
 
+def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:
+    """A case that did not come back: proven by the maps that it had made, if it needs a proof."""
+    expectation = clause.expect[implementation]
+    unasked = clause.selects or implementation == names.JAX
+    if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
+        made = ", ".join(fault.mapped) or "no map"
+        finding = Finding(PROOF, 0, False, f"a map of {implementation}", f"it made {made}")
+        excusable = isinstance(expectation, Hangs)
+        reason = f"unproven, it made {made}: {fault.detail}" if excusable else fault.detail
+        return Judgement(fault.kind, reason, (finding,))
+    if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
+        elsewhere = expectation.elsewhere(topology, fault)
+        if not elsewhere:
+            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
+        return Judgement(fault.kind, f"{elsewhere}: {fault.detail}")
+    return Judgement(fault.kind, fault.detail)
+
+
 def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
     def finding(expected: str, saw: str) -> Finding:
         return Finding(PROOF, seen.process, expected == saw, expected, saw)
@@ -148,15 +151,26 @@ def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
 
 def _witnessed(seen: Observation, implementation: str) -> Finding:
     proven = bool(seen.witness) and all(_is_witness(w, implementation) for w in seen.witness)
-    saw = "; ".join(f"{w.wrapper} -> {', '.join(w.outputs) or 'no result'}" for w in seen.witness)
+    said = (
+        f"{w.wrapper} -> {', '.join(w.outputs) or ('raised' if w.raised else 'no result')}, "
+        f"traced {', '.join(w.traced) or 'no map'}"
+        for w in seen.witness
+    )
+    saw = "; ".join(dict.fromkeys(said))
     expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
     return Finding(PROOF, seen.process, proven, expected, saw or "none")
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:
+    """Whether a call was the implementation's: by its wrapper, what it traced, what it returned.
+
+    A call that raised may have done so before anything was traced; one that returned has traced.
+    """
     if witness.wrapper not in WRAPPERS[implementation]:
         return False
     legacy = implementation == names.LEGACY_PMAP
-    # A map called inside another transformation returns tracers: its wrapper alone proves it.
+    if (SHARD_MAP_PRIMITIVE in witness.traced) == legacy and not (witness.raised and not legacy):
+        return False
+    # A map called inside another transformation returns tracers.
     seen = [kind for kind in witness.outputs if kind != TRACED]
-    return all((kind == PMAP_SHARDING) == legacy for kind in seen)
+    return all((kind == PMAP_SHARDING) == legacy and kind.endswith(SHARDING) for kind in seen)

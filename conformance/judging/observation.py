@@ -87,10 +87,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What proves which implementation ran: the wrapper's kind and its outputs' shardings."""
+    """What proves which implementation ran, of one call of a map.
+
+    The wrapper's kind; its outputs' shardings, `traced` for a tracer, a type's name for what is no
+    array of JAX's; which mapping primitives it has traced so far; whether the call raised.
+    """
 
     wrapper: str
     outputs: tuple[str, ...]
+    traced: tuple[str, ...] = ()
+    raised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,10 @@ def parse(record: Mapping[str, Any]) -> Observation:
         jax=record["jax"],
         processes=record["processes"],
         steps=tuple(_step(s) for s in record["steps"]),
-        witness=tuple(Witness(w["wrapper"], tuple(w["outputs"])) for w in record["witness"]),
+        witness=tuple(
+            Witness(w["wrapper"], tuple(w["outputs"]), tuple(w.get("traced", ())), w["raised"])
+            for w in record["witness"]
+        ),
     )
 
 

@@ -14,7 +14,8 @@ import jax
 
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.probing.describing import sharding_types
-from conformance.probing.plain import PlainImplementation
+from conformance.probing.plain import PlainImplementation, PlainMapped
+from conformance.probing.proving import Traced, watched
 
 
 def wrapper_kind(function: Any) -> str:
@@ -37,26 +38,46 @@ def _enclosed(function: Any) -> list[Any]:
     return [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
 
 
-class Mapped:
-    """A mapped function that keeps a witness of every call."""
+class Mapped(PlainMapped):
+    """A mapped function that keeps a witness of every call: what it was, traced and returned."""
 
-    def __init__(self, function: Any, kind: str, witness: list[dict[str, Any]]) -> None:
-        self.function = function
+    def __init__(
+        self, function: Any, kind: str, witness: list[dict[str, Any]], traced: Traced
+    ) -> None:
+        super().__init__(function)
         self._kind = kind
         self._witness = witness
+        self._traced = traced
+        # A compiled stage traces nothing any more: it was made of what was traced before it.
+        self._seen: set[str] = set(traced.names) if hasattr(function, "as_text") else set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Noted before the call, so that a call that raises still shows what was called.
-        seen: dict[str, Any] = {"wrapper": self._kind, "outputs": []}
+        seen: dict[str, Any] = {"wrapper": self._kind, "outputs": [], "raised": True}
         self._witness.append(seen)
-        result = self.function(*args, **kwargs)
+        mark = len(self._traced.names)
+        try:
+            result = self.function(*args, **kwargs)
+        finally:
+            self._seen |= self._traced.since(mark)
+            seen["traced"] = sorted(self._seen)
+        seen["raised"] = False
         seen["outputs"] = sorted(set(sharding_types(result)))
         return result
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.function, name)
+        value = super().__getattr__(name)
+        if not callable(value):
+            return value
+
+        def watched_call(*args: Any, **kwargs: Any) -> Any:
+            mark = len(self._traced.names)
+            try:
+                return value(*args, **kwargs)
+            finally:
+                self._seen |= self._traced.since(mark)
+
+        return watched_call
 
 
 class Implementation(PlainImplementation):
@@ -66,16 +87,18 @@ class Implementation(PlainImplementation):
         super().__init__(name)
         self._mapped = mapped
         self.witness: list[dict[str, Any]] = []
+        self._traced = watched()
 
     def adopt(self, function: Any, kind: str | None = None) -> Mapped:
         """A function that the probe mapped by hand, so that its calls are witnessed too.
 
         For pmap the kind is read off the object; a jit tells nothing of what is in it, so a probe
-        names it (`jit(shard_map)`, `smap`), and its outputs' shardings are still proven.
+        names it (`jit(shard_map)`, `smap`). What it is called proves nothing: what its calls trace
+        does.
         """
         kind = kind or wrapper_kind(function)
         self._mapped(kind)
-        return Mapped(function, kind, self.witness)
+        return Mapped(function, kind, self.witness, self._traced)
 
 
 def available() -> tuple[list[str], list[str]]:

@@ -215,7 +215,8 @@ class PlainCluster(Place):
     def note(self, key: str, value: Any) -> None:
         """Add a fact (a JSON value) to the step that was last recorded, and print it."""
         self.steps[-1]["extra"][key] = value
-        print(f"  {key}: {value}")
+        if type(self) is PlainCluster:  # the worker's own keeps it, and prints nothing
+            print(f"  {key}: {value}")
 
 
 def _spec(axis: int | None, axis_name: Hashable) -> Any:

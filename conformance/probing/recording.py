@@ -34,7 +34,13 @@ _THIS_FILE = __file__.replace("\\", "/").rsplit("/", 1)[-1]
 
 @dataclass(frozen=True)
 class Cluster(PlainCluster):
-    """The cluster of a case: every step is kept as a record of what happened in it."""
+    """The cluster of a case: every step is kept as a record of what happened in it.
+
+    `told` is given each step's name as it begins and, with True, as it ends: all that is left of
+    them where the process does not come back.
+    """
+
+    told: Callable[[str, bool], None] = lambda name, ended: None
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function`, wait for its result and record it; None where it raised.
@@ -43,6 +49,7 @@ class Cluster(PlainCluster):
         """
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
+        self.told(name, False)
         result = None
         with _warned(record), _logged(record):
             began = time.perf_counter()
@@ -55,6 +62,7 @@ class Cluster(PlainCluster):
             record["seconds"] = time.perf_counter() - began
         if "exception" not in record:
             record["value"] = describe(result)
+        self.told(name, True)
         return result
 
 
@@ -66,13 +74,15 @@ def observe(
     process: int,
     mapped: Callable[[str], None] = lambda _: None,
     meet: Callable[[], None] = lambda: None,
+    told: Callable[[str, bool], None] = lambda name, ended: None,
 ) -> dict[str, Any]:
     """Run a probe as this process's part of a case; the JSON that `observation.parse` reads.
 
     `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
-    `meet` is the cluster's.
+    `meet` and `told` are the cluster's.
     """
-    impl, cluster = Implementation(implementation, mapped), Cluster(topology, process, meet=meet)
+    impl = Implementation(implementation, mapped)
+    cluster = Cluster(topology, process, meet=meet, told=told)
     began = time.perf_counter()
     try:
         probe(impl, cluster, **parameters)

@@ -253,8 +253,10 @@ class Cluster:
         if how == CLOSED:
             how = ending(codes[first])[0] if first in codes else f"{CLOSED} and went on"
         rest = [f"process {p} {ending(code)[0]}" for p, code in codes.items() if p != first]
-        detail = f"process {first} {how}" + (f"; then {', '.join(rest)}" if rest else "")
-        return ClusterFault(CRASHED, detail, self._examine(first))
+        states = self._examine(first)
+        detail = f"process {first} {how} {postmortem.whereabouts(states[:1])}"
+        detail += f"; then {', '.join(rest)}" if rest else ""
+        return ClusterFault(CRASHED, detail, states)
 
     def _codes(self, until: float) -> dict[int, int]:
         """Exit codes in the order of the exits, once all that closed their connection have one."""
@@ -273,6 +275,6 @@ class Cluster:
         detail = (
             f"no answer within {deadline_s:g} s from process{'es' if len(stuck) > 1 else ''} "
             f"{', '.join(map(str, stuck)) or 'none: all wait for each other'}; "
-            f"process {odd.process} {at}"
+            f"process {odd.process} {at}; {postmortem.whereabouts(states)}"
         )
         return ClusterFault(HUNG, detail, states)

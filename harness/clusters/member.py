@@ -36,12 +36,16 @@ class Member:
     ready: bool = False
     trouble: str | None = None
     mapped: list[str] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)
+    in_step: str = ""
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Send a case, and forget what is known of the one before."""
         assert self.channel is not None
         self.observation, self.ready, self.trouble = None, False, None
         self.mapped.clear()
+        self.finished.clear()
+        self.in_step = ""
         self.log_start = _start_log(self.log)
         try:
             self.channel.send(order)
@@ -76,6 +80,10 @@ class Member:
         """Take a message of the case that runs; whether it is one that belongs there."""
         if isinstance(message.get("mapped"), str):
             self.mapped.append(message["mapped"])
+        elif isinstance(message.get("step"), str) and isinstance(message.get("ended"), bool):
+            if message["ended"]:
+                self.finished.append(message["step"])
+            self.in_step = "" if message["ended"] else message["step"]
         elif is_observation(message, self.index):
             self.observation = message["observation"]
         elif message.get("ready") is True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.clusters import deadlines
@@ -25,7 +25,10 @@ MISSING = "did not come up"
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """What one process was doing when its cluster faulted."""
+    """What one process was doing when its cluster faulted.
+
+    `steps` are those of its probe that it had finished, `in_step` the one that it was in, if any.
+    """
 
     process: int
     state: str
@@ -33,6 +36,8 @@ class ProcessState:
     exit: int | None = None
     stack: str = ""
     log: str = ""
+    steps: tuple[str, ...] = ()
+    in_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,11 @@ def examine(
 def unseen(members: Sequence[Member]) -> tuple[ProcessState, ...]:
     """What is known of the processes where nobody is left to ask about them."""
     return tuple(
-        ProcessState(m.index, "ended with its zygote", log=tail(m.log, start=m.log_start))
+        replace(
+            ProcessState(m.index, "ended with its zygote", log=tail(m.log, start=m.log_start)),
+            steps=tuple(m.finished),
+            in_step=m.in_step,
+        )
         for m in members
     )
 
@@ -98,7 +107,31 @@ def frame(stack: str) -> str:
     return next((line.strip() for line in lines if line.strip().startswith("File")), "")
 
 
+def whereabouts(states: Sequence[ProcessState]) -> str:
+    """In which step each process was, those in the same one together."""
+    found: dict[str, list[int]] = {}
+    for one in sorted(states, key=lambda s: s.process):
+        if one.in_step:
+            where = f"in step “{one.in_step}”"
+        elif one.steps:
+            where = f"after step “{one.steps[-1]}”"
+        else:
+            where = "before any step"
+        found.setdefault(where, []).append(one.process)
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(
+        f"process{'' if len(some) == 1 else 'es'} {', '.join(map(str, some))} {where}"
+        for where, some in found.items()
+    )
+
+
 def _state(member: Member, code: int | None, up: bool) -> ProcessState:
+    state = _seen(member, code, up)
+    return replace(state, steps=tuple(member.finished), in_step=member.in_step)
+
+
+def _seen(member: Member, code: int | None, up: bool) -> ProcessState:
     stack, log = tail(member.stacks, STACK_BYTES), tail(member.log, start=member.log_start)
     if code is not None:
         text, name = ending(code)

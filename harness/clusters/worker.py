@@ -106,6 +106,9 @@ class Worker:
             self._process,
             lambda kind: self._channel.send({"case": order["case"], "mapped": kind}),
             lambda: self._meet(f"{name}:met", order["deadline_s"]),
+            lambda step, ended: self._channel.send(
+                {"case": order["case"], "step": step, "ended": ended}
+            ),
         )
         self._channel.send({"case": order["case"], "observation": seen})
         self._cases += 1

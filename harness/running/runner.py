@@ -16,8 +16,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import NotApplicable
-from conformance.judging.judge import Fault, Judgement, judge
+from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
+from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import parse
 from harness.clusters import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
@@ -167,9 +167,16 @@ class Runner:
             topology,
             facts["jax"],
             [parse(o) for o in result.observations],
-            Fault(result.fault.kind, result.fault.detail, result.mapped) if result.fault else None,
+            _fault(result),
             entries,
         )
+
+
+def _fault(result: CaseResult) -> Fault | None:
+    if result.fault is None:
+        return None
+    processes = (Whereabouts(s.process, s.steps, s.in_step) for s in result.fault.processes)
+    return Fault(result.fault.kind, result.fault.detail, result.mapped, tuple(processes))
 
 
 def _steady(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -125,6 +125,8 @@ class FaultProcess:
     exit: int | None
     stack: str | None
     log: str | None
+    steps: tuple[str, ...] = ()
+    in_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)

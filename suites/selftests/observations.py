@@ -26,9 +26,19 @@ FIRST, SECOND = "first call", "second call"
 
 # What a good run of each implementation leaves as its witness.
 WITNESS: Mapping[str, Json] = {
-    LEGACY_PMAP: {"wrapper": "legacy pmap", "outputs": ["PmapSharding"]},
-    NEW_PMAP: {"wrapper": "new pmap", "outputs": ["NamedSharding"]},
-    SHARD_MAP: {"wrapper": "jit(shard_map)", "outputs": ["NamedSharding"]},
+    LEGACY_PMAP: {"wrapper": "legacy pmap", "outputs": ["PmapSharding"], "raised": False},
+    NEW_PMAP: {
+        "wrapper": "new pmap",
+        "outputs": ["NamedSharding"],
+        "traced": ["shard_map"],
+        "raised": False,
+    },
+    SHARD_MAP: {
+        "wrapper": "jit(shard_map)",
+        "outputs": ["NamedSharding"],
+        "traced": ["shard_map"],
+        "raised": False,
+    },
 }
 
 

@@ -180,7 +180,14 @@ def observation(process: int, **other: Any) -> Record:
         "process": process,
         "jax": "0.9.0",
         "implementation": "new_pmap",
-        "witness": [{"wrapper": "PjitFunction", "outputs": ["NamedSharding"]}],
+        "witness": [
+            {
+                "wrapper": "PjitFunction",
+                "outputs": ["NamedSharding"],
+                "traced": ["shard_map"],
+                "raised": False,
+            }
+        ],
         "steps": [returned(), raised()],
         "seconds": 0.05 + process,
     } | other

@@ -35,7 +35,10 @@ from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import (
     Expectation,
+    Fault,
     Finding,
+    Whereabouts,
+    all_but_the_last,
     every,
     hangs,
     not_applicable,
@@ -45,14 +48,15 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
-from conformance.judging.judge import PROOF, Fault, Judgement, judge
+from conformance.judging.judge import PROOF, Judgement, judge
 from conformance.judging.observation import Observation
 
 ONE = Topology(1, 2)
 REFUSED = raises(ValueError, "incompatible devices")
 HUNG_TEXT = "no answer within 1 s from process 1; process 1 is in File probe.py"
-HUNG = Fault(names.HUNG, HUNG_TEXT, ("new pmap",))
-CRASHED = Fault(names.CRASHED, "process 1 was killed by SIGSEGV")
+STUCK = tuple(Whereabouts(process, (FIRST,), SECOND) for process in range(2))
+HUNG = Fault(names.HUNG, HUNG_TEXT, ("new pmap",), STUCK)
+CRASHED = Fault(names.CRASHED, "process 1 was killed by SIGSEGV", ("new pmap",))
 
 
 def judged(
@@ -408,7 +412,7 @@ IMPOSTORS = [(name, kind) for name, own in OWN.items() for kind in KINDS if kind
 
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in OWN for kind in OWN[name]])
 def test_an_implementations_own_wrappers_prove_it(name: str, kind: str) -> None:
-    witness = {"wrapper": kind, "outputs": WITNESS[name]["outputs"]}
+    witness = WITNESS[name] | {"wrapper": kind}
     records = observations(implementation=name, witness=[witness])
     assert judged(returns(doubled), records, implementation=name).verdict == names.CONFORMS
 
@@ -417,11 +421,11 @@ def test_an_implementations_own_wrappers_prove_it(name: str, kind: str) -> None:
 def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: str) -> None:
     outputs = WITNESS[implementation]["outputs"]
     records = observations(
-        implementation=implementation, witness=[{"wrapper": kind, "outputs": outputs}]
+        implementation=implementation, witness=[WITNESS[implementation] | {"wrapper": kind}]
     )
     verdict = judged(returns(doubled), records, implementation=implementation)
     assert verdict.verdict == names.DEVIATES
-    assert verdict.reason == f"proof: {kind} -> {outputs[0]}"
+    assert verdict.reason.startswith(f"proof: {kind} -> {outputs[0]}, traced ")
 
 
 @pytest.mark.parametrize(
@@ -435,7 +439,10 @@ def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: s
         (NEW_PMAP, ["NamedSharding", "PmapSharding"], False),
         (SHARD_MAP, ["NamedSharding"], True),
         (SHARD_MAP, ["PmapSharding"], False),
-        # A tracer tells nothing, and a call that raised has no outputs: the wrapper proves both.
+        # NumPy's arrays are nobody's outputs. A tracer tells nothing.
+        (LEGACY_PMAP, ["ndarray"], False),
+        (NEW_PMAP, ["ndarray"], False),
+        (SHARD_MAP, ["NamedSharding", "ndarray"], False),
         (LEGACY_PMAP, ["traced"], True),
         (NEW_PMAP, ["traced"], True),
         (SHARD_MAP, ["traced"], True),
@@ -449,7 +456,31 @@ def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: s
 def test_the_outputs_shardings_are_proof(
     implementation: str, outputs: list[str], proven: bool
 ) -> None:
-    witness = {"wrapper": WITNESS[implementation]["wrapper"], "outputs": outputs}
+    witness = WITNESS[implementation] | {"outputs": outputs}
+    records = observations(implementation=implementation, witness=[witness])
+    verdict = judged(returns(doubled), records, implementation=implementation)
+    assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "traced", "raised", "proven"),
+    [
+        (LEGACY_PMAP, [], False, True),
+        (LEGACY_PMAP, ["shard_map"], False, False),
+        (LEGACY_PMAP, ["shard_map"], True, False),
+        (NEW_PMAP, [], False, False),
+        (NEW_PMAP, ["shard_map"], True, True),
+        (SHARD_MAP, [], False, False),
+        # It may have raised before anything was traced.
+        (NEW_PMAP, [], True, True),
+        (SHARD_MAP, [], True, True),
+    ],
+)
+def test_what_a_call_traced_is_proof(
+    implementation: str, traced: list[str], raised: bool, proven: bool
+) -> None:
+    """A label that a probe gives is none: NumPy called jit(shard_map) traces nothing."""
+    witness = WITNESS[implementation] | {"traced": traced, "raised": raised}
     records = observations(implementation=implementation, witness=[witness])
     verdict = judged(returns(doubled), records, implementation=implementation)
     assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
@@ -458,7 +489,10 @@ def test_the_outputs_shardings_are_proof(
 def test_one_impostor_among_good_witnesses_deviates() -> None:
     mixed = [WITNESS[NEW_PMAP], WITNESS[SHARD_MAP]]
     verdict = judged(returns(doubled), observations(witness=mixed))
-    assert verdict.reason == "proof: new pmap -> NamedSharding; jit(shard_map) -> NamedSharding"
+    assert verdict.reason == (
+        "proof: new pmap -> NamedSharding, traced shard_map; "
+        "jit(shard_map) -> NamedSharding, traced shard_map"
+    )
 
 
 def test_an_error_without_a_witness_deviates() -> None:
@@ -516,7 +550,7 @@ def test_a_fault_is_the_verdict(expect: Expectation, fault: Fault) -> None:
 
 
 def test_a_hang_that_is_expected_conforms() -> None:
-    verdict = judged(hangs(), [], fault=HUNG)
+    verdict = judged(hangs(SECOND), [], fault=HUNG)
     assert verdict.verdict == names.CONFORMS
     assert verdict.reason == f"as expected: {HUNG.detail}"
 
@@ -525,18 +559,46 @@ def test_a_hang_that_is_expected_conforms() -> None:
 def test_a_hang_of_no_map_or_of_another_implementation_s_is_not_the_expected_one(
     mapped: tuple[str, ...],
 ) -> None:
-    verdict = judged(hangs(), [], fault=Fault(names.HUNG, HUNG_TEXT, mapped))
+    verdict = judged(hangs(SECOND), [], fault=Fault(names.HUNG, HUNG_TEXT, mapped, STUCK))
     assert verdict.verdict == names.HUNG
     assert verdict.reason.startswith("unproven")
 
 
+@pytest.mark.parametrize(
+    ("expect", "there", "conforms"),
+    [
+        (hangs(SECOND), {0: SECOND, 1: SECOND}, True),
+        (hangs(SECOND), {0: SECOND, 1: FIRST}, False),
+        (hangs(SECOND), {0: SECOND, 1: ""}, False),
+        (hangs(SECOND), {0: SECOND}, False),
+        (hangs(SECOND, all_but_the_last), {0: SECOND, 1: ""}, True),
+        (hangs(SECOND, all_but_the_last), {0: SECOND, 1: SECOND}, False),
+        (hangs(SECOND, all_but_the_last), {0: "", 1: SECOND}, False),
+    ],
+)
+def test_a_hang_is_expected_in_its_step_and_processes_alone(
+    expect: Expectation, there: dict[int, str], conforms: bool
+) -> None:
+    processes = tuple(Whereabouts(process, (), step) for process, step in there.items())
+    fault = Fault(names.HUNG, HUNG_TEXT, ("new pmap",), processes)
+    verdict = judged(expect, [], fault=fault)
+    assert verdict.verdict == (names.CONFORMS if conforms else names.HUNG)
+
+
+@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+def test_no_entry_excuses_a_fault_before_anything_was_mapped(kind: str) -> None:
+    known = entry("killed by SIGSEGV|no answer")
+    fault = Fault(kind, "process 1 was killed by SIGSEGV; no answer", ())
+    assert judged(returns(doubled), [], fault=fault, deviations=[known]).verdict == kind
+
+
 def test_a_crash_is_no_hang() -> None:
-    verdict = judged(hangs(), [], fault=CRASHED)
+    verdict = judged(hangs(SECOND), [], fault=CRASHED)
     assert (verdict.verdict, verdict.reason) == (names.CRASHED, CRASHED.detail)
 
 
 def test_coming_back_is_no_hang() -> None:
-    verdict = judged(hangs(), observations())
+    verdict = judged(hangs(SECOND), observations())
     assert verdict.verdict == names.DEVIATES
     assert "it came back" in [f.saw for f in verdict.findings if not f.holds]
 
@@ -593,7 +655,7 @@ def test_an_entry_about_a_cell_that_conforms_is_stale() -> None:
 
 
 def test_an_entry_about_a_hang_that_is_expected_is_stale() -> None:
-    verdict = judged(hangs(), [], fault=HUNG, deviations=[entry("no answer")])
+    verdict = judged(hangs(SECOND), [], fault=HUNG, deviations=[entry("no answer")])
     assert verdict.verdict == names.DEVIATES
 
 

@@ -96,7 +96,7 @@ def test_an_observation_is_read() -> None:
     error = raised("TypeError", "no", name="second call", bases=("Exception",), phase="trace")
     seen = received(observation(step, error, process=1))
     assert (seen.process, seen.processes, seen.jax) == (1, 2, JAX)
-    assert seen.witness == (Witness("new pmap", ("NamedSharding",)),)
+    assert seen.witness == (Witness("new pmap", ("NamedSharding",), ("shard_map",)),)
     first, second = seen.steps
     assert first.warnings == ({"category": "UserWarning", "message": "old", "count": 2},)
     assert first.logs == ({"logger": "jax", "level": "WARNING", "message": "slow"},)

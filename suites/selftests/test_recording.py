@@ -132,7 +132,7 @@ def test_wrappers_are_told_apart_by_what_they_are() -> None:
         from conformance.probing.implementations import wrapper_kind
         shard = jax.shard_map(lambda x: x, mesh=impl.mesh(), in_specs=P("i"), out_specs=P("i"))
         told = {"shard": wrapper_kind(shard), "jit": wrapper_kind(jax.jit(lambda x: x))}
-        for name in available():
+        for name in available()[0]:
             if name != "shard_map":
                 one = Implementation(name)
                 one.select()
