@@ -20,7 +20,7 @@ from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause, Need, clause, devices, processes
 from conformance.catalogue.loading import Catalogue, CatalogueError
-from conformance.catalogue.names import IMPLEMENTATIONS
+from conformance.catalogue.names import IMPLEMENTATIONS, JAX
 from conformance.catalogue.topology import Topology
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 
@@ -76,7 +76,7 @@ def test_a_clause_says_where_it_is() -> None:
 
 
 def test_a_clause_expects_something_of_every_implementation() -> None:
-    assert offenders(lambda one: set(one.expect) == set(IMPLEMENTATIONS)) == []
+    assert offenders(lambda one: set(one.expect) in ({*IMPLEMENTATIONS}, {JAX})) == []
     assert offenders(lambda one: all(e.text.strip() for e in one.expect.values())) == []
     means_something = [NotApplicable] * len(IMPLEMENTATIONS)
     assert offenders(lambda one: [*map(type, one.expect.values())] != means_something) == []

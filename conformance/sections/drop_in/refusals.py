@@ -235,7 +235,7 @@ WRONG: Mapping[str, Wrong] = table(
         STRUCTURES,
         ValueError,
         r"Expected tuple, got \[array\(|"
-        r"different types at key path.*<class 'tuple'> but.* different type <class 'list'>",
+        r"different types at key path.*type\s+<class 'tuple'>\s.*different type\s+<class 'list'>",
         lambda rows: [(row,) for row in rows[:-1]] + [[rows[-1]]],
     ),
     Wrong(
@@ -244,7 +244,7 @@ WRONG: Mapping[str, Wrong] = table(
         STRUCTURES,
         ValueError,
         r"Dict key mismatch; expected keys: \['a'\]; present keys: \['b'\]|"
-        r"with metadata \('a',\) but.* with metadata \('b',\)",
+        r"metadata\s+\('a',\)\s.*\smetadata\s+\('b',\)",
         lambda rows: [{"a": row} for row in rows[:-1]] + [{"b": rows[-1]}],
     ),
     Wrong(
