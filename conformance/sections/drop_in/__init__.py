@@ -1,8 +1,9 @@
 """What the drop-in clauses share: the replacements under test, and what they are held against.
 
-The replacements are built as the document prescribes. Each result is held against a NumPy model,
-against the original function where this JAX still has it, and is then given to a map, as that is
-what such arrays are made for.
+The replacements are built as the document prescribes. Each result is held against a NumPy model of
+what the original returns, and against the original itself where this JAX still has it. Nothing is
+mapped for that: it is what JAX does, whichever map is used. That maps take such arrays, which is
+what they are made for, is asked of each implementation by clauses of its own (`drop_in.mapped`).
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ import numpy as np
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import (
-    Expectation,
-    OfEachStep,
-    every,
-    returns,
-    steps,
-    steps_if_taken,
-)
+from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
+from conformance.judging.releases import absent, by_release
 
 AXIS = "x"  # of the replacements' mesh, as in the document
 UNLIKE = "unlike the replacement"
 DEVICES = "devices"
 STRUCTURE = "structure"
+
+ORIGINAL = "original"  # the step that calls the function which is replaced
+ORIGINALS_LEFT_IN = "0.10.0"  # the release that has them no more
+GONE = "it left JAX in 0.10.0, and up to 0.9.2 it returned and raised what is expected here"
+NEW_BY_DEFAULT = "0.8.0"  # the release from which on both functions return a NamedSharding
+
+# Why most kinds of arguments are tried in one process.
+OWN_DEVICES = (
+    "the array lies on this process's own devices; other kinds of arguments are tried with several"
+)
 
 # JAX's dtype of each NumPy dtype that it does not keep, as 64 bits are not enabled.
 NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
@@ -218,10 +223,10 @@ def structured(model: Callable[[Place], Tree]) -> Expectation:
     return OfEachStep("a pytree as the argument's", of)
 
 
-def like_the_replacement() -> Expectation:
+def like_the_replacement() -> OfEachStep:
     """The original's result differs in nothing but the sharding's type and axis name.
 
-    Holds where there is no replacement's result to compare with: that step fails by itself.
+    What the probe noted, which it can only where the replacement returned.
     """
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
@@ -231,10 +236,27 @@ def like_the_replacement() -> Expectation:
     return OfEachStep("the same shapes, dtypes, weak types and rows per device", of)
 
 
+def of_sharding(kind: str) -> OfEachStep:
+    """Every leaf of the original's result has this type of sharding."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        kinds = [(leaf.sharding or {}).get("type") for leaf in step.leaves]
+        return kinds == [kind] * len(kinds), f"shardings: {kinds}"
+
+    return OfEachStep(f"a {kind}", of)
+
+
+def of_the_original(expected: Expectation) -> Expectation:
+    """This of the original, which must be called in each JAX that has it."""
+    return by_release(
+        ORIGINALS_LEFT_IN, before=steps(original=expected), since=absent(ORIGINAL, GONE)
+    )
+
+
 def reproduced(
     text: str, model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]
 ) -> Expectation:
-    """All that is expected of a call that is to work, and of the map that takes its result.
+    """All that is expected of what the replacement and the original return.
 
     `text` says what the tree of the `model` is; `weak`, which of its leaves are weakly typed.
     """
@@ -242,20 +264,37 @@ def reproduced(
     def given_back(place: Place) -> list[Any]:
         return list(jax.tree.leaves(model(place)))
 
-    def mapped(place: Place) -> list[Any]:
-        return [worked(leaf) for leaf in given_back(place)]
-
     value = returns(given_back, text=text)
-    from_map = returns(mapped, text="that, doubled by the map")
     there = placed("one row on each device, in their order, committed", weak)
     tree = structured(model)
     return every(
         steps(replacement=value, replacement_again=value),
         steps(replacement=there, replacement_again=there),
         steps(replacement=tree, replacement_again=tree),
-        steps_if_taken(original=value),
-        steps_if_taken(original=like_the_replacement()),
-        steps(first_call=from_map, second_call=from_map),
+        of_the_original(value),
+        of_the_original(like_the_replacement()),
+        by_release(
+            NEW_BY_DEFAULT,
+            before=steps(original=of_sharding("PmapSharding")),
+            since=of_the_original(of_sharding("NamedSharding")),
+        ),
+    )
+
+
+def taken(model: Callable[[Place], Tree]) -> Expectation:
+    """What is expected of a map of the replacement's result, the tree of the `model`."""
+
+    def given_back(place: Place) -> list[Any]:
+        return list(jax.tree.leaves(model(place)))
+
+    def mapped(place: Place) -> list[Any]:
+        return [worked(leaf) for leaf in given_back(place)]
+
+    doubled = returns(mapped, text="the replacement's result, doubled by the map")
+    return steps(
+        replacement=returns(given_back, text="what is mapped"),
+        first_call=doubled,
+        second_call=doubled,
     )
 
 
@@ -264,9 +303,9 @@ def reproduced(
 
 def replace(
     impl: Any, cluster: Any, function: Replaced, argument: Any, devices: Any, stacking: Stacking
-) -> Tree:
-    """Call the replacement twice, and the original where there is one; what the former returned."""
-    impl.select()
+) -> None:
+    """Call the replacement twice, and the original where there is one."""
+    impl.select()  # the original's sharding goes by the switch: it is as a user finds it
     ids = [device.id for device in devices]
     kept: dict[str, Any] = {}
 
@@ -284,10 +323,29 @@ def replace(
         call(step, function.replacement, stacking.stack)
     original = function.original
     if original is not None:
-        call("original", original)
-        if "replacement" in kept and "original" in kept:
-            cluster.note(UNLIKE, differences(kept["replacement"], kept["original"]))
-    return kept.get("replacement")
+        call(ORIGINAL, original)
+        if "replacement" in kept and ORIGINAL in kept:
+            cluster.note(UNLIKE, differences(kept["replacement"], kept[ORIGINAL]))
+
+
+def give_to_map(
+    impl: Any,
+    cluster: Any,
+    function: Replaced,
+    argument: Any,
+    devices: Any,
+    *,
+    all_devices: bool,
+) -> None:
+    """The replacement's result, given twice to a map over its devices."""
+    kept: list[Tree] = []
+
+    def run() -> Tree:
+        kept.append(function.replacement(argument, devices, JNP.stack))
+        return opened(kept[0])
+
+    cluster.step("replacement", run)
+    cluster.twice(map_over(impl, devices, all_devices=all_devices), *kept)
 
 
 def differences(ours: Tree, theirs: Tree) -> list[str]:
@@ -319,8 +377,3 @@ def map_over(impl: Any, devices: Any, *, all_devices: bool) -> Any:
     """The map that takes such an array: pmap's own, or shard_map over these devices."""
     chosen = None if impl.is_pmap and all_devices else list(devices)
     return impl.map(lambda tree: work(tree), devices=chosen)  # a function of its own
-
-
-def or_rows(result: Tree, rows: Tree) -> Tree:
-    """What the map is given: the replacement's result or, where it raised, the rows themselves."""
-    return rows if result is None else result

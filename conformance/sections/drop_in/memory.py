@@ -1,13 +1,15 @@
 """What the replacements cost: the peak of memory, and where a stack lies before it is placed.
 
 On CPU the devices' memory is the process's own, so one peak counts the host's copies and the
-devices' alike, and a peak is given in multiples of the stacked array's bytes.
+devices' alike, and a peak is given in multiples of the stacked array's bytes. Nothing is mapped.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,87 +18,73 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    every,
-    noted,
-    raises,
-    returns,
-    steps,
-    steps_if_taken,
-)
-from conformance.probing.bodies import double, doubled
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, Model, every, noted, returns, steps
+from conformance.probing.calls import THROUGH_THE_HOST, calls_of
 from conformance.probing.memory import known_peak, peak_bytes
 from conformance.sections.drop_in import (
     JNP,
     NP,
+    ORIGINAL,
     REPLICATED,
     SHARDED,
     Replaced,
     Stacking,
+    of_the_original,
     put_sharded,
 )
 
 MIB = 2**20
 STACKED_BYTES = 32 * MIB  # of the array along the new leading axis
-SHOWN = 4  # elements of each row that the map gives back, as the whole would be too much to carry
 RESOLUTION = 0.1  # of a stacked array; the known allocation shows that a peak is as exact as that
 
 PEAK = "peak in stacked arrays"
 ABOVE = "peak above the original's"
 
+# At most these are there at once: the shards as arrays of the default device, each of them with an
+# axis more, the stack, and its parts.
+MOST_ARRAYS = 4
+
 ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
+OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
 
 
-def about(wanted: float, text: str) -> Expectation:
-    """A peak of `wanted` stacked arrays, within the resolution."""
-    return noted(PEAK, text, lambda _, seen: abs(seen - wanted) <= RESOLUTION)
+def between(least: float, most: float, text: str, key: str = PEAK) -> Expectation:
+    """A peak of `least` to `most` stacked arrays, within the resolution."""
+    return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + RESOLUTION)
 
 
-def at_least(least: float, text: str) -> Expectation:
-    """A peak of `least` stacked arrays or more, within the resolution."""
-    return noted(PEAK, text, lambda _, seen: seen >= least - RESOLUTION)
-
-
-def at_most(most: float, text: str) -> Expectation:
-    """A peak of `most` stacked arrays or less, within the resolution."""
-    return noted(PEAK, text, lambda _, seen: seen <= most + RESOLUTION)
-
-
-def one_more() -> Expectation:
-    """The replacement needs at least one stacked array more than the original."""
-    text = "the replacement's peak is the original's and one stacked array more, or higher"
-    return noted(ABOVE, text, lambda _, seen: seen >= 1 - RESOLUTION)
-
-
-KNOWN = about(1, "a known allocation of one stacked array is measured as one")
-AVOIDED = at_most(1, "no more than the result: one stacked array")
+KNOWN = between(1, 1, "a known allocation of one stacked array is measured as one")
+# A CPU device takes a NumPy array that is aligned as it is, so that no copy is the least.
+AVOIDED = between(0, 1, "no more than the result: one stacked array")
 # What the replacement with jnp.stack needs.
-TWO_OR_MORE = every(
+STACKS_FIRST = every(
     steps(
-        replacement=at_least(2, "the whole stack and then its parts: two stacked arrays, or more")
+        replacement=between(
+            2, MOST_ARRAYS, "the whole stack and then its parts: two stacked arrays, up to four"
+        )
     ),
-    steps_if_taken(original=one_more()),
+    of_the_original(
+        between(1, MOST_ARRAYS, "the replacement needs one stacked array more, or several", ABOVE)
+    ),
 )
 
 
-def first_of_shards(place: Place) -> Any:
-    """the first elements of each shard, doubled"""
+def each_shard(place: Place) -> Any:
+    """the least and the greatest element of each device's shard: 1, 1; 2, 2; ..."""
     count = place.topology.devices_per_process
-    return np.repeat(np.arange(1, 1 + count, dtype=np.float32), SHOWN).reshape(count, SHOWN) * 2
+    return np.repeat(np.arange(1, 1 + count, dtype=np.float32), 2).reshape(count, 2)
 
 
-def first_of_copies(place: Place) -> Any:
-    """the first elements of each copy, doubled"""
-    return np.full((place.topology.devices_per_process, SHOWN), 2, np.float32)
+def each_copy(place: Place) -> Any:
+    """the least and the greatest element of each device's copy: 1, 1"""
+    return np.ones((place.topology.devices_per_process, 2), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A replacement, what its peak must be, and what the map then makes of the first elements."""
+    """A replacement, what its peak must be, and what its result holds."""
 
     key: str
     title: str
@@ -105,7 +93,7 @@ class Cost:
     claim: str
     fact: str
     peak: Expectation
-    mapped: Model
+    held: Model
 
 
 COSTS: Mapping[str, Cost] = table(
@@ -116,8 +104,8 @@ COSTS: Mapping[str, Cost] = table(
         JNP,
         "migrate-pmap-later.replacements-stack-whole-array",
         "drop_in.memory.sharded",
-        TWO_OR_MORE,
-        first_of_shards,
+        STACKS_FIRST,
+        each_shard,
     ),
     Cost(
         "replicated",
@@ -126,8 +114,8 @@ COSTS: Mapping[str, Cost] = table(
         JNP,
         "migrate-pmap-later.device-put-replicated-duplicates",
         "drop_in.memory.replicated",
-        TWO_OR_MORE,
-        first_of_copies,
+        STACKS_FIRST,
+        each_copy,
     ),
     Cost(
         "sharded.np-stack",
@@ -136,8 +124,8 @@ COSTS: Mapping[str, Cost] = table(
         NP,
         ON_HOST,
         "drop_in.memory.np-stack",
-        steps(replacement=at_most(2, "the stack and its parts, nothing else")),
-        first_of_shards,
+        steps(replacement=between(1, 2, "the stack and its parts, nothing else")),
+        each_shard,
     ),
     Cost(
         "replicated.np-stack",
@@ -147,21 +135,21 @@ COSTS: Mapping[str, Cost] = table(
         ON_HOST,
         "drop_in.memory.np-stack",
         steps(
-            replacement=at_most(2, "the copies on the host and those on the devices, nothing else")
+            replacement=between(
+                1, 2, "the copies on the host and those on the devices, nothing else"
+            )
         ),
-        first_of_copies,
+        each_copy,
     ),
 )
 
 
 def measured(cost: Cost) -> Expectation:
-    """The known allocation as known, the peak as it must be, and the map right."""
-    first = returns(cost.mapped)
+    """The known allocation as known, the peak as it must be, and the result right."""
     return every(
-        steps(known=KNOWN),
+        steps(known=KNOWN, result=returns(cost.held)),
         cost.peak,
-        steps_if_taken(original=AVOIDED),
-        steps(first_call=first, second_call=first),
+        of_the_original(AVOIDED),
     )
 
 
@@ -172,10 +160,11 @@ def measured(cost: Cost) -> Expectation:
     fact=lambda cost: cost.fact,
     title="{cost.title}",
     needs=devices(8),
-    expect=lambda cost: everywhere(measured(cost)),
+    left_out=OWN_MEMORY,
+    expect=lambda cost: of_jax(measured(cost)),
 )
 def peaks(impl: Any, cluster: Any, cost: Cost) -> None:
-    """A known allocation, the replacement and the original are measured; a map takes the result."""
+    """A known allocation, the replacement and the original are measured; then what came out."""
     impl.select()
     there = cluster.local_devices
     size = STACKED_BYTES // 4 // len(there)  # float32 elements of each row
@@ -196,16 +185,22 @@ def peaks(impl: Any, cluster: Any, cost: Cost) -> None:
     mine = measure("replacement", replacement, stack)
     original = cost.function.original
     if original is not None:
-        its = measure("original", original)
+        its = measure(ORIGINAL, original)
         cluster.note(ABOVE, round(mine - its, 3))
-    result = replacement(argument, there, stack)
-    cluster.twice(impl.map(lambda x: x[:SHOWN] * 2), result)
+
+    def held() -> Any:
+        result = replacement(argument, there, stack)
+        shards = {s.device: np.asarray(s.data) for s in result.addressable_shards}
+        return np.array([[shards[one].min(), shards[one].max()] for one in there])
+
+    cluster.step("result", held)
 
 
 # --- Where the stack lies before it is placed
 
 STACK = "the stack"
-WIDTH = 3
+PLACED = "most rows in one array on the default device"
+WIDTH = 251  # of a row: no other array in the process is as wide
 
 THROUGH_DEFAULT = "migrate-pmap-later.jnp-stack-through-default-device"
 
@@ -215,20 +210,33 @@ def rows_of(place: Place) -> Any:
     return place.rows(WIDTH)
 
 
-def _on_default(place: Place, seen: Any) -> bool:
-    size = place.rows(WIDTH).nbytes
-    return bool(seen == {"on": [seen["default"]], "bytes": size, "default": seen["default"]})
-
-
-def _on_host(place: Place, seen: Any) -> bool:
-    return bool(seen["on"] == "host" and seen["bytes"] == 0)
-
-
-LIES_ON_DEFAULT = noted(STACK, "all of it on the default device first", _on_default)
-LIES_ON_HOST = noted(STACK, "on the host, and nothing on the device", _on_host)
-
 STACKED = returns(rows_of)
-MAPPED = steps(first_call=returns(doubled(WIDTH)), second_call=returns(doubled(WIDTH)))
+ON_DEFAULT = every(
+    steps(
+        replacement=noted(
+            STACK,
+            "the stack is all of it on the default device",
+            lambda _, seen: seen["on"] == [seen["default"]],
+        )
+    ),
+    steps(
+        replacement_again=noted(
+            PLACED,
+            "the default device holds all rows at some time",
+            lambda place, seen: seen == place.topology.devices_per_process,
+        )
+    ),
+)
+STAYS_ON_HOST = every(
+    steps(replacement=noted(STACK, "the stack is on the host", lambda _, seen: seen["on"] == [])),
+    steps(
+        replacement_again=noted(
+            PLACED,
+            "the default device never holds more than its own row, as each goes straight to its own",
+            lambda _, seen: seen == 1,
+        )
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,38 +260,53 @@ WAYS: Mapping[str, Way] = table(
         0,
         THROUGH_DEFAULT,
         "drop_in.stack.jnp",
-        LIES_ON_DEFAULT,
+        ON_DEFAULT,
     ),
     Way(
         "jnp.other-default",
         "jnp.stack of NumPy shards puts all of them on the default device, whichever that is.",
         JNP,
-        3,
+        -1,
         THROUGH_DEFAULT,
         "drop_in.stack.jnp",
-        LIES_ON_DEFAULT,
+        ON_DEFAULT,
     ),
     Way(
         "np",
-        "np.stack of NumPy shards puts nothing on a device.",
+        "np.stack of NumPy shards puts on a device nothing but its own shard.",
         NP,
         0,
         ON_HOST,
         "drop_in.stack.np",
-        LIES_ON_HOST,
+        STAYS_ON_HOST,
     ),
 )
 
 
-def held_on(device: Any) -> int:
-    """The bytes of all arrays on a device."""
+@contextmanager
+def most_rows_on(device: Any) -> Iterator[list[int]]:
+    """The most rows in one array of `WIDTH` that lay on the device at one time, when it ends.
+
+    Looked for at each Python function that JAX enters or leaves in between. What an earlier case
+    left is collected first.
+    """
     gc.collect()
-    return sum(
-        shard.data.nbytes
-        for array in jax.live_arrays()
-        for shard in array.addressable_shards
-        if shard.device == device
-    )
+    most = [0]
+
+    def profile(frame: object, event: str, _: object) -> None:
+        for array in jax.live_arrays():
+            if array.is_deleted() or array.shape[1:] != (WIDTH,):
+                continue
+            for shard in array.addressable_shards:
+                if shard.device == device:
+                    most[0] = max(most[0], len(shard.data))
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield most
+    finally:
+        sys.setprofile(before)
 
 
 @family(
@@ -292,65 +315,93 @@ def held_on(device: Any) -> int:
     claim="{way.claim}",
     fact=lambda way: way.fact,
     title="{way.title}",
-    needs=devices(8),
-    expect=lambda way: everywhere(
-        every(
-            steps(replacement=STACKED, replacement_again=STACKED),
-            steps(replacement=way.lies, replacement_again=way.lies),
-            MAPPED,
-        )
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=lambda way: of_jax(
+        every(steps(replacement=STACKED, replacement_again=STACKED), way.lies)
     ),
 )
 def where_stacked(impl: Any, cluster: Any, way: Way) -> None:
-    """The replacement with a stack that is looked at before it is placed, then a map."""
+    """The replacement: where its stack lies, then what the default device holds meanwhile."""
     there = cluster.local_devices
     default = there[way.default]
-    seen: list[dict[str, Any]] = []
+    seen: list[list[int]] = []
 
     def looked_at(leaves: Sequence[Any]) -> Any:
-        before = held_on(default)
         stacked = way.stacking.stack(leaves)
-        on: Any = "host"
-        if isinstance(stacked, jax.Array):
-            jax.block_until_ready(stacked)
-            on = [device.id for device in stacked.devices()]
-        held = held_on(default) - before
-        seen.append({"on": on, "bytes": held, "default": default.id})
+        on_device = isinstance(stacked, jax.Array)
+        seen.append([device.id for device in stacked.devices()] if on_device else [])
         return stacked
 
     rows = list(cluster.rows(WIDTH))
-    result = None
-    for step in ("replacement", "replacement again"):
-        with jax.default_device(default):
-            result = cluster.step(step, put_sharded, rows, there, looked_at)
-        cluster.note(STACK, seen[-1])
-    cluster.twice(impl.map(double()), result)
+    with jax.default_device(default):
+        cluster.step("replacement", put_sharded, rows, there, looked_at)
+        cluster.note(STACK, {"on": seen[-1], "default": default.id})
+
+        def watched() -> Any:
+            with most_rows_on(default) as most:
+                result = jax.block_until_ready(put_sharded(rows, there, way.stacking.stack))
+            counted.append(most[0])
+            return result
+
+        counted: list[int] = []
+        cluster.step("replacement again", watched)
+        cluster.note(PLACED, counted[-1])
 
 
-NEEDS_HOST = raises("TracerArrayConversionError", "numpy", otherwise=rows_of)
+# --- JAX arrays, and the host
+
+# A dtype that Python's buffer protocol does not know: by that, NumPy would read the memory of an
+# array on CPU, and nobody would see it.
+UNKNOWN_TO_BUFFERS = "bfloat16"
+NARROW = 3
+
+FETCHED = "arrays fetched to the host"
+
+
+def narrow_rows(place: Place) -> Any:
+    """this process's rows"""
+    return place.rows(NARROW).astype(jax.numpy.dtype(UNKNOWN_TO_BUFFERS))
+
+
+ROWS = returns(narrow_rows)
+NEVER = noted(FETCHED, "no array goes through the host", lambda _, seen: seen == 0)
+EACH = noted(
+    FETCHED,
+    "each shard goes through the host",
+    lambda place, seen: seen == place.topology.devices_per_process,
+)
 
 
 @clause(
     "drop_in.stack.jax-arrays",
     claim="migrate-pmap-later.jnp-stack-for-jax-arrays",
     needs=devices(2),
-    expect=everywhere(
+    topologies=ONE_AND_FOUR,
+    expect=of_jax(
         every(
-            steps(with_jnp=STACKED, with_jnp_again=STACKED),
-            steps(with_np=NEEDS_HOST),
-            MAPPED,
+            steps(with_jnp=ROWS, with_jnp_again=ROWS, with_np=ROWS),
+            steps(with_jnp=NEVER, with_jnp_again=NEVER, with_np=EACH),
         )
     ),
 )
 def jax_arrays(impl: Any, cluster: Any) -> None:
-    """jnp.stack works where no value can be had on the host, under jit; np.stack does not."""
+    """jnp.stack of JAX arrays fetches none of them to the host; np.stack, each of them."""
     there = cluster.local_devices
-    shards = [jax.numpy.asarray(row) for row in cluster.rows(WIDTH)]
 
-    def jitted(stacking: Stacking) -> Any:
-        return jax.jit(lambda *leaves: stacking.stack(leaves))
+    def stacked(step: str, stacking: Stacking) -> None:
+        # Made anew for each call, as an array keeps what was once fetched of it.
+        shards = [jax.numpy.asarray(row) + 0 for row in narrow_rows(cluster)]
+        fetched: list[int] = []
 
-    cluster.twice(impl.map(double()), put_sharded(shards, there, JNP.stack))
-    for step in ("with jnp", "with jnp again"):
-        cluster.step(step, jitted(JNP), *shards)
-    cluster.step("with np", jitted(NP), *shards)
+        def call() -> Any:
+            result, calls = calls_of(lambda: put_sharded(shards, there, stacking.stack))
+            fetched.append(calls.counts[THROUGH_THE_HOST])
+            return result
+
+        cluster.step(step, call)
+        cluster.note(FETCHED, fetched[-1])
+
+    stacked("with jnp", JNP)
+    stacked("with jnp again", JNP)
+    stacked("with np", NP)

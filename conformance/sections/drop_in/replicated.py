@@ -11,14 +11,15 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
+from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
 from conformance.probing.bodies import add
 from conformance.sections.drop_in import (
     AXIS,
     LEADING,
     NP,
+    OWN_DEVICES,
     RAW_KEYS,
     REPLICATED,
     SILENT,
@@ -31,14 +32,14 @@ from conformance.sections.drop_in import (
     all_of,
     cast,
     first_alone,
-    map_over,
+    give_to_map,
     narrow,
-    or_rows,
     replace,
     reproduced,
     reversed_order,
     second_half,
     split,
+    taken,
     weak_leaves,
 )
 
@@ -53,7 +54,7 @@ PLACED = "drop_in.replicated.placed-arrays"
 PYTREES = "drop_in.replicated.pytrees"
 ON_DEVICES = "drop_in.replicated.devices"
 
-KEPT_WHOLE = "fully replicated"
+HELD = "held by each device"
 
 
 def _as_given(value: Tree, devices: list[Any]) -> Any:
@@ -104,8 +105,13 @@ class Value:
         count = len(self.pick(local))
         return jax.tree.map(lambda leaf: narrow(np.stack([leaf] * count)), self.of(place))
 
+    @property
+    def left_out(self) -> str:
+        """Why it is not tried with several processes."""
+        return OWN_DEVICES if self.topologies == ONE_PROCESS else ""
+
     def as_original(self) -> Expectation:
-        """The copies, weakly typed where the value is, and their map."""
+        """The copies, weakly typed where the value is."""
         return reproduced(
             "a copy per device along a new leading axis",
             self.copies,
@@ -119,7 +125,7 @@ VALUES: Mapping[str, Value] = table(
         "A float32 array",
         cast("float32"),
         DTYPES,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         by_np=True,
     ),
     Value("int32", "An int32 array", cast("int32"), DTYPES, by_np=True),
@@ -151,7 +157,7 @@ VALUES: Mapping[str, Value] = table(
         cast("float32"),
         ARRAYS,
         given=_as_arrays,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
     ),
     Value(
         "weak-array",
@@ -166,7 +172,7 @@ VALUES: Mapping[str, Value] = table(
         cast("float32"),
         PLACED,
         given=_on_the_last,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         by_np=True,
     ),
     Value(
@@ -192,7 +198,7 @@ VALUES: Mapping[str, Value] = table(
         lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
         PYTREES,
         OF_PYTREES,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
     ),
     Value(
         "none-leaves",
@@ -209,7 +215,7 @@ VALUES: Mapping[str, Value] = table(
         RAW_KEYS,
         SILENT,
         given=_as_arrays,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         width=2,
     ),
     Value(
@@ -219,7 +225,7 @@ VALUES: Mapping[str, Value] = table(
         TYPED_KEYS,
         SILENT,
         given=_as_keys,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         width=2,
     ),
     Value(
@@ -238,6 +244,7 @@ VALUES: Mapping[str, Value] = table(
         ON_DEVICES,
         LEADING,
         pick=reversed_order,
+        topologies=ONE_AND_FOUR,
     ),
     Value(
         "devices-subset",
@@ -246,6 +253,7 @@ VALUES: Mapping[str, Value] = table(
         ON_DEVICES,
         LEADING,
         pick=second_half,
+        topologies=ONE_AND_FOUR,
     ),
     Value("one-device", "One device", cast("float32"), ON_DEVICES, LEADING, pick=first_alone),
 )
@@ -261,15 +269,39 @@ VALUES: Mapping[str, Value] = table(
     title="{value.title}, copies stacked by {stacking.name}.stack.",
     needs=devices(2),
     topologies=lambda value: value.topologies,
-    expect=lambda value: everywhere(value.as_original()),
+    left_out=lambda value: value.left_out,
+    expect=lambda value: of_jax(value.as_original()),
 )
 def replicated_as_original(impl: Any, cluster: Any, value: Value, stacking: Stacking) -> None:
-    """The replacement, the original where there is one, and a map of the result."""
+    """The replacement, and the original where there is one."""
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.of(cluster), chosen)
-    result = replace(impl, cluster, REPLICATED, argument, chosen, stacking)
-    function = map_over(impl, chosen, all_devices=value.pick is all_of)
-    cluster.twice(function, or_rows(result, value.copies(cluster)))
+    replace(impl, cluster, REPLICATED, argument, chosen, stacking)
+
+
+# What maps are given: a row of each kind that a map might not take.
+MAPPED: Mapping[str, Value] = {
+    key: VALUES[key]
+    for key in ("float32", "zero-size", "nested", "typed-key", "array-of-typed-keys")
+}
+
+
+@family(
+    "drop_in.mapped.replicated.{value}",
+    value=MAPPED,
+    claim="{value.claim}",
+    fact=lambda value: value.fact,
+    title="{value.title}: a map takes the replacement's copies of it.",
+    needs=devices(2),
+    topologies=lambda value: value.topologies,
+    left_out=lambda value: value.left_out,
+    expect=lambda value: everywhere(taken(value.copies)),
+)
+def replicated_into_map(impl: Any, cluster: Any, value: Value) -> None:
+    """The replacement, and a map of its result."""
+    chosen = value.pick(cluster.local_devices)
+    argument = value.given(value.of(cluster), chosen)
+    give_to_map(impl, cluster, REPLICATED, argument, chosen, all_devices=value.pick is all_of)
 
 
 # --- Without the leading axis
@@ -285,12 +317,19 @@ def plus_first_row(place: Place) -> Any:
     return place.rows(4) + first_row(place)
 
 
-def _names_no_axis(place: Place, sharding: Mapping[str, Any]) -> bool:
-    return sharding["type"] == "NamedSharding" and not any(sharding["spec"])
+def _over_all(place: Place, sharding: Mapping[str, Any]) -> bool:
+    return (
+        sharding["type"] == "NamedSharding"
+        and not any(sharding["spec"])
+        and len(sharding["devices"]) == place.topology.devices_per_process
+    )
 
 
-WHOLE_ON_EACH: Expectation = noted(
-    KEPT_WHOLE, "every device holds the whole array", lambda _, value: value is True
+ON_ALL = sharded("over this process's devices, with a spec that names no axis", _over_all)
+WHOLE_ON_EACH = noted(
+    HELD,
+    "every device holds the whole array",
+    lambda place, seen: seen == [first_row(place).tolist()] * place.topology.devices_per_process,
 )
 
 
@@ -298,26 +337,47 @@ WHOLE_ON_EACH: Expectation = noted(
     "drop_in.true-replication",
     claim="migrate-pmap-later.true-replication",
     needs=devices(2),
-    topologies=ONE_AND_TWO,
-    expect=everywhere(
+    topologies=ONE_AND_SEVERAL,
+    expect=of_jax(
         every(
             steps(replicated=returns(first_row), replicated_again=returns(first_row)),
-            steps(replicated=sharded("with a spec that names no axis", _names_no_axis)),
+            steps(replicated=ON_ALL, replicated_again=ON_ALL),
             steps(replicated=WHOLE_ON_EACH, replicated_again=WHOLE_ON_EACH),
-            steps(first_call=returns(plus_first_row), second_call=returns(plus_first_row)),
         )
     ),
 )
 def true_replication(impl: Any, cluster: Any) -> None:
-    """Without a leading axis: `device_put` with an empty spec, then an unmapped argument."""
-    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    x = None
+    """`device_put` without a leading axis, with an empty spec: a whole copy on each device."""
     for step in ("replicated", "replicated again"):
-        x = cluster.step(step, jax.device_put, cluster.rows(4)[0], sharding)
-        shapes = {shard.data.shape for shard in x.addressable_shards}
-        held = x.is_fully_replicated and shapes == {x.shape}
-        cluster.note(KEPT_WHOLE, held and len(x.addressable_shards) == len(mesh.devices))
+        replicate(cluster, step)
+
+
+@clause(
+    "drop_in.mapped.true-replication",
+    claim="migrate-pmap-later.true-replication",
+    needs=devices(2),
+    topologies=ONE_AND_SEVERAL,
+    expect=everywhere(
+        steps(
+            replicated=returns(first_row),
+            first_call=returns(plus_first_row),
+            second_call=returns(plus_first_row),
+        )
+    ),
+)
+def map_of_replicated(impl: Any, cluster: Any) -> None:
+    """A map takes the array that is really replicated as an unmapped argument."""
+    x = replicate(cluster, "replicated")
     chosen = None if impl.is_pmap else cluster.local_devices
     function = impl.map(add(), in_axes=(0, None), devices=chosen)
     cluster.twice(function, cluster.rows(4), x)
+
+
+def replicate(cluster: Any, step: str) -> Any:
+    """This process's first row on each of its devices; noted is whether each has all of it."""
+    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    x = cluster.step(step, jax.device_put, cluster.rows(4)[0], sharding)
+    held = {s.device.id: np.asarray(s.data).tolist() for s in x.addressable_shards}
+    cluster.note(HELD, [held.get(device.id) for device in cluster.local_devices])
+    return x

@@ -1,7 +1,7 @@
 """The replacement of `device_put_sharded`: what it returns for every kind of shard.
 
-One probe for all of them. The table says what the shards are, in NumPy and Python alone, so that
-the model is made from the very same data.
+The table says what the shards are, in NumPy and Python alone, so that the model is made from the
+very same data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
+from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation
 from conformance.sections.drop_in import (
     LEADING,
     NP,
+    OWN_DEVICES,
     RAW_KEYS,
     SHARDED,
     SILENT,
@@ -33,13 +34,13 @@ from conformance.sections.drop_in import (
     all_of,
     cast,
     first_alone,
-    map_over,
+    give_to_map,
     narrow,
-    or_rows,
     replace,
     reproduced,
     reversed_order,
     second_half,
+    taken,
     weak_leaves,
 )
 
@@ -115,8 +116,13 @@ class Shards:
         """The shards, leaf by leaf along a new leading axis."""
         return jax.tree.map(lambda *leaves: narrow(np.stack(leaves)), *self.of(place))
 
+    @property
+    def left_out(self) -> str:
+        """Why it is not tried with several processes."""
+        return OWN_DEVICES if self.topologies == ONE_PROCESS else ""
+
     def as_original(self) -> Expectation:
-        """The stack, weakly typed where the shards are Python numbers, and its map."""
+        """The stack, weakly typed where the shards are Python numbers."""
         return reproduced(
             "the shards along a new leading axis",
             self.stacked,
@@ -126,7 +132,7 @@ class Shards:
 
 KINDS: Mapping[str, Shards] = table(
     Shards(
-        "float32", "float32 shards", cast("float32"), DTYPES, topologies=ONE_AND_TWO, by_np=True
+        "float32", "float32 shards", cast("float32"), DTYPES, topologies=ONE_AND_SEVERAL, by_np=True
     ),
     Shards("int32", "int32 shards", cast("int32"), DTYPES, by_np=True),
     Shards("uint8", "uint8 shards", cast("uint8"), DTYPES),
@@ -171,7 +177,7 @@ KINDS: Mapping[str, Shards] = table(
         cast("float32"),
         ARRAYS,
         given=_as_arrays,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
     ),
     Shards(
         "weak-arrays",
@@ -186,7 +192,7 @@ KINDS: Mapping[str, Shards] = table(
         cast("float32"),
         COMMITTED,
         given=_each_on_its_device,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         by_np=True,
     ),
     Shards(
@@ -226,7 +232,7 @@ KINDS: Mapping[str, Shards] = table(
         lambda row: {"a": (row, [row.astype(np.int32)]), "b": Pair(row > 2, 1.5)},
         PYTREES,
         OF_PYTREES,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
     ),
     Shards(
         "none-leaves",
@@ -243,7 +249,7 @@ KINDS: Mapping[str, Shards] = table(
         RAW_KEYS,
         SILENT,
         given=_as_arrays,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         width=2,
     ),
     Shards(
@@ -253,7 +259,7 @@ KINDS: Mapping[str, Shards] = table(
         TYPED_KEYS,
         SILENT,
         given=_as_keys,
-        topologies=ONE_AND_TWO,
+        topologies=ONE_AND_SEVERAL,
         width=2,
     ),
     Shards(
@@ -272,6 +278,7 @@ KINDS: Mapping[str, Shards] = table(
         ON_DEVICES,
         LEADING,
         pick=reversed_order,
+        topologies=ONE_AND_FOUR,
     ),
     Shards(
         "devices-subset",
@@ -280,6 +287,7 @@ KINDS: Mapping[str, Shards] = table(
         ON_DEVICES,
         LEADING,
         pick=second_half,
+        topologies=ONE_AND_FOUR,
     ),
     Shards(
         "devices-interleaved",
@@ -319,12 +327,46 @@ KINDS: Mapping[str, Shards] = table(
     title="{shards.title}, stacked by {stacking.name}.stack.",
     needs=devices(2),
     topologies=lambda shards: shards.topologies,
-    expect=lambda shards: everywhere(shards.as_original()),
+    left_out=lambda shards: shards.left_out,
+    expect=lambda shards: of_jax(shards.as_original()),
 )
 def sharded_as_original(impl: Any, cluster: Any, shards: Shards, stacking: Stacking) -> None:
-    """The replacement, the original where there is one, and a map of the result."""
+    """The replacement, and the original where there is one."""
     chosen = shards.pick(cluster.local_devices)
     argument = shards.given(shards.of(cluster), chosen)
-    result = replace(impl, cluster, SHARDED, argument, chosen, stacking)
-    function = map_over(impl, chosen, all_devices=shards.pick is all_of)
-    cluster.twice(function, or_rows(result, shards.stacked(cluster)))
+    replace(impl, cluster, SHARDED, argument, chosen, stacking)
+
+
+# What maps are given: a row of each kind that a map might not take.
+MAPPED: Mapping[str, Shards] = {
+    key: KINDS[key]
+    for key in (
+        "float32",
+        "bool",
+        "python-float",
+        "zero-size",
+        "nested",
+        "typed-keys",
+        "arrays-of-typed-keys",
+        "devices-reversed",
+        "devices-subset",
+    )
+}
+
+
+@family(
+    "drop_in.mapped.sharded.{shards}",
+    shards=MAPPED,
+    claim="{shards.claim}",
+    fact=lambda shards: shards.fact,
+    title="{shards.title}: a map takes what the replacement makes of them.",
+    needs=devices(2),
+    topologies=lambda shards: shards.topologies,
+    left_out=lambda shards: shards.left_out,
+    expect=lambda shards: everywhere(taken(shards.stacked)),
+)
+def sharded_into_map(impl: Any, cluster: Any, shards: Shards) -> None:
+    """The replacement, and a map of its result."""
+    chosen = shards.pick(cluster.local_devices)
+    argument = shards.given(shards.of(cluster), chosen)
+    give_to_map(impl, cluster, SHARDED, argument, chosen, all_devices=shards.pick is all_of)

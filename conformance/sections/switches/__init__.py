@@ -40,7 +40,10 @@ SHARDING = {LEGACY_PMAP: "PmapSharding", NEW_PMAP: "NamedSharding"}
 
 NO_SWITCH = not_applicable("the switch chooses between the two pmaps")
 ASKS_FOR_OLD = not_applicable("the value asks for the old pmap")
-NO_DIFFERENCE = "it is the same whichever implementation runs"
+OF_A_PROCESS = "each process follows its own switches and names: others are not asked"
+
+NEW_BY_DEFAULT = "0.8.0"
+REMOVED_IN = "0.10.0"  # the release without the old pmap, its switches and its names
 
 
 def follow(

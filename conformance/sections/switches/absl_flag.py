@@ -17,6 +17,7 @@ from conformance.sections.switches import (
     DEADLINE_S,
     FLAG_FALSE,
     FLAG_TRUE,
+    OF_A_PROCESS,
     Value,
     follow,
 )
@@ -40,6 +41,7 @@ VALUES: Mapping[str, Value] = table(
     claim=CLAIM,
     fact=lambda value: value.fact,
     title="{value.false}, in a program that calls config_with_absl before app.run.",
+    left_out=OF_A_PROCESS,
     expect=lambda value: value.columns,
     deadline_s=DEADLINE_S,
     requires=("absl-py",),
@@ -87,6 +89,7 @@ PARSINGS: Mapping[str, Parsing] = table(
     parsing=PARSINGS,
     claim="{parsing.claim}",
     title="{parsing.title}",
+    left_out=OF_A_PROCESS,
     expect=BOTH,
     deadline_s=DEADLINE_S,
     requires=("absl-py",),

@@ -6,7 +6,15 @@ from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.sections.switches import BOTH, DEADLINE_S, NO_SWITCH, VARIABLE, follow, ran
+from conformance.sections.switches import (
+    BOTH,
+    DEADLINE_S,
+    NO_SWITCH,
+    OF_A_PROCESS,
+    VARIABLE,
+    follow,
+    ran,
+)
 
 OTHER = {LEGACY_PMAP: NEW_PMAP, NEW_PMAP: LEGACY_PMAP}
 # What the option is set to for each implementation.
@@ -19,6 +27,7 @@ CONSTRUCTION = "switches.config-update.at-construction"
     "switches.config-update.before-construction",
     claim="migrate-pmap.config-update",
     fact=CONSTRUCTION,
+    left_out=OF_A_PROCESS,
     expect=BOTH,
     deadline_s=DEADLINE_S,
     selects=True,
@@ -31,6 +40,7 @@ def before_construction(impl: Any, cluster: Any) -> None:
 @clause(
     "switches.config-update.over-environment",
     claim="migrate-pmap.config-update",
+    left_out=OF_A_PROCESS,
     expect=BOTH,
     deadline_s=DEADLINE_S,
     selects=True,
@@ -45,6 +55,7 @@ def over_environment(impl: Any, cluster: Any) -> None:
 @clause(
     "switches.config-update.before-first-call",
     claim="migrate-pmap.switch-before-first-call",
+    left_out=OF_A_PROCESS,
     expect=BOTH,
     deadline_s=DEADLINE_S,
     selects=True,
@@ -58,6 +69,7 @@ def before_first_call(impl: Any, cluster: Any) -> None:
 @clause(
     "switches.config-update.after-first-call",
     claim="migrate-pmap.switch-before-construction",
+    left_out=OF_A_PROCESS,
     expect=BOTH,
     deadline_s=DEADLINE_S,
     selects=True,
@@ -72,6 +84,7 @@ def after_first_call(impl: Any, cluster: Any) -> None:
     "switches.config-update.toggled",
     claim="migrate-pmap.switch-before-construction",
     fact=CONSTRUCTION,
+    left_out=OF_A_PROCESS,
     expect={
         LEGACY_PMAP: ran(*(LEGACY_PMAP, LEGACY_PMAP, NEW_PMAP, NEW_PMAP) * 2),
         NEW_PMAP: ran(*(NEW_PMAP, NEW_PMAP, LEGACY_PMAP, LEGACY_PMAP) * 2),

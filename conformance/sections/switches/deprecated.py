@@ -6,7 +6,6 @@ are judged by what the user of a main file gets to see.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,8 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_new_pmap, of_pmaps
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.columns import of_jax
 from conformance.judging.expectation import (
     Expectation,
     Model,
@@ -25,16 +24,19 @@ from conformance.judging.expectation import (
     difference,
     every,
     noted,
+    raises,
     returns,
 )
 from conformance.judging.observation import Step
+from conformance.judging.releases import by_release
 from conformance.probing import child
 from conformance.probing.child_programs import ROWS
 from conformance.sections.switches import (
     DEADLINE_S,
-    NO_DIFFERENCE,
+    OF_A_PROCESS,
     ON_TWO_DEVICES,
     PROGRAMS,
+    REMOVED_IN,
     saw_warnings,
 )
 
@@ -43,28 +45,48 @@ SILENT = "pmap-silence.deprecated-names-warn-and-go"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name of the old pmap's; what a call of it returns, and the document's claim of a call."""
+    """A name of the old pmap's; what a call of it returns, and the document's claim of a call.
+
+    `instead` is what its warning names, and what an error is to name once it is gone.
+    """
 
     key: str
+    module: str
     name: str
+    instead: str
     result: Any
     claim: str = SILENT
+
+    @property
+    def deprecated(self) -> str:
+        """What a user is told."""
+        return f"{self.module}.{self.name} is deprecated; use {self.instead} instead."
 
 
 NAMES: Mapping[str, Name] = table(
     Name(
         "device-put-sharded",
+        "jax",
         "device_put_sharded",
+        "jax.device_put",
         np.array(ROWS, np.float32),
         "migrate-pmap.device-put-sharded-deprecated",
     ),
     Name(
         "device-put-replicated",
+        "jax",
         "device_put_replicated",
+        "jax.device_put",
         np.array([ROWS[0], ROWS[0]], np.float32),
         "migrate-pmap.device-put-replicated-deprecated",
     ),
-    Name("pmap-sharding", "PmapSharding", np.array(ROWS, np.float32)),
+    Name(
+        "pmap-sharding",
+        "jax.sharding",
+        "PmapSharding",
+        "jax.sharding.NamedSharding",
+        np.array(ROWS, np.float32),
+    ),
 )
 
 
@@ -82,36 +104,40 @@ FORMS: Mapping[str, Form] = table(
     Form("call", "called"),
 )
 
-A_REPLACEMENT = r"use jax\.|https?:"
-
-
-def _is_deprecation(warning: dict[str, Any], name: str) -> bool:
-    return warning["category"] == "DeprecationWarning" and name in warning["message"]
-
 
 def claim_of(name: Name, form: Form) -> str:
     """The document speaks of the two functions' use alone; it is silent on all else."""
     return name.claim if form.key == "call" else SILENT
 
 
-def warns_of(name: Name, form: Form) -> Expectation:
-    """A DeprecationWarning is shown; or, where the document is silent, an error says what to use.
-
-    Deprecated, as the document says, is not yet removed. A call that returns must return the right
-    values besides.
-    """
-    or_refers = claim_of(name, form) == SILENT
+def shown(name: Name, form: Form) -> Expectation:
+    """A DeprecationWarning that says what to use is shown, and the name does what it did."""
+    called = form.key == "call"
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
-            refers = re.search(A_REPLACEMENT, step.raised.message) is not None
-            return or_refers and refers, str(step)
-        problem = difference(step.leaves[0], name.result) if form.key == "call" else None
-        shown = any(w["shown"] and _is_deprecation(w, name.name) for w in step.extra["warned"])
-        return shown and problem is None, problem or saw_warnings(step)
+            return False, str(step)
+        if called:
+            problem = difference(step.leaves[0], name.result)
+        else:
+            problem = None if step.leaves[0].text == repr(name.name) else str(step)
+        told = [w for w in step.extra["warned"] if w["shown"] and w["message"] == name.deprecated]
+        right = [w["category"] for w in told] == ["DeprecationWarning"]
+        return right and problem is None, problem or saw_warnings(step)
 
-    either = ", or an error names a replacement" if or_refers else ""
-    return OfEachStep(f"a DeprecationWarning about {name.name} is shown{either}", of)
+    return OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", of)
+
+
+def warns_of(name: Name, form: Form) -> Expectation:
+    """A warning; and, where the document is silent, once it is gone an error says what to use.
+
+    Deprecated, as the document says of a call, is not yet removed.
+    """
+    warned = shown(name, form)
+    if claim_of(name, form) != SILENT:
+        return warned
+    gone = raises(child.ChildError, f"(Attribute|Import)Error: .*use {name.instead}")
+    return by_release(REMOVED_IN, before=warned, since=gone)
 
 
 def fact_of(name: Name, form: Form) -> str:
@@ -127,9 +153,9 @@ def fact_of(name: Name, form: Form) -> str:
     claim=claim_of,
     fact=fact_of,
     title="{name.name} is {form.text}.",
-    expect=lambda name, form: of_new_pmap(warns_of(name, form), NO_DIFFERENCE),
+    left_out=OF_A_PROCESS,
+    expect=lambda name, form: of_jax(warns_of(name, form)),
     deadline_s=DEADLINE_S,
-    selects=True,
 )
 def reach_for(impl: Any, cluster: Any, name: Name, form: Form) -> None:
     """The name is used twice in a new process, in the main file."""
@@ -189,15 +215,14 @@ UTILITIES: Mapping[str, Utility] = table(
     fact="switches.stacking-utilities.stacks",
     title="What {utility.name} returns is sharded over the devices, not replicated.",
     needs=devices(2),
-    expect=lambda utility: of_pmaps(
-        every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH),
-        "the utilities make arguments for pmap",
+    topologies=ONE_AND_FOUR,
+    expect=lambda utility: of_jax(
+        every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH)
     ),
-    selects=True,
 )
 def stack(impl: Any, cluster: Any, utility: Utility) -> None:
     """What a stacking utility returns is sharded over the devices, not replicated."""
-    impl.select()
+    impl.select()  # as a user finds the switch, which decides their sharding
     argument = utility.argument(cluster.rows(2))
     for step in ("first call", "second call"):
         result = cluster.step(

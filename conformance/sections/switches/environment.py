@@ -11,6 +11,7 @@ from conformance.judging.expectation import raises
 from conformance.probing import child
 from conformance.sections.switches import (
     DEADLINE_S,
+    OF_A_PROCESS,
     VARIABLE,
     Value,
     follow,
@@ -47,6 +48,7 @@ def title(value: Value) -> str:
     claim=lambda value: "migrate-pmap.environment-variable" if value is DIGIT else FALSE_LIKE,
     fact=lambda value: value.fact,
     title=title,
+    left_out=OF_A_PROCESS,
     expect=lambda value: value.columns,
     deadline_s=DEADLINE_S,
     selects=True,
@@ -60,6 +62,7 @@ def environment_variable(impl: Any, cluster: Any, value: Value) -> None:
 @clause(
     "switches.environment.wrong-value",
     claim=FALSE_LIKE,
+    left_out=OF_A_PROCESS,
     expect=only_old(
         raises(child.ChildError, f"ValueError: .*maybe.*{VARIABLE}", otherwise=results(2))
     ),

@@ -1,144 +1,35 @@
 """The names that the documents use: that each can be reached, and does what it is used for there.
 
-A name that is missing costs a reader of the documents their first hour.
+A name that is missing costs a reader of the documents their first hour. Names that other sections'
+probes call are not here: were one gone, those would tell.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import Columns, of_new_pmap
-from conformance.judging.expectation import returns
+from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import everywhere, of_jax
+from conformance.judging.expectation import along, every, noted, returns, sharded, steps
 from conformance.probing.bodies import double, doubled
-from conformance.sections.switches import NO_DIFFERENCE
 
-THERE = "switches.names.reachable"
 SHORT = "switches.names.short"
+A_NAME = "a name is the same in every process"
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name as a document writes it, in the module from which it is reached, and its claim."""
-
-    key: str
-    module: str
-    name: str
-    claim: str
-    fact: str = THERE
-
-
-NAMES: Mapping[str, Name] = table(
-    Name("shard-map", "jax", "shard_map", "migrate-pmap.rewrite-basic-map"),
-    Name(
-        "make-array-from-process-local-data",
-        "jax",
-        "make_array_from_process_local_data",
-        "migrate-pmap.fix-stitch-local-data",
-    ),
-    Name(
-        "make-array-from-single-device-arrays",
-        "jax",
-        "make_array_from_single_device_arrays",
-        "multi-process.single-device-arrays-example",
-    ),
-    Name(
-        "tree-map",
-        "jax",
-        "tree_map",
-        "migrate-pmap.unreplicate-is-index-zero",
-        fact="switches.names.tree-map",
-    ),
-    Name(
-        "create-mesh",
-        "jax",
-        "create_mesh",
-        "sharded-computation.with-sharding-constraint",
-        fact="switches.names.create-mesh",
-    ),
-    Name("typeof", "jax", "typeof", "multi-process.sharded-matmul-result"),
-    Name(
-        "with-sharding-constraint",
-        "jax.lax",
-        "with_sharding_constraint",
-        "sharded-computation.with-sharding-constraint",
-    ),
-    Name("lowered", "jax.stages", "Lowered", "migrate-pmap.lowered-multi-process"),
-    Name("jaxruntimeerror", "jax.errors", "JaxRuntimeError", "migrate-pmap.copy-arrays"),
-    Name(
-        "visualize-array-sharding",
-        "jax.debug",
-        "visualize_array_sharding",
-        "sharded-computation.reduction-partially-replicated",
-    ),
-    Name("initialize", "jax.distributed", "initialize", "multi-process.launch-explicit-arguments"),
-    Name("axistype", "jax.sharding", "AxisType", "multi-process.make-mesh-default-devices"),
-    Name(
-        "host-local-array-to-global-array",
-        "jax.experimental.multihost_utils",
-        "host_local_array_to_global_array",
-        "migrate-pmap.fix-host-local-global",
-    ),
-    Name(
-        "global-array-to-host-local-array",
-        "jax.experimental.multihost_utils",
-        "global_array_to_host_local_array",
-        "migrate-pmap.fix-host-local-global",
-    ),
-    Name(
-        "sync-global-devices",
-        "jax.experimental.multihost_utils",
-        "sync_global_devices",
-        "migrate-pmap.fix-sync-global-devices",
-    ),
-    Name(
-        "process-allgather",
-        "jax.experimental.multihost_utils",
-        "process_allgather",
-        "multi-process.fix-process-allgather",
-    ),
-    Name(
-        "create-device-mesh",
-        "jax.experimental.mesh_utils",
-        "create_device_mesh",
-        "sharded-computation.with-sharding-constraint",
-    ),
-)
-
-
-def yes(question: str) -> Columns:
+def true(question: str) -> Any:
     """The probe answers a question, and the answer must be yes."""
-    answer = returns(lambda place: np.True_, text=f"yes: {question}")
-    return of_new_pmap(answer, NO_DIFFERENCE)
+    return returns(lambda place: np.True_, text=f"yes: {question}")
 
 
-@family(
-    "switches.names.{name}",
-    name=NAMES,
-    claim="{name.claim}",
-    fact=lambda name: name.fact,
-    title="{name.module}.{name.name} can be reached.",
-    expect=yes("the name is there, and can be called"),
-    selects=True,
-)
-def reachable(impl: Any, cluster: Any, name: Name) -> None:
-    """The name can be reached from the module that the document names."""
-    cluster.twice(
-        lambda: np.bool_(callable(getattr(importlib.import_module(name.module), name.name)))
-    )
+ONE = of_jax(true("both names are one"))
 
 
-ONE = yes("both names are one")
-
-
-@clause("switches.names.p", claim="migrate-pmap.name-p", fact=SHORT, expect=ONE, selects=True)
+@clause("switches.names.p", claim="migrate-pmap.name-p", fact=SHORT, left_out=A_NAME, expect=ONE)
 def name_p(impl: Any, cluster: Any) -> None:
     """`jax.P` is PartitionSpec."""
     cluster.twice(lambda: np.bool_(jax.P is jax.sharding.PartitionSpec))
@@ -148,8 +39,8 @@ def name_p(impl: Any, cluster: Any) -> None:
     "switches.names.named-sharding",
     claim="migrate-pmap.name-named-sharding",
     fact=SHORT,
+    left_out=A_NAME,
     expect=ONE,
-    selects=True,
 )
 def name_named_sharding(impl: Any, cluster: Any) -> None:
     """`jax.NamedSharding` is NamedSharding."""
@@ -159,8 +50,8 @@ def name_named_sharding(impl: Any, cluster: Any) -> None:
 @clause(
     "switches.names.single-device-sharding",
     claim="migrate-pmap.name-single-device-sharding",
+    left_out=A_NAME,
     expect=ONE,
-    selects=True,
 )
 def name_single_device_sharding(impl: Any, cluster: Any) -> None:
     """`jax.SingleDeviceSharding` is SingleDeviceSharding."""
@@ -168,15 +59,80 @@ def name_single_device_sharding(impl: Any, cluster: Any) -> None:
 
 
 @clause(
+    "switches.names.tree-map",
+    claim="migrate-pmap.unreplicate-is-index-zero",
+    left_out=A_NAME,
+    expect=of_jax(returns(lambda place: place.rows(2)[0], text="the first row")),
+)
+def name_tree_map(impl: Any, cluster: Any) -> None:
+    """`jax.tree_map(lambda x: x[0], tree)`, as the document writes what flax's unreplicate does."""
+    tree = {"rows": cluster.rows(2)}
+    cluster.twice(lambda: jax.tree_map(lambda x: x[0], tree))
+
+
+@clause(
+    "switches.names.create-mesh",
+    claim="sharded-computation.with-sharding-constraint",
+    needs=devices(8),
+    left_out=A_NAME,
+    expect=of_jax(returns(lambda place: np.int32(8), text="its size")),
+)
+def name_create_mesh(impl: Any, cluster: Any) -> None:
+    """`jax.create_mesh((8,), 'x')` makes a mesh of eight devices."""
+    cluster.twice(lambda: np.int32(jax.create_mesh((8,), "x").size))
+
+
+@clause(
+    "switches.names.jaxruntimeerror",
+    claim="migrate-pmap.copy-arrays",
+    left_out=A_NAME,
+    expect=of_jax(true("it is caught, and says what the runtime could not do")),
+)
+def name_jax_runtime_error(impl: Any, cluster: Any) -> None:
+    """`except jax.errors.JaxRuntimeError` catches what the runtime raises: no memory, here."""
+    petabyte = 2**50
+
+    def refused() -> Any:
+        try:
+            jax.block_until_ready(jax.jit(lambda: jax.numpy.zeros(petabyte, "uint8"))())
+        except jax.errors.JaxRuntimeError as error:
+            return np.bool_(str(error).startswith("RESOURCE_EXHAUSTED: Out of memory"))
+        return np.False_
+
+    cluster.twice(refused)
+
+
+@clause(
+    "switches.names.lowered",
+    claim="migrate-pmap.lowered-multi-process",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=everywhere(
+        steps(
+            lowered=true("it is a jax.stages.Lowered"),
+            first_call=returns(doubled(2)),
+            second_call=returns(doubled(2)),
+        )
+    ),
+)
+def name_lowered(impl: Any, cluster: Any) -> None:
+    """What a map's `lower` returns is a `jax.stages.Lowered`."""
+    function, rows = impl.map(double()), impl.rows(cluster, 2)
+    lowered = lambda: np.bool_(isinstance(function.lower(rows), jax.stages.Lowered))  # noqa: E731
+    cluster.step("lowered", lowered)
+    cluster.twice(function, rows)
+
+
+@clause(
     "switches.names.smap",
     claim="migrate-pmap.name-smap",
     needs=devices(2),
-    expect=of_new_pmap(returns(doubled(2), text="the rows, doubled"), NO_DIFFERENCE),
-    selects=True,
+    topologies=ONE_AND_FOUR,
+    expect=of_jax(returns(doubled(2))),
 )
 def name_smap(impl: Any, cluster: Any) -> None:
     """`jax.smap` maps over the axis of the mesh in context."""
-    rows = cluster.rows(2)
+    rows = cluster.all_rows(2)
 
     def call() -> Any:
         function = jax.smap(double(), in_axes=0, out_axes=0, axis_name="i")
@@ -186,16 +142,145 @@ def name_smap(impl: Any, cluster: Any) -> None:
     cluster.twice(call)
 
 
+# --- Meshes and clusters, as the documents make them
+
+
+def counts(place: Place) -> Any:
+    """one number per process: how many of its devices there are"""
+    topology = place.topology
+    return np.full(topology.processes, topology.devices_per_process)
+
+
+def of_processes(some: Any) -> Any:
+    """How many of these devices each process has."""
+    return np.bincount([device.process_index for device in some], minlength=jax.process_count())
+
+
 @clause(
     "switches.names.make-mesh",
     claim="migrate-pmap.name-make-mesh",
     needs=devices(2),
-    expect=of_new_pmap(
-        returns(lambda place: np.int32(place.topology.devices), text="its size"), NO_DIFFERENCE
-    ),
-    selects=True,
+    topologies=ONE_AND_FOUR,
+    expect=of_jax(returns(counts)),
 )
 def name_make_mesh(impl: Any, cluster: Any) -> None:
     """`jax.make_mesh(shape=..., axis_names=...)` makes a mesh over the devices."""
-    count = len(cluster.devices)
-    cluster.twice(lambda: np.int32(jax.make_mesh(shape=(count,), axis_names=("i",)).size))
+    shape = (len(cluster.devices),)
+    cluster.twice(lambda: of_processes(jax.make_mesh(shape=shape, axis_names=("i",)).devices.flat))
+
+
+MESH = "mesh"
+
+
+@clause(
+    "switches.names.axistype",
+    claim="multi-process.make-mesh-default-devices",
+    needs=devices(2),
+    topologies=ONE_AND_FOUR,
+    expect=of_jax(
+        every(
+            returns(counts),
+            noted(
+                MESH,
+                "each of jax.devices() once, on an axis of the type that was asked for",
+                lambda _, seen: seen == {"all": True, "axes": ["Explicit"]},
+            ),
+        )
+    ),
+)
+def mesh_of_all(impl: Any, cluster: Any) -> None:
+    """`jax.make_mesh` takes the devices of all processes, and `jax.sharding.AxisType.Explicit`."""
+    shape, explicit = (jax.device_count(),), (jax.sharding.AxisType.Explicit,)
+    for step in ("first call", "second call"):
+        made: list[Any] = []
+
+        def make(made: list[Any] = made) -> Any:
+            made.append(jax.make_mesh(shape, ("a",), axis_types=explicit))
+            return of_processes(made[0].devices.flat)
+
+        cluster.step(step, make)
+        mesh = made[0]
+        everyone = sorted(device.id for device in jax.devices())
+        found = sorted(device.id for device in mesh.devices.flat)
+        axes = [axis.name for axis in mesh.axis_types]
+        cluster.note(MESH, {"all": found == everyone, "axes": axes})
+
+
+def who(place: Place) -> Any:
+    """process index, devices of all processes, devices of its own, and which of all those are"""
+    topology = place.topology
+    own = place.first_row + np.arange(topology.devices_per_process)
+    return np.array([place.process, topology.devices, topology.devices_per_process, *own])
+
+
+JOINED = "joined with"
+
+
+@clause(
+    "switches.names.initialize",
+    claim="multi-process.launch-explicit-arguments",
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(
+        every(
+            returns(who),
+            noted(
+                JOINED,
+                "the cluster was joined with its address, its size and this process's number",
+                lambda place, seen: (
+                    seen == {"address": True, "of": place.topology.processes, "as": place.process}
+                ),
+            ),
+        )
+    ),
+)
+def initialized(impl: Any, cluster: Any) -> None:
+    """After `jax.distributed.initialize` each process sees all devices, and which are its own."""
+    from jax._src.distributed import global_state  # what the worker joined with, kept by JAX alone
+
+    def seen() -> Any:
+        everyone = [device.id for device in jax.devices()]
+        own = [everyone.index(device.id) for device in jax.local_devices()]
+        return np.array([jax.process_index(), jax.device_count(), jax.local_device_count(), *own])
+
+    for step in ("first call", "second call"):
+        cluster.step(step, seen)
+        address, joined = global_state.coordinator_address, global_state.num_processes
+        there = {"address": bool(address), "of": joined, "as": global_state.process_id}
+        cluster.note(JOINED, there)
+
+
+INNER = 4
+COLUMNS = 8
+
+
+def factors(place: Place) -> tuple[Any, Any]:
+    """Whole numbers, so that every sum is exact in whichever order."""
+    left = np.arange(1, 1 + place.topology.devices * INNER, dtype=np.float32).reshape(-1, INNER)
+    return left, np.arange(1, 1 + INNER * COLUMNS, dtype=np.float32).reshape(INNER, COLUMNS)
+
+
+def product(place: Place) -> Any:
+    """this process's rows of the product"""
+    left, right = factors(place)
+    return place.mine(left @ right)
+
+
+@clause(
+    "switches.names.sharded-matmul",
+    claim="multi-process.sharded-matmul-result",
+    needs=devices(4),
+    topologies=ONE_AND_FOUR,
+    expect=of_jax(every(returns(product), sharded("with the spec P('a', None)", along("a", None)))),
+)
+def sharded_matmul(impl: Any, cluster: Any) -> None:
+    """The tutorial's distributed product, as written: a mesh of two axes, `jax.nn.relu(x @ y)`."""
+    left, right = factors(cluster)
+    p = jax.sharding.PartitionSpec
+
+    def multiply() -> Any:
+        mesh = jax.make_mesh((jax.device_count() // 2, 2), ("a", "b"))
+        x = jax.device_put(left, jax.sharding.NamedSharding(mesh, p("a", "b")))
+        y = jax.device_put(right, jax.sharding.NamedSharding(mesh, p("b", None)))
+        return jax.nn.relu(x @ y)
+
+    cluster.twice(multiply)

@@ -6,140 +6,118 @@ filters show it to a user who runs a main file.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, OfEachStep, not_applicable
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns
 from conformance.judging.observation import Step
+from conformance.judging.releases import by_release
+from conformance.probing import child
 from conformance.probing.child_programs import FLAG
 from conformance.sections.switches import (
     DEADLINE_S,
     FLAG_FALSE,
-    NO_SWITCH,
+    NEW_BY_DEFAULT,
+    OF_A_PROCESS,
+    REMOVED_IN,
     VARIABLE,
     follow,
-    name_of,
     only_old,
+    ran,
+    results,
     saw_run,
     saw_warnings,
-    what_ran,
 )
 
-NEW_BY_DEFAULT = (0, 8, 0)
-AFTER_THE_PROMISE = (0, 9, 0)  # the first minor release after 15 January 2026
+OLD_RAN = ran(LEGACY_PMAP, LEGACY_PMAP)
 
-OLD, NEW = name_of(LEGACY_PMAP), name_of(NEW_PMAP)
-
-
-def release(step: Step) -> tuple[int, ...]:
-    """The JAX release that the step noted."""
-    return tuple(int(part) for part in re.findall(r"\d+", step.extra["jax"])[:3])
+# What a user is told of each switch that is gone.
+NO_OPTION = raises(child.ChildError, f"AttributeError: Unrecognized config option: {FLAG}$")
+NO_FLAG = raises(child.ChildError, f"^exit status 1: .*Unknown command line flag '{FLAG}'")
 
 
 # --- The default, and for how long the old pmap may be asked for ----------------------------------
 
 
-def by_release() -> Expectation:
-    """The new pmap from the release on in which the document says that it became the default."""
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        wanted = NEW if release(step) >= NEW_BY_DEFAULT else OLD
-        return what_ran(step) == [wanted, wanted], saw_run(step)
-
-    return OfEachStep("the calls run the new pmap from 0.8.0 on, the old one before", of)
-
-
 @clause(
     "switches.default",
     claim="migrate-pmap.new-default",
-    expect={
-        LEGACY_PMAP: not_applicable("nothing asks for it"),
-        NEW_PMAP: by_release(),
-        SHARD_MAP: NO_SWITCH,
-    },
+    left_out=OF_A_PROCESS,
+    expect=of_jax(by_release(NEW_BY_DEFAULT, before=OLD_RAN, since=ran(NEW_PMAP, NEW_PMAP))),
     deadline_s=DEADLINE_S,
-    selects=True,
 )
 def default(impl: Any, cluster: Any) -> None:
     """No switch is set."""
     follow(cluster, "session", "map", "call", "call")
-    cluster.note("jax", jax.__version__)
-
-
-def promised() -> Expectation:
-    """The old pmap in every release before the date; then the old pmap still, or an error."""
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        refused = release(step) >= AFTER_THE_PROMISE and names_switch(step)
-        return what_ran(step) == [OLD, OLD] or refused, saw_run(step)
-
-    return OfEachStep("the old pmap runs; from 0.9.0 on it may be refused by an error", of)
-
-
-def names_switch(step: Step) -> bool:
-    """Whether the program failed with an error that names the switch."""
-    return step.raised is not None and FLAG in step.raised.message.lower()
 
 
 @clause(
     "switches.temporary",
     claim="migrate-pmap.switches-are-temporary",
-    expect=only_old(promised()),
+    left_out=OF_A_PROCESS,
+    expect=only_old(by_release(REMOVED_IN, before=OLD_RAN, since=NO_OPTION)),
     deadline_s=DEADLINE_S,
     selects=True,
 )
 def temporary(impl: Any, cluster: Any) -> None:
-    """The option gives the old pmap in every release up to January 2026."""
+    """The option gives the old pmap up to the first releases of 2026, and then is gone."""
     follow(cluster, "session", "False", "map", "call", "call")
-    cluster.note("jax", jax.__version__)
 
 
 # --- Each switch while it is deprecated and once it is gone ---------------------------------------
 
+DEPRECATED = f"Setting `{FLAG}` is deprecated in JAX v0.9.0 and will be removed in JAX v0.10.0."
 
-def obeyed_or_told() -> Expectation:
-    """The old pmap runs, or the user learns that it does not."""
+
+def told() -> Expectation:
+    """The user learns that the old pmap does not run: by a warning that names the switch."""
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
-        told = names_switch(step) or any(w["shown"] for w in about_switch(step))
-        return what_ran(step) == [OLD, OLD] or told, f"{saw_run(step)}; {saw_warnings(step)}"
+        named = [
+            w for w in step.extra.get("warned", ()) if w["shown"] and FLAG in w["message"].lower()
+        ]
+        return bool(named) and step.raised is None, f"{saw_run(step)}; {saw_warnings(step)}"
 
-    return OfEachStep("the old pmap runs, or an error or a warning names the switch", of)
-
-
-def about_switch(step: Step) -> list[dict[str, Any]]:
-    """The DeprecationWarnings that name the switch."""
-    return [
-        w
-        for w in step.extra.get("warned", ())
-        if w["category"] == "DeprecationWarning" and FLAG in w["message"].lower()
-    ]
+    return every(
+        OfEachStep("a warning that names the switch is shown", of),
+        returns(results(2), text="the rows plus their sum, at both calls"),
+    )
 
 
-def warned(text: str, enough: Callable[[dict[str, Any]], bool]) -> Expectation:
-    """A DeprecationWarning names the switch, and is `enough`."""
+def obeyed_or(told: Expectation) -> Expectation:
+    """The old pmap runs while there is one; then its user is told, and how."""
+    return by_release(REMOVED_IN, before=OLD_RAN, since=told)
+
+
+def warned(text: str, *, shown: bool = False, says: str = DEPRECATED) -> Expectation:
+    """A DeprecationWarning with this text is given, or `shown`; and the old pmap runs."""
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         saw = saw_warnings(step) if step.raised is None else f"{step}; {saw_warnings(step)}"
-        return any(enough(w) for w in about_switch(step)), saw
+        about = [
+            w
+            for w in step.extra.get("warned", ())
+            if w["category"] == "DeprecationWarning" and says in w["message"]
+        ]
+        return len(about) == 1 and about[0]["shown" if shown else "count"] > 0, saw
 
     return OfEachStep(text, of)
 
 
-GIVEN = warned("a DeprecationWarning names the switch", lambda w: w["count"] > 0)
-SHOWN = warned("a DeprecationWarning is shown by default filters", lambda w: w["shown"] > 0)
-HELPFUL = warned(
-    "a DeprecationWarning says what to do instead",
-    lambda w: bool(re.search(r"shard_map|migrat|instead|https?:", w["message"], re.IGNORECASE)),
-)
+def until_removed(expected: Expectation, gone: Expectation) -> Expectation:
+    """This of the old pmap's switches, with which it runs; and this once they are gone."""
+    return by_release(REMOVED_IN, before=every(expected, OLD_RAN), since=gone)
+
+
+GIVEN = warned("a DeprecationWarning names the switch")
+SHOWN = warned("the DeprecationWarning is shown by default filters", shown=True)
+HELPFUL = warned("a DeprecationWarning names what to use instead", says="shard_map")
 
 AFTER_REMOVAL = "pmap-silence.switches-after-removal"
 WARNING = "pmap-silence.switch-deprecation-warning"
@@ -149,11 +127,15 @@ WARNING_GIVEN = "switches.deprecation.given"  # whichever switch it is of
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to ask for the old pmap from outside: the program's `words` and `environment`."""
+    """A way to ask for the old pmap from outside: the program's `words` and `environment`.
+
+    `gone` is what is expected once the switch is.
+    """
 
     key: str
     text: str
     words: tuple[str, ...]
+    gone: Expectation
     environment: Mapping[str, str] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
 
@@ -163,12 +145,14 @@ FROM_OUTSIDE: Mapping[str, Way] = table(
         "environment",
         f"The variable {VARIABLE}=0",
         ("session", "map", "call", "call"),
+        told(),
         environment={VARIABLE: "0"},
     ),
     Way(
         "absl-flag",
         f"The flag {FLAG_FALSE}",
         ("absl", "config_with_absl", FLAG_FALSE),
+        NO_FLAG,
         requires=("absl-py",),
     ),
 )
@@ -177,6 +161,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
         "absl-parse-flags",
         f"{FLAG_FALSE}, read by parse_flags_with_absl,",
         ("absl", "parse_flags_with_absl", FLAG_FALSE),
+        told(),
         requires=("absl-py",),
     ),
 )
@@ -186,8 +171,9 @@ PARSED_ALONE: Mapping[str, Way] = table(
     "switches.obeyed-or-told.{way}",
     way={**FROM_OUTSIDE, **PARSED_ALONE},
     claim=AFTER_REMOVAL,
-    title="{way.text} is obeyed, or its user is told that it is not.",
-    expect=only_old(obeyed_or_told()),
+    title="{way.text} is obeyed; once there is no old pmap, its user is told.",
+    left_out=OF_A_PROCESS,
+    expect=lambda way: only_old(obeyed_or(way.gone)),
     deadline_s=DEADLINE_S,
     requires=lambda way: way.requires,
     selects=True,
@@ -197,8 +183,9 @@ PARSED_ALONE: Mapping[str, Way] = table(
     way=FROM_OUTSIDE,
     claim=WARNING,
     fact=WARNING_GIVEN,
-    title="{way.text} gives a DeprecationWarning, whether or not it is shown.",
-    expect=only_old(GIVEN),
+    title="{way.text} gives a DeprecationWarning, shown or not; once it is gone, an error.",
+    left_out=OF_A_PROCESS,
+    expect=lambda way: only_old(until_removed(GIVEN, way.gone)),
     deadline_s=DEADLINE_S,
     requires=lambda way: way.requires,
     selects=True,
@@ -211,8 +198,9 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
 @clause(
     "switches.obeyed-or-told.config-update",
     claim=AFTER_REMOVAL,
-    title="The option is obeyed, or its user is told that it is not.",
-    expect=only_old(obeyed_or_told()),
+    title="The option is obeyed; once there is no old pmap, its user is told.",
+    left_out=OF_A_PROCESS,
+    expect=only_old(obeyed_or(NO_OPTION)),
     deadline_s=DEADLINE_S,
     selects=True,
 )
@@ -220,8 +208,9 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     "switches.deprecation.config-update",
     claim=WARNING,
     fact=WARNING_GIVEN,
-    title="The option gives a DeprecationWarning, whether or not it is shown.",
-    expect=only_old(GIVEN),
+    title="The option gives a DeprecationWarning, shown or not; once it is gone, an error.",
+    left_out=OF_A_PROCESS,
+    expect=only_old(until_removed(GIVEN, NO_OPTION)),
     deadline_s=DEADLINE_S,
     selects=True,
 )
@@ -229,7 +218,8 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     "switches.deprecation.shown",
     claim=WARNING,
     title="A user who sets the option in the main file sees the DeprecationWarning by default.",
-    expect=only_old(SHOWN),
+    left_out=OF_A_PROCESS,
+    expect=only_old(until_removed(SHOWN, NO_OPTION)),
     deadline_s=DEADLINE_S,
     selects=True,
 )
@@ -237,7 +227,8 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     "switches.deprecation.text",
     claim=WARNING,
     title="The DeprecationWarning of the option says what to do instead.",
-    expect=only_old(HELPFUL),
+    left_out=OF_A_PROCESS,
+    expect=only_old(until_removed(HELPFUL, raises(child.ChildError, "shard_map"))),
     deadline_s=DEADLINE_S,
     selects=True,
 )
