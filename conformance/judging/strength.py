@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from conformance.catalogue import names
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import All, Expectation, OfEachStep
-from conformance.judging.observation import Step
+from conformance.judging.observation import Leaf, Observation, Step
 from conformance.judging.perturbing import PERTURBATIONS, Case, Perturbation, Seen
 
 Compare = Callable[[Place, Step], tuple[bool, str]]
@@ -145,6 +145,8 @@ def measure(
 
 def prepared(case: Case) -> Case | None:
     """The case with the steps that failed in it; None where it does not pass as it is."""
+    if not case.entries:  # which alone read what is said
+        case = replace(case, seen=replace(case.seen, observations=_unsaid(case.seen)))
     expect = dict(case.clause.expect)
     expect[case.implementation] = remembering(expect[case.implementation], case.seen)
     case = replace(case, clause=replace(case.clause, expect=expect))
@@ -199,3 +201,24 @@ def _remembered(compare: Compare, steps: Collection[int]) -> Compare:
         return found[key]
 
     return of
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsaid(Leaf):
+    """A leaf whose values are not said: most of the time of a judgement goes into words."""
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+def _unsaid(seen: Seen) -> tuple[Observation, ...]:
+    def of(leaf: Leaf) -> Leaf:
+        return _Unsaid(**{one.name: getattr(leaf, one.name) for one in fields(leaf)})
+
+    return tuple(
+        replace(
+            one,
+            steps=tuple(replace(s, leaves=tuple(map(of, s.leaves))) for s in one.steps),
+        )
+        for one in seen.observations
+    )
