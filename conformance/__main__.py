@@ -7,6 +7,7 @@ with `claims`; a look at one clause with `show`; a clause of your own with `new`
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from conformance.catalogue.claims import drift, load_claims
 
 EXIT_OK = 0
 EXIT_DRIFT = 1
+EXIT_WEAK = 1
 EXIT_USAGE = 2
 
 
@@ -30,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _drift(options.document, options.file)
             case "show":
                 return _show(options.id, options.implementation, options.topology)
+            case "strength":
+                return _strength(options)
             case "new":
                 return _new(options.id, options.claim, options.module)
             case _:
@@ -63,6 +67,28 @@ def _parser() -> argparse.ArgumentParser:
     new_parser.add_argument("id", metavar="ID", help="as in errors.some-thing")
     new_parser.add_argument("--claim", required=True, metavar="SLUG", help="the claim it checks")
     new_parser.add_argument("--module", metavar="NAME", help="of its section; made if not there")
+    strength_parser = commands.add_parser(
+        "strength", help="perturb what was recorded, and print how much of it would be noticed"
+    )
+    strength_parser.add_argument("files", metavar="RESULTS", type=Path, nargs="+")
+    strength_parser.add_argument(
+        "--clause",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only it, or those that begin so",
+    )
+    strength_parser.add_argument("--sample", type=int, metavar="N", help="only N cells")
+    strength_parser.add_argument(
+        "--weakest", type=int, default=20, metavar="N", help="how many clauses are listed"
+    )
+    strength_parser.add_argument(
+        "--examples", action="store_true", help="with a cell of each that was not noticed"
+    )
+    strength_parser.add_argument("--json", action="store_true", help="all figures, as JSON")
+    strength_parser.add_argument(
+        "--floor", type=float, metavar="SHARE", help="exit 1 where less is noticed, as in 0.95"
+    )
     drift_parser = commands.add_parser(
         "drift", help="print the headings of a document that need another look; exit 1 if any"
     )
@@ -101,6 +127,26 @@ def _show(id: str, implementation: str, topology: str | None) -> int:
 
     for line in show(load(), load_claims(), load_all(), id, implementation, topology):
         print(line)
+    return EXIT_OK
+
+
+def _strength(options: argparse.Namespace) -> int:
+    from conformance.catalogue.loading import load
+    from conformance.commands.strength import lines, record, strength
+    from conformance.judging.deviations import load_all
+
+    found = strength(
+        options.files, load(), load_all(), clauses=options.clause, sample=options.sample
+    )
+    if options.json:
+        print(json.dumps(record(found), indent=1))
+    else:
+        for line in lines(found, weakest=options.weakest, examples=options.examples):
+            print(line)
+    share = found.total().share
+    if options.floor is not None and share < options.floor:
+        print(f"noticed {share:.4f}, less than the floor {options.floor}", file=sys.stderr)
+        return EXIT_WEAK
     return EXIT_OK
 
 

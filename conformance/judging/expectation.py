@@ -17,6 +17,17 @@ from numpy.typing import NDArray
 from conformance.catalogue.expected import Expectation as Expectation
 from conformance.catalogue.names import PHASES
 from conformance.catalogue.topology import Place, Topology
+from conformance.judging.aspects import (
+    ENDING,
+    EXCEPTION,
+    OCCURRENCE,
+    OUTCOME,
+    PHASE,
+    RESULT,
+    SHARDING,
+    figure,
+    from_below,
+)
 from conformance.judging.observation import Leaf, Observation, Step
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
@@ -55,12 +66,16 @@ class NotApplicable:
 
 @dataclass(frozen=True, slots=True)
 class OfEachStep:
-    """An expectation that looks at one step of one process at a time."""
+    """An expectation that looks at one step of one process at a time.
+
+    `claims` are the `aspects` of a step that it speaks of.
+    """
 
     text: str
     of: Callable[[Place, Step], tuple[bool, str]]
     only: tuple[str, ...] = ()
     optional: bool = False  # the steps in `only` need not occur
+    claims: frozenset[str] = OUTCOME
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         findings = []
@@ -146,6 +161,18 @@ class Hangs:
         ]
 
 
+def claimed(expectation: Expectation, step: str) -> frozenset[str]:
+    """The aspects of the step called `step` that an expectation speaks of."""
+    if isinstance(expectation, All):
+        return frozenset[str]().union(*(claimed(part, step) for part in expectation.parts))
+    if not isinstance(expectation, OfEachStep) or (
+        expectation.only and step not in expectation.only
+    ):
+        return frozenset()
+    always = {ENDING} if expectation.optional else {ENDING, OCCURRENCE}
+    return expectation.claims | always
+
+
 def not_applicable(reason: str) -> Expectation:
     """The clause has no meaning under this implementation; `reason` is shown in the cell."""
     return NotApplicable(reason)
@@ -198,7 +225,7 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
         if not isinstance(expectation, OfEachStep):
             raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
         text = f"{name}: {expectation.text}"
-        parts.append(OfEachStep(text, expectation.of, (name,), optional))
+        parts.append(OfEachStep(text, expectation.of, (name,), optional, expectation.claims))
     return All(tuple(parts))
 
 
@@ -242,7 +269,7 @@ def returns(
                 return False, f"it is {name}: {problem}"
         return False, problem
 
-    return OfEachStep(f"returns {said}", of)
+    return OfEachStep(f"returns {said}", of, claims=RESULT)
 
 
 def raises(
@@ -278,14 +305,20 @@ def raises(
         )
         return holds, str(step)
 
-    return OfEachStep(text, of)
+    claims = {EXCEPTION} | ({PHASE} if phase else set()) | (RESULT if otherwise else set())
+    return OfEachStep(text, of, claims=frozenset(claims))
 
 
-def sharded(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Expectation:
+def sharded(
+    text: str,
+    holds: Callable[[Place, Mapping[str, Any]], bool],
+    *,
+    claims: frozenset[str] = SHARDING,
+) -> Expectation:
     """Every leaf of every step has a sharding for which `holds(place, sharding)`.
 
     A sharding is a record of `type`, `spec`, `mesh` (axis name -> size), `devices` (ids in order)
-    and `memory_kind`.
+    and `memory_kind`; `claims` is what of it `holds` looks at, where that is not type and spec.
     """
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
@@ -297,7 +330,7 @@ def sharded(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Exp
         saw = ", ".join(_sharding_text(s) for s in shardings if s)
         return all(holds(place, s) for s in shardings if s), saw
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, of, claims=claims)
 
 
 def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
@@ -325,11 +358,17 @@ def noted(
     holds: Callable[[Place, Any], bool],
     *,
     show: Callable[[Any], str] | None = None,
+    parts: Iterable[str] = (),
+    at_most: bool = False,
 ) -> Expectation:
     """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
 
-    `show` says the value in words, where printing it would not.
+    `show` says the value in words, where printing it would not. Of a record, `parts` are the
+    entries that `holds` looks at, where not at all; `at_most` is whether it is a bound from above
+    alone, so that less, or none, is right too.
     """
+    claims = {figure(key), *(figure(key, part) for part in parts)}
+    claims |= set() if at_most else {from_below(key)}
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if key not in step.extra:
@@ -337,7 +376,7 @@ def noted(
         value = step.extra[key]
         return holds(place, value), f"{key} = {value}" if show is None else show(value)
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, of, claims=frozenset(claims))
 
 
 def _against(model: Model, place: Place, step: Step) -> str | None:

@@ -1,0 +1,228 @@
+"""`strength RESULTS…`: what the cells of results files would notice if JAX did something wrong.
+
+Every recorded cell that conforms or is excused is perturbed in each way of `judging.perturbing`
+that touches what its clause claims, and judged again with the clause and the deviation entries of
+today.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue import names
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.topology import Topology
+from conformance.judging.deviations import Deviation, matching
+from conformance.judging.judge import WRAPPERS, Fault
+from conformance.judging.observation import Observation, parse
+from conformance.judging.perturbing import Case, Seen
+from conformance.judging.perturbing.messages import Messages
+from conformance.judging.strength import PASSED, Share, Strength, measure, sampled
+
+WEAKEST = 20  # clauses that are listed
+EVERY_S = 2.0  # between two lines of progress
+
+Record = Mapping[str, Any]
+
+
+class ResultsError(ValueError):
+    """A results file that cannot be measured; the message names the file and the line."""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The cells that passed, the facts of their targets, and the ids that the catalogue lacks."""
+
+    cells: list[tuple[Record, Record]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+
+
+def strength(
+    files: Sequence[Path],
+    catalogue: Catalogue,
+    deviations: Sequence[Deviation],
+    *,
+    clauses: Sequence[str] = (),
+    sample: int | None = None,
+) -> Strength:
+    """The strength of what the files record; `sample` is how many cells, all unless given."""
+    chosen = catalogue.beginning(clauses)
+    recorded = read(files, catalogue)
+    every = {cell_id(cell) for cell, _ in recorded.cells}
+    taken = sampled(every, len(every) if sample is None else sample)
+    cells = [
+        (cell, target)
+        for cell, target in recorded.cells
+        if cell["clause"] in chosen.clauses and cell_id(cell) in taken
+    ]
+    if not cells:
+        raise ResultsError(f"{', '.join(map(str, files))}: no cell that conforms or is excused")
+    if recorded.gone:
+        print(f"{len(recorded.gone)} recorded clauses are no more", file=sys.stderr)
+    parsed = {id(cell): observations(cell) for cell, _ in cells}
+    said = Messages.of(
+        step.raised
+        for seen in parsed.values()
+        for one in seen
+        for step in one.steps
+        if step.raised is not None
+    )
+    made = (case(c, t, parsed[id(c)], catalogue, deviations, said) for c, t in cells)
+    return measure(made, progress=_progress(len(cells)))
+
+
+def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
+    """The passing cells of all files whose clauses there still are."""
+    found = Recorded()
+    targets: dict[str, Record] = {}
+    for file in files:
+        for number, line in enumerate(file.read_bytes().splitlines(keepends=True), 1):
+            if not line.endswith(b"\n"):
+                break  # torn: its run was interrupted
+            try:
+                record = json.loads(line)
+                kind = record["kind"]
+            except (ValueError, TypeError, KeyError) as error:
+                raise ResultsError(f"{file}:{number}: no record: {error}") from error
+            if kind == "target":
+                targets[record["target"]] = record
+            elif kind == "cell" and record["verdict"] in PASSED:
+                if record["clause"] in catalogue.clauses:
+                    found.cells.append((record, targets[record["target"]]))
+                else:
+                    found.gone.add(record["clause"])
+    return found
+
+
+def cell_id(cell: Record) -> str:
+    """What tells a cell from all others."""
+    return " ".join(cell[key] for key in ("clause", "implementation", "target", "topology"))
+
+
+def observations(cell: Record) -> tuple[Observation, ...]:
+    """What the processes of a recorded cell reported."""
+    return tuple(parse(one) for one in cell["observations"])
+
+
+def case(
+    cell: Record,
+    target: Record,
+    seen: tuple[Observation, ...],
+    catalogue: Catalogue,
+    deviations: Sequence[Deviation],
+    said: Messages,
+) -> Case:
+    """A recorded cell as it is judged today."""
+    of = (cell["clause"], cell["implementation"])
+    where = (target["jax"], target["platform"], cell["topology"])
+    return Case(
+        clause=catalogue.clauses[cell["clause"]],
+        implementation=cell["implementation"],
+        topology=Topology.parse(cell["topology"]),
+        jax=target["jax"],
+        seen=Seen(seen, _fault(cell)),
+        entries=matching(deviations, *of, *where),
+        messages=said,
+    )
+
+
+def _fault(cell: Record) -> Fault | None:
+    fault = cell["fault"]
+    if fault is None:
+        return None
+    # A record that does not carry what was mapped passed, so that it was what it should be.
+    mapped = fault.get("mapped", WRAPPERS.get(cell["implementation"], ())[:1])
+    return Fault(fault["kind"], fault["detail"], tuple(mapped))
+
+
+def _progress(of: int) -> Callable[[int], None]:
+    last = time.monotonic()
+
+    def told(number: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > EVERY_S or number == of:
+            last = time.monotonic()
+            print(f"{number} of {of} cells", file=sys.stderr)
+
+    return told
+
+
+def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) -> Iterator[str]:
+    """The table by perturbation and section, and the weakest clauses, as text."""
+    sections = found.sections
+    width = max(len(name) for name in ["all", *found.perturbations])
+    for excused, title in ((False, names.CONFORMS), (True, names.KNOWN_DEVIATION)):
+        whole = found.total(excused=excused)
+        if not whole.judged:
+            continue
+        yield f"{title}: {_percent(whole)} of {whole.judged} perturbations noticed"
+        heads = "".join(f"{_short(name):>9}" for name in sections)
+        yield f"  {'':{width}} {'all':>7} {'judged':>7}{heads}"
+        for name in [*found.perturbations, ""]:
+            all_of_it = found.total(perturbation=name, excused=excused)
+            if all_of_it.judged:
+                each = "".join(
+                    f"{_percent(found.total(perturbation=name, section=one, excused=excused)):>9}"
+                    for one in sections
+                )
+                whole = f"{_percent(all_of_it):>7} {all_of_it.judged:>7}"
+                yield f"  {name or 'all':{width}} {whole}{each}"
+        yield ""
+    weak = [(id, one) for id, one in found.clauses().items() if one.missed]
+    yield f"{len(weak)} of {len(found.clauses())} clauses miss something; the weakest:"
+    for id, one in weak[:weakest]:
+        yield f"  {_percent(one):>6} of {one.judged:>5}  {id}"
+        for name, count in found.unnoticed(id).items():
+            yield f"          {count:>5}  {name}"
+            if examples:
+                yield f"                 {found.missed[name, id]}"
+    if found.otherwise:
+        yield f"{len(found.otherwise)} cells are judged otherwise today, and were not measured"
+    whole = found.total()
+    yield f"{_percent(whole)} of {whole.judged} perturbations of {found.cells} cells noticed"
+
+
+def record(found: Strength) -> dict[str, Any]:
+    """All of it as JSON."""
+    return {
+        "noticed": found.total().noticed,
+        "judged": found.total().judged,
+        "cells": found.cells,
+        "judged_otherwise": found.otherwise,
+        "perturbations": [
+            {
+                "perturbation": name,
+                "section": section,
+                "excused": excused,
+                "noticed": one.noticed,
+                "judged": one.judged,
+            }
+            for (name, section, excused), one in sorted(found.by_section.items())
+        ],
+        "clauses": [
+            {
+                "clause": id,
+                "noticed": one.noticed,
+                "judged": one.judged,
+                "unnoticed": found.unnoticed(id),
+            }
+            for id, one in found.clauses().items()
+        ],
+    }
+
+
+def _percent(share: Share) -> str:
+    if not share.judged:
+        return "-"
+    # Rounded down: what is not all of them is never shown as 100 %.
+    return f"{int(share.share * 1000) / 10:.1f}%"
+
+
+def _short(section: str) -> str:
+    return section[:8]

@@ -1,0 +1,31 @@
+"""What of a step an expectation speaks of, so that it can be asked whether it would notice.
+
+An expectation claims aspects; `strength` perturbs what was recorded in each of them and judges it
+again. What is not claimed is not asked for, so a set that is too small hides a weak clause: an
+expectation that says nothing of itself is taken to claim all of `OUTCOME`.
+"""
+
+from __future__ import annotations
+
+VALUES, SHAPE, DTYPE, WEAK_TYPE = "values", "shape", "dtype", "weak type"
+SHARDING_TYPE, SPEC, DEVICES = "sharding's type", "sharding's spec", "order of devices"
+COMMITTED = "committed"
+EXCEPTION, PHASE = "exception", "phase"
+WARNINGS, LOGS = "warnings", "log records"
+
+RESULT = frozenset({VALUES, SHAPE, DTYPE})
+OUTCOME = RESULT | {EXCEPTION}
+SHARDING = frozenset({SHARDING_TYPE, SPEC})
+
+# Of every step that any expectation speaks of; and that it occurs, unless it is optional.
+ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
+
+
+def figure(key: str, part: str = "") -> str:
+    """The aspect of what a probe noted as `key`; of a record, of its entry `part`."""
+    return f"figure {key}.{part}" if part else f"figure {key}"
+
+
+def from_below(key: str) -> str:
+    """The aspect that what a probe noted as `key` is no less than it should be."""
+    return f"figure {key} from below"

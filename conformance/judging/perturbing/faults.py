@@ -1,0 +1,105 @@
+"""A crash or a hang where there was none, and of those that there were: another, or elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from conformance.catalogue import names
+from conformance.judging.judge import WRAPPERS, Fault
+from conformance.judging.perturbing.case import Case, Perturbation, Seen
+from conformance.judging.perturbing.proofs import other_than
+
+ELSEWHERE = 'File "elsewhere.py", line 1 in other'
+LONG_S = 12
+
+_FRAME = re.compile(r'File "[^"]*", line \d+ in \S+')
+_PROCESSES = re.compile(r"process(?:es)? (\d+(?:, \d+)*)")
+_SIGNAL = re.compile(r"SIG[A-Z]+")
+
+
+def _fault(name: str, change: Callable[[Case, Fault], Fault | None]) -> Perturbation:
+    """A fault in place of the one that was; None where there could be none such."""
+
+    def of(case: Case) -> Iterator[Seen]:
+        new = None if case.seen.fault is None else change(case, case.seen.fault)
+        if new is not None:
+            yield Seen(case.seen.observations, new)
+
+    return Perturbation(name, of)
+
+
+def _new(name: str, kind: str, detail: str) -> Perturbation:
+    """A fault where there was none."""
+
+    def of(case: Case) -> Iterator[Seen]:
+        if case.seen.fault is None:
+            mapped = WRAPPERS.get(case.implementation, ())[:1]
+            yield Seen((), Fault(kind, detail, mapped))
+
+    return Perturbation(name, of)
+
+
+def hung_in(process: int) -> str:
+    """What is said of a hang in one process."""
+    return (
+        f"no answer within {LONG_S} s from process {process}; process {process} is in {ELSEWHERE}"
+    )
+
+
+def crashed_in(process: int) -> str:
+    """What is said of a crash of one process."""
+    return f"process {process} was killed by SIGSEGV"
+
+
+def _of_the_other_kind(case: Case, fault: Fault) -> Fault:
+    process = _processes(fault)[0]
+    if fault.kind == names.CRASHED:
+        return replace(fault, kind=names.HUNG, detail=hung_in(process))
+    return replace(fault, kind=names.CRASHED, detail=crashed_in(process))
+
+
+def _by_another_signal(case: Case, fault: Fault) -> Fault | None:
+    if fault.kind != names.CRASHED:
+        return None
+    other = "SIGABRT" if "SIGSEGV" in fault.detail else "SIGSEGV"
+    return replace(fault, detail=_SIGNAL.sub(other, fault.detail))
+
+
+def _elsewhere(case: Case, fault: Fault) -> Fault:
+    """In another step. What says nothing of where it was is judged as it is, and not noticed."""
+    return replace(fault, detail=_FRAME.sub(ELSEWHERE, fault.detail))
+
+
+def _in_another_process(case: Case, fault: Fault) -> Fault | None:
+    """In those that were not named; where all were, in one of them alone."""
+    if case.topology.processes == 1:
+        return None
+    named = _processes(fault)
+    other = next((p for p in range(case.topology.processes) if p not in named), named[-1])
+    detail = hung_in(other) if fault.kind == names.HUNG else crashed_in(other)
+    frame, signal = _FRAME.search(fault.detail), _SIGNAL.search(fault.detail)
+    detail = detail.replace(ELSEWHERE, frame[0]) if frame else detail
+    detail = detail.replace("SIGSEGV", signal[0]) if signal else detail
+    return replace(fault, detail=detail)
+
+
+def _processes(fault: Fault) -> list[int]:
+    found = _PROCESSES.search(fault.detail)
+    return [int(one) for one in found[1].split(", ")] if found else [0]
+
+
+PERTURBATIONS = (
+    _new("fault: a crash where none was", names.CRASHED, crashed_in(0)),
+    _new("fault: a hang where none was", names.HUNG, hung_in(0)),
+    _fault("fault: a crash for a hang, or the reverse", _of_the_other_kind),
+    _fault("fault: another signal", _by_another_signal),
+    _fault("fault: in another step", _elsewhere),
+    _fault("fault: in another process", _in_another_process),
+    _fault("fault: before anything was mapped", lambda _, fault: replace(fault, mapped=())),
+    _fault(
+        "fault: after another implementation was mapped",
+        lambda case, fault: replace(fault, mapped=WRAPPERS[other_than(case.implementation)][:1]),
+    ),
+)

@@ -1,0 +1,75 @@
+"""Which JAX and which implementation ran, and in which processes, otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from conformance.catalogue import names
+from conformance.judging.judge import WRAPPERS
+from conformance.judging.observation import Observation, Witness
+from conformance.judging.perturbing.case import Case, Perturbation, Seen, of_observation
+
+ANOTHER_JAX = "0.0.1"
+OF_NUMPY = "ndarray"
+
+
+def other_than(implementation: str) -> str:
+    """Another implementation, one that may be taken for it."""
+    others = {names.NEW_PMAP: names.SHARD_MAP, names.SHARD_MAP: names.NEW_PMAP}
+    return others.get(implementation, names.NEW_PMAP)
+
+
+def _nothing(case: Case, seen: Observation) -> Observation | None:
+    return replace(seen, witness=()) if seen.witness else None
+
+
+def _another(case: Case, seen: Observation) -> Observation:
+    wrapper = WRAPPERS[other_than(case.implementation)][0]
+    new = tuple(replace(one, wrapper=wrapper) for one in seen.witness)
+    return replace(seen, witness=new or (Witness(wrapper, ("NamedSharding",)),))
+
+
+def _numpy(case: Case, seen: Observation) -> Observation:
+    """The maps returned NumPy's arrays: what ran was no map of JAX's."""
+    witness = tuple(replace(one, outputs=(OF_NUMPY,) * len(one.outputs)) for one in seen.witness)
+    steps = tuple(
+        replace(
+            step,
+            leaves=tuple(
+                replace(leaf, type=OF_NUMPY, sharding=None, committed=None, weak_type=None)
+                for leaf in step.leaves
+            ),
+        )
+        for step in seen.steps
+    )
+    return replace(seen, witness=witness, steps=steps)
+
+
+def _jax(case: Case, seen: Observation) -> Observation:
+    return replace(seen, jax=ANOTHER_JAX)
+
+
+def _processes(case: Case, seen: Observation) -> Observation:
+    return replace(seen, processes=seen.processes + 1)
+
+
+def _whole(
+    change: Callable[[tuple[Observation, ...]], tuple[Observation, ...]],
+) -> Callable[[Case], Iterator[Seen]]:
+    def of(case: Case) -> Iterator[Seen]:
+        if case.seen.fault is None and case.seen.observations:
+            yield Seen(change(case.seen.observations))
+
+    return of
+
+
+PERTURBATIONS = (
+    of_observation("proof: no map ran", _nothing, of_proof=True),
+    of_observation("proof: another implementation ran", _another, of_proof=True),
+    of_observation("proof: the maps returned NumPy arrays", _numpy, of_proof=True),
+    of_observation("proof: another JAX ran", _jax),
+    of_observation("proof: a job of another size", _processes),
+    Perturbation("proof: a process is missing", _whole(lambda seen: seen[:-1])),
+    Perturbation("proof: a process twice", _whole(lambda seen: (*seen, seen[-1]))),
+)

@@ -1,0 +1,214 @@
+"""What a step returned, otherwise: its values, shape, dtype, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging import aspects
+from conformance.judging.observation import Leaf, Step
+from conformance.judging.perturbing.case import (
+    Case,
+    Change,
+    Perturbation,
+    in_all_processes,
+    in_one_process,
+)
+
+Array = NDArray[Any]
+
+LEAST_PART = 0.5  # of a value that is added to it, beyond what any tolerance allows
+
+
+def _of_last_leaf(change: Callable[[Leaf], Leaf | None]) -> Change:
+    """Changes the last leaf alone: an expectation must look at all of them."""
+
+    def of(case: Case, step: Step, beside: Step | None) -> Step | None:
+        for at in reversed(range(len(step.leaves))):
+            changed = change(step.leaves[at])
+            if changed is not None:
+                return replace(step, leaves=(*step.leaves[:at], changed, *step.leaves[at + 1 :]))
+        return None
+
+    return of
+
+
+def _of_all_leaves(change: Callable[[Leaf], Leaf | None]) -> Change:
+    def of(case: Case, step: Step, beside: Step | None) -> Step | None:
+        changed = [change(leaf) for leaf in step.leaves]
+        if not any(one is not None for one in changed):
+            return None
+        both = zip(step.leaves, changed, strict=True)
+        return replace(step, leaves=tuple(old if new is None else new for old, new in both))
+
+    return of
+
+
+def _valued(change: Callable[[Array], Array | None]) -> Callable[[Leaf], Leaf | None]:
+    """Other values of the same shape and dtype, where they are others."""
+
+    def of(leaf: Leaf) -> Leaf | None:
+        if leaf.local is None or not leaf.local.size:
+            return None
+        with np.errstate(all="ignore"):
+            new = change(leaf.local)
+        if new is None:
+            return None
+        new = new.astype(leaf.local.dtype)
+        return None if _same(leaf.local, new) else replace(leaf, local=new)
+
+    return of
+
+
+def _same(old: Array, new: Array) -> bool:
+    return old.shape == new.shape and old.tobytes() == new.tobytes()
+
+
+def _wide(array: Array) -> Array:
+    """As a type with which NumPy computes: it has no arithmetic for some of JAX's."""
+    return array if array.dtype.kind in "iubc" else array.astype(np.float64)
+
+
+def _one_element(array: Array) -> Array:
+    if array.dtype.kind == "b":
+        new = array.copy()
+        new.flat[-1] = not new.flat[-1]
+        return new
+    new = _wide(array).copy()
+    more = max(1.0, float(abs(new.flat[-1])) * LEAST_PART) if np.isfinite(new.flat[-1]) else 1.0
+    new.flat[-1] = new.flat[-1] + (int(more) if new.dtype.kind in "iu" else more)
+    if not np.isfinite(array.flat[-1]):
+        new.flat[-1] = 0
+    return new
+
+
+def _negated(array: Array) -> Array:
+    return ~array if array.dtype.kind in "ub" else -_wide(array)
+
+
+def _nan(array: Array) -> Array | None:
+    if array.dtype.kind in "iub":
+        return None
+    new = _wide(array).copy()
+    new.flat[-1] = np.nan
+    return new
+
+
+def _of_the_other(case: Case, step: Step, beside: Step | None) -> Step | None:
+    """The values of another process, where they are other ones of the same shapes."""
+    if beside is None or len(beside.leaves) != len(step.leaves):
+        return None
+    changed = False
+    leaves = []
+    for mine, other in zip(step.leaves, beside.leaves, strict=True):
+        new = mine
+        if mine.local is not None and other.local is not None:
+            alike = mine.local.shape == other.local.shape
+            if alike and not _same(mine.local, other.local):
+                new, changed = replace(mine, local=other.local), True
+        leaves.append(new)
+    return replace(step, leaves=tuple(leaves)) if changed else None
+
+
+def _lost(leaf: Leaf) -> Leaf | None:
+    return None if leaf.local is None else replace(leaf, local=None, text="deleted")
+
+
+def _leaf_more(case: Case, step: Step, beside: Step | None) -> Step | None:
+    return replace(step, leaves=(*step.leaves, step.leaves[-1])) if step.leaves else None
+
+
+def _dimension_more(leaf: Leaf) -> Leaf | None:
+    if leaf.local is None:
+        return None
+    return replace(leaf, shape=(1, *leaf.shape), local=leaf.local[None])
+
+
+def _row_fewer(leaf: Leaf) -> Leaf | None:
+    if leaf.local is None or not leaf.local.ndim or not leaf.local.shape[0]:
+        return None
+    return replace(leaf, shape=(leaf.shape[0] - 1, *leaf.shape[1:]), local=leaf.local[:-1])
+
+
+def _dtype(leaf: Leaf) -> Leaf | None:
+    if leaf.local is None:
+        return None
+    new = {"float32": "float64", "int32": "int64"}.get(leaf.dtype, "float32")
+    with np.errstate(all="ignore"):
+        local = _wide(leaf.local)
+        local = (local.real if local.dtype.kind == "c" else local).astype(new)
+    return replace(leaf, dtype=new, local=local)
+
+
+def _sharding(change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Change:
+    def of(leaf: Leaf) -> Leaf | None:
+        new = None if leaf.sharding is None else change(dict(leaf.sharding))
+        return None if new is None else replace(leaf, sharding=new)
+
+    return _of_last_leaf(of)
+
+
+def _type(sharding: dict[str, Any]) -> dict[str, Any]:
+    single = sharding["type"] == "SingleDeviceSharding"
+    if single:
+        more = {"type": "NamedSharding", "mesh": {"i": 1}, "spec": ["i"]}
+        return sharding | more
+    kept = {key: value for key, value in sharding.items() if key not in ("mesh", "spec")}
+    return kept | {"type": "SingleDeviceSharding", "devices": sharding["devices"][:1]}
+
+
+def _spec(sharding: dict[str, Any]) -> dict[str, Any] | None:
+    """Replicated in place of split, and split in place of replicated."""
+    spec = sharding.get("spec")
+    if not isinstance(spec, list):
+        return None
+    other = [] if any(spec) else [next(iter(sharding.get("mesh") or {"i": 1}))]
+    return sharding | {"spec": other}
+
+
+def _devices(sharding: dict[str, Any]) -> dict[str, Any] | None:
+    devices = sharding["devices"]
+    return sharding | {"devices": devices[::-1]} if len(devices) > 1 else None
+
+
+def _uncommitted(leaf: Leaf) -> Leaf | None:
+    return None if leaf.committed is None else replace(leaf, committed=not leaf.committed)
+
+
+def _weak(leaf: Leaf) -> Leaf | None:
+    return None if leaf.weak_type is None else replace(leaf, weak_type=not leaf.weak_type)
+
+
+def _both(name: str, aspect: str, change: Change) -> Iterator[Perturbation]:
+    yield in_one_process(f"{name}, in one process", aspect, change)
+    yield in_all_processes(f"{name}, in all", aspect, change)
+
+
+VALUES: dict[str, Change] = {
+    "values: one element is larger": _of_last_leaf(_valued(_one_element)),
+    "values: negated": _of_all_leaves(_valued(_negated)),
+    "values: zero": _of_all_leaves(_valued(np.zeros_like)),
+    "values: one NaN": _of_last_leaf(_valued(_nan)),
+    "values: another process's": _of_the_other,
+    "values: lost": _of_last_leaf(_lost),
+}
+OTHERS: dict[str, tuple[str, Change]] = {
+    "shape: a dimension more": (aspects.SHAPE, _of_last_leaf(_dimension_more)),
+    "shape: a row fewer": (aspects.SHAPE, _of_last_leaf(_row_fewer)),
+    "shape: a leaf more": (aspects.SHAPE, _leaf_more),
+    "dtype": (aspects.DTYPE, _of_last_leaf(_dtype)),
+    "weak type": (aspects.WEAK_TYPE, _of_last_leaf(_weak)),
+    "sharding: type": (aspects.SHARDING_TYPE, _sharding(_type)),
+    "sharding: spec": (aspects.SPEC, _sharding(_spec)),
+    "sharding: order of devices": (aspects.DEVICES, _sharding(_devices)),
+    "committed": (aspects.COMMITTED, _of_last_leaf(_uncommitted)),
+}
+
+PERTURBATIONS = (
+    *(one for name, change in VALUES.items() for one in _both(name, aspects.VALUES, change)),
+    *(in_one_process(name, aspect, change) for name, (aspect, change) in OTHERS.items()),
+)

@@ -1,0 +1,224 @@
+"""How much of what could be wrong a cell would notice: each is perturbed and judged again.
+
+A perturbation is noticed when the verdict is no longer `conforms` or `known deviation`; that an
+excused cell would conform is noticed too, as the judge calls its entry stale.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from conformance.catalogue import names
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import All, Expectation, OfEachStep
+from conformance.judging.observation import Leaf, Observation, Step
+from conformance.judging.perturbing import PERTURBATIONS, Case, Perturbation, Seen
+
+Compare = Callable[[Place, Step], tuple[bool, str]]
+
+PASSED = (names.CONFORMS, names.KNOWN_DEVIATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One perturbation of one cell; `saw` is what the judge said of it."""
+
+    perturbation: str
+    noticed: bool
+    saw: str
+
+
+@dataclass(slots=True)
+class Share:
+    """How many were noticed of those that were judged."""
+
+    noticed: int = 0
+    judged: int = 0
+
+    def add(self, noticed: bool) -> None:
+        """Count one more."""
+        self.noticed += noticed
+        self.judged += 1
+
+    @property
+    def missed(self) -> int:
+        """Those that passed as if nothing were wrong."""
+        return self.judged - self.noticed
+
+    @property
+    def share(self) -> float:
+        """Of 1; nothing judged is nothing missed."""
+        return self.noticed / self.judged if self.judged else 1.0
+
+
+def _shares() -> Any:
+    return defaultdict(Share)
+
+
+@dataclass(slots=True)
+class Strength:
+    """Shares by (perturbation, section, excused) and by (clause, perturbation, excused).
+
+    `cells` were judged, `otherwise` are those whose verdict is not the recorded one today: they
+    measure nothing. `missed` are the first few of what was not noticed, by perturbation and clause.
+    """
+
+    by_section: dict[tuple[str, str, bool], Share] = field(default_factory=_shares)
+    by_clause: dict[tuple[str, str, bool], Share] = field(default_factory=_shares)
+    missed: dict[tuple[str, str], str] = field(default_factory=dict)
+    cells: int = 0
+    otherwise: list[str] = field(default_factory=list)
+
+    def add(self, case: Case, excused: bool, trials: Iterable[Trial]) -> None:
+        """Count a cell's trials."""
+        self.cells += 1
+        for one in trials:
+            clause = case.clause
+            self.by_section[one.perturbation, clause.section, excused].add(one.noticed)
+            self.by_clause[clause.id, one.perturbation, excused].add(one.noticed)
+            if not one.noticed:
+                where = f"{case.implementation} {case.jax} {case.topology}: {one.saw}"
+                self.missed.setdefault((one.perturbation, clause.id), where)
+
+    def total(
+        self, *, perturbation: str = "", section: str = "", excused: bool | None = None
+    ) -> Share:
+        """The share of all that fit what is given."""
+        whole = Share()
+        for (name, of, is_excused), one in self.by_section.items():
+            fits = perturbation in ("", name) and section in ("", of)
+            if fits and excused in (None, is_excused):
+                whole.noticed += one.noticed
+                whole.judged += one.judged
+        return whole
+
+    @property
+    def sections(self) -> list[str]:
+        """Those in which anything was judged."""
+        return sorted({section for _, section, _ in self.by_section})
+
+    @property
+    def perturbations(self) -> list[str]:
+        """Those that applied anywhere, in their order."""
+        applied = {name for name, _, _ in self.by_section}
+        return [one.name for one in PERTURBATIONS if one.name in applied]
+
+    def clauses(self) -> dict[str, Share]:
+        """Each clause's share over all its cells, the weakest first."""
+        found: dict[str, Share] = _shares()
+        for (clause, _, _), one in self.by_clause.items():
+            found[clause].noticed += one.noticed
+            found[clause].judged += one.judged
+        return dict(sorted(found.items(), key=lambda one: (one[1].share, -one[1].missed, one[0])))
+
+    def unnoticed(self, clause: str) -> dict[str, int]:
+        """By perturbation how often the clause did not notice it."""
+        found: dict[str, int] = defaultdict(int)
+        for (id, perturbation, _), one in self.by_clause.items():
+            if id == clause and one.missed:
+                found[perturbation] += one.missed
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def measure(
+    cases: Iterable[Case],
+    *,
+    perturbations: Sequence[Perturbation] = PERTURBATIONS,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Strength:
+    """The strength of the cells that pass as they were recorded; `progress` is told how many."""
+    found = Strength()
+    for number, case in enumerate(cases, 1):
+        begun = prepared(case)
+        if begun is None:
+            of = f"{case.clause.id} {case.implementation} {case.jax} {case.topology}"
+            found.otherwise.append(of)
+        else:
+            found.add(begun, bool(begun.entries), trials(begun, perturbations))
+        progress(number)
+    return found
+
+
+def prepared(case: Case) -> Case | None:
+    """The case with the steps that failed in it; None where it does not pass as it is."""
+    if not case.entries:  # which alone read what is said
+        case = replace(case, seen=replace(case.seen, observations=_unsaid(case.seen)))
+    expect = dict(case.clause.expect)
+    expect[case.implementation] = remembering(expect[case.implementation], case.seen)
+    case = replace(case, clause=replace(case.clause, expect=expect))
+    judgement = case.judged(case.seen)
+    if judgement.verdict not in PASSED:
+        return None
+    return replace(case, failed=frozenset(f.step for f in judgement.findings if not f.holds))
+
+
+def trials(case: Case, perturbations: Sequence[Perturbation] = PERTURBATIONS) -> Iterator[Trial]:
+    """Every perturbation of a cell, judged; what the judge cannot read it does not let pass."""
+    for perturbation in perturbations:
+        for seen in perturbation.of(case):
+            try:
+                judgement = case.judged(seen)
+            except Exception as error:  # an expectation that takes for granted what it compares
+                yield Trial(perturbation.name, True, f"{type(error).__name__}: {error}")
+            else:
+                passed = judgement.verdict in PASSED
+                yield Trial(perturbation.name, not passed, judgement.reason)
+
+
+def sampled(ids: Iterable[str], most: int) -> set[str]:
+    """`most` of the ids, always the same ones, and those of a smaller sample among them."""
+    return set(sorted(ids, key=lambda one: (zlib.crc32(one.encode()), one))[:most])
+
+
+def remembering(expectation: Expectation, seen: Seen) -> Expectation:
+    """The same expectation, which compares each step of `seen` once.
+
+    A cell is judged some fifty times, with all but one of its steps as they were.
+    """
+    steps = {id(step) for one in seen.observations for step in one.steps}
+    match expectation:
+        case All(parts):
+            return All(tuple(remembering(part, seen) for part in parts))
+        case OfEachStep():
+            return replace(expectation, of=_remembered(expectation.of, steps))
+        case _:
+            return expectation
+
+
+def _remembered(compare: Compare, steps: Collection[int]) -> Compare:
+    found: dict[tuple[Place, int], tuple[bool, str]] = {}
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if id(step) not in steps:
+            return compare(place, step)
+        key = (place, id(step))
+        if key not in found:
+            found[key] = compare(place, step)
+        return found[key]
+
+    return of
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsaid(Leaf):
+    """A leaf whose values are not said: most of the time of a judgement goes into words."""
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+def _unsaid(seen: Seen) -> tuple[Observation, ...]:
+    def of(leaf: Leaf) -> Leaf:
+        return _Unsaid(**{one.name: getattr(leaf, one.name) for one in fields(leaf)})
+
+    return tuple(
+        replace(
+            one,
+            steps=tuple(replace(s, leaves=tuple(map(of, s.leaves))) for s in one.steps),
+        )
+        for one in seen.observations
+    )
