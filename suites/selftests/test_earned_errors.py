@@ -14,7 +14,7 @@ from conformance.catalogue.loading import Catalogue, load
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import load_all, matching
-from conformance.judging.expectation import NotApplicable
+from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import OUTSIDE
 
@@ -208,3 +208,33 @@ def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
 
     assert judged(id, NEW_PMAP, "1x8", *steps("all-reduce")).verdict == names.KNOWN_DEVIATION
     assert judged(id, NEW_PMAP, "1x8", *steps("all-gather")).verdict == names.DEVIATES
+
+
+def test_a_hang_at_the_first_barrier_is_not_the_one_that_is_expected() -> None:
+    id, place = "errors.barriers.hand-made-process-missing", Topology(4, 2)
+    clause = catalogue().clauses[id]
+
+    def verdict(*in_steps: str) -> str:
+        there = tuple(Whereabouts(p, (), name) for p, name in enumerate(in_steps))
+        fault = Fault(names.HUNG, "no answer within 5 s", ("new pmap",), there)
+        return judge(clause, NEW_PMAP, place, LATER, [], fault, ()).verdict
+
+    again = "barrier again"
+    assert verdict(again, again, again, "") == names.CONFORMS
+    assert verdict("barrier", "barrier", "barrier", "barrier") == names.HUNG
+    assert verdict("", "", "", again) == names.HUNG
+
+
+def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
+    id, jax = "errors.incompatible-devices.other-order", "0.9.2"
+    clause = catalogue().clauses[id]
+    entries = matching(load_all(), id, NEW_PMAP, jax, "cpu", "1x8")
+
+    def verdict(step: str) -> str:
+        there = (Whereabouts(0, (), step),)
+        detail = f"process 0 was killed by SIGSEGV in step “{step}”"
+        fault = Fault(names.CRASHED, detail, ("new pmap",), there)
+        return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, entries).verdict
+
+    assert verdict("second call") == names.KNOWN_DEVIATION
+    assert verdict("first call") == names.CRASHED
