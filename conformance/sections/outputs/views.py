@@ -120,17 +120,27 @@ def flattened(place: Place) -> Any:
     return all_joined(place).reshape(-1)
 
 
+def own_flattened(place: Place) -> Any:
+    """this process's part of all rows in one long row"""
+    return joined(place).reshape(-1)
+
+
+def _length(place: Place) -> tuple[int, ...]:
+    return (place.topology.devices * ROWS * WIDTH,)
+
+
 LONG_ROW = "it makes one long row"
-FLAT = returns_array(flattened)
+WHOLE_ROW = returns_array(flattened, _length)
+PART_OF_ROW = returns_array(own_flattened, _length)
 
 JOINS: Mapping[str, Join] = table(
-    Join("concatenate", "jnp.concatenate(output)", jnp.concatenate, LONG_ROW, FLAT),
+    Join("concatenate", "jnp.concatenate(output)", jnp.concatenate, LONG_ROW, PART_OF_ROW),
     Join(
         "concatenate-list",
         "jnp.concatenate([output[i] for i in range(len(output))])",
         lambda x: jnp.concatenate([x[i] for i in range(len(x))]),
         LONG_ROW,
-        FLAT,
+        WHOLE_ROW,
     ),
     Join(
         "reshape",
