@@ -14,7 +14,9 @@ from observations import observations, raised, received, returned
 from conformance.catalogue import loading
 from conformance.catalogue.names import (
     CONFORMS,
+    CRASHED,
     DEVIATES,
+    HUNG,
     KNOWN_DEVIATION,
     LEGACY_PMAP,
     NEW_PMAP,
@@ -22,6 +24,7 @@ from conformance.catalogue.names import (
 )
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import load_all, matching
+from conformance.judging.expectation import Fault
 from conformance.judging.judge import judge
 
 NEWEST = "0.12.0.1"
@@ -137,3 +140,58 @@ def test_an_original_that_legacy_deletes_is_noticed() -> None:
     for deleted, expected in ((False, CONFORMS), (True, DEVIATES)):
         steps = [step("first call", deleted), step("second call", deleted)]
         assert verdict("donation.copied.replicated", LEGACY_PMAP, steps, "0.9.0") == expected
+
+
+AGAIN = "process 0 was killed by SIGSEGV in step “again”"
+STUCK = (
+    "no answer within 6 s from process 0; process 0 is in "
+    'File "<target>/jax/_src/api.py", line 3110 in try_to_block; in step “{}”'
+)
+
+
+@pytest.mark.parametrize(
+    ("id", "jax", "fault", "expected"),
+    [
+        pytest.param(
+            "donation.reuse-same-wrapper.own-output",
+            "0.9.2",
+            Fault(CRASHED, AGAIN, ("jit(shard_map)",)),
+            KNOWN_DEVIATION,
+            id="killed in the call with the deleted array",
+        ),
+        pytest.param(
+            "donation.reuse-same-wrapper.own-output",
+            "0.9.2",
+            Fault(CRASHED, AGAIN.replace("again", "donating call"), ("jit(shard_map)",)),
+            CRASHED,
+            id="killed in the donating call",
+        ),
+        pytest.param(
+            "donation.twice-in-one-call.both",
+            "0.9.2",
+            Fault(CRASHED, AGAIN.replace("again", "one array twice")),
+            CRASHED,
+            id="killed before a map was made",
+        ),
+        pytest.param(
+            "donation.after-reuse.placed",
+            "0.9.0",
+            Fault(HUNG, STUCK.format("same wrapper"), ("jit(shard_map)",)),
+            KNOWN_DEVIATION,
+            id="hung in the call after",
+        ),
+        pytest.param(
+            "donation.after-reuse.placed",
+            "0.9.0",
+            Fault(HUNG, STUCK.format("donating call"), ("jit(shard_map)",)),
+            HUNG,
+            id="a slow compilation in the first call",
+        ),
+    ],
+)
+def test_a_fault_is_excused_in_the_step_that_was_seen(
+    id: str, jax: str, fault: Fault, expected: str
+) -> None:
+    clause = catalogue().clauses[id]
+    found = matching(entries(), id, SHARD_MAP, jax, "cpu", str(ONE))
+    assert judge(clause, SHARD_MAP, ONE, jax, [], fault, found).verdict == expected

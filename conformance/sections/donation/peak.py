@@ -330,7 +330,9 @@ def training_step(impl: Any, cluster: Any) -> None:
         state = jax.block_until_ready(zeros(ones))
         return state, sum(map(local_bytes, jax.tree.leaves(state)))
 
-    keeping, giving = impl.map(trained), impl.map(trained, donate_argnums=(0,))
+    # Each of a function of its own: of one function the second map would trace nothing.
+    keeping = impl.map(lambda state, x: trained(state, x))
+    giving = impl.map(lambda state, x: trained(state, x), donate_argnums=(0,))
     most = measured(
         cluster,
         "kept",

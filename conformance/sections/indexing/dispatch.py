@@ -189,12 +189,11 @@ def psum_under_jit(impl: Any, cluster: Any) -> None:
     ),
 )
 def by_itself_and_under_jit(impl: Any, cluster: Any) -> None:
-    """One function that is mapped by itself can be mapped under jit as well."""
+    """A map that was called by itself can be called under jit as well."""
     x = ONE.argument(impl, cluster)
-    body = ONE.body()
-    mapped, inner = impl.map(body), impl.map(body)
+    mapped = impl.map(ONE.body())
     cluster.step("by itself", mapped, x)
-    cluster.step("under jit", jax.jit(lambda rows: inner(rows)), x)
+    cluster.step("under jit", jax.jit(lambda rows: mapped(rows)), x)
     cluster.step("by itself again", mapped, x)
 
 

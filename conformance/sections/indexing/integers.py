@@ -34,6 +34,7 @@ from conformance.sections.indexing import (
 )
 
 WHOLE = "migrate-pmap.int-index-moves-whole-array"
+OF_ALL = "several processes: indexing.whole-of-all-processes"
 OF_NAMED_SHARDING = not_applicable("the statement is about arrays with a NamedSharding")
 OF_PMAP_SHARDING = not_applicable("the statement is about arrays with a PmapSharding")
 
@@ -73,6 +74,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     title=f"{{form.text}}: {MOVES_WHOLE.text}.",
     fact="indexing.leading.cost",
     topologies=ONE_PROCESS,
+    left_out=OF_ALL,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: lambda form: every(MOVES_WHOLE, form.right(NEW_PMAP)),
@@ -119,6 +121,7 @@ def first_elements(place: Place) -> Any:
     "indexing.whole.large",
     claim=WHOLE,
     fact="indexing.leading.cost",
+    left_out=OF_ALL,
     expect={
         LEGACY_PMAP: OF_NAMED_SHARDING,
         NEW_PMAP: steps(access=MOVES_WHOLE, first_elements=returns(first_elements)),
