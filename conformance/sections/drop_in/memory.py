@@ -232,7 +232,7 @@ STAYS_ON_HOST = every(
     steps(
         replacement_again=noted(
             PLACED,
-            "the default device never holds more than its own row, as each goes straight to its own",
+            "the default device holds its own row alone, as each goes straight to its device",
             lambda _, seen: seen == 1,
         )
     ),

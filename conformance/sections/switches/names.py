@@ -106,7 +106,7 @@ def name_jax_runtime_error(impl: Any, cluster: Any) -> None:
     "switches.names.lowered",
     claim="migrate-pmap.lowered-multi-process",
     needs=devices(2),
-    topologies=ONE_AND_FOUR,
+    left_out="what lowering does in several processes is asked in errors.lowered",
     expect=everywhere(
         steps(
             lowered=true("it is a jax.stages.Lowered"),

@@ -1,0 +1,235 @@
+"""What wrong JAX the clauses of `drop_in` must not call right, nor an entry explain.
+
+Each is a good observation with one thing made wrong, judged by the real clause and its entries.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from observations import Json, leaf, observation, raised, received, returned
+
+from conformance.catalogue import loading, names
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.judge import Judgement, judge
+
+CLAUSES = loading.load().clauses
+ENTRIES = load_all()
+ONE = Topology(1, 8)
+PLACE = Place(ONE, 0)
+
+Change = Callable[[dict[str, Json]], Any]
+
+
+def judged(id: str, steps: list[Json], jax: str) -> Judgement:
+    """The verdict of a cell of one process, by all entries about it."""
+    record = observation(*steps, topology=ONE, jax=jax, witness=[])
+    entries = matching(ENTRIES, id, names.JAX, jax, "cpu", str(ONE))
+    return judge(CLAUSES[id], names.JAX, ONE, jax, [received(record)], None, entries)
+
+
+def changed(steps: list[Json], change: Change) -> list[Json]:
+    """The steps after the change, which is given them by name."""
+    fresh = {step["name"]: step for step in copy.deepcopy(steps)}
+    change(fresh)
+    return list(fresh.values())
+
+
+def placed(kind: str, axis: str, values: Any) -> Json:
+    sharding = {"type": kind, "spec": [axis], "mesh": {axis: 8}, "devices": list(range(8))}
+    return leaf(values, sharding=sharding)
+
+
+# The replacement, and the original beside it
+
+ROWS = PLACE.rows(3)
+
+
+def put(name: str, kind: str = "NamedSharding", **extra: Any) -> Json:
+    noted = {"structure": "PyTreeDef(*)", "devices": list(range(8))} | extra
+    return returned(placed(kind, "x", ROWS), name=name, extra=noted)
+
+
+def replaced(original: str | None) -> list[Json]:
+    both = [put("replacement"), put("replacement again")]
+    return both if original is None else [*both, put("original", original, **{UNLIKE: []})]
+
+
+UNLIKE = "unlike the replacement"
+PUT = "drop_in.sharded.float32"
+
+
+@pytest.mark.parametrize(
+    ("jax", "original"),
+    [("0.7.2", "PmapSharding"), ("0.9.0", "NamedSharding"), ("0.12.0.1", None)],
+)
+def test_what_is_right_conforms(jax: str, original: str | None) -> None:
+    assert judged(PUT, replaced(original), jax).verdict == names.CONFORMS
+
+
+@pytest.mark.parametrize(
+    ("jax", "original"),
+    [
+        ("0.9.0", None),
+        ("0.9.0", "PmapSharding"),
+        ("0.7.2", "NamedSharding"),
+        ("0.13.0", "NamedSharding"),
+    ],
+)
+def test_the_original_is_compared_where_there_is_one(jax: str, original: str | None) -> None:
+    assert judged(PUT, replaced(original), jax).verdict == names.DEVIATES
+
+
+def wrong_original(steps: dict[str, Json]) -> None:
+    steps["original"]["value"]["leaves"][0]["values"][0] = -1.0
+
+
+def unlike(steps: dict[str, Json]) -> None:
+    steps["original"]["extra"][UNLIKE] = ["rows: [(0, (0, 1))] and [(1, (0, 1))]"]
+
+
+def on_other_devices(steps: dict[str, Json]) -> None:
+    steps["replacement"]["value"]["leaves"][0]["sharding"]["devices"] = list(range(8))[::-1]
+
+
+def garbage(steps: dict[str, Json]) -> None:
+    steps["replacement again"]["value"]["leaves"][0]["values"][-1] = 0.0
+
+
+@pytest.mark.parametrize("change", [wrong_original, unlike, on_other_devices, garbage])
+def test_another_result_deviates(change: Change) -> None:
+    steps = changed(replaced("NamedSharding"), change)
+    assert judged(PUT, steps, "0.9.0").verdict == names.DEVIATES
+
+
+# Refusals
+
+HALF = "drop_in.refusals.sharded.half-the-shards"
+SAYS = "axis 0 is partitioned 8 times, but the dimension size is 4 (full shape: (4, 3)"
+
+
+def refused(message: str = SAYS, type: str = "IndivisibleError") -> list[Json]:
+    bases = ("ValueError", "Exception", "BaseException")
+    again = [
+        raised(type, message, name=name, bases=bases)
+        for name in ("replacement", "replacement again")
+    ]
+    return [returned(ROWS, name="right call"), *again]
+
+
+def test_a_refusal_that_names_both_numbers_conforms() -> None:
+    assert judged(HALF, refused(), "0.12.0.1").verdict == names.CONFORMS
+
+
+@pytest.mark.parametrize(
+    "message", ["4 of the 8 cores are busy", "the shape is wrong", "a sharding of 8 devices", ""]
+)
+def test_any_other_error_is_no_refusal(message: str) -> None:
+    assert judged(HALF, refused(message), "0.12.0.1").verdict == names.DEVIATES
+
+
+def test_a_replacement_that_refuses_everything_deviates() -> None:
+    steps = [raised("ValueError", SAYS, name="right call"), *refused()[1:]]
+    assert judged(HALF, steps, "0.12.0.1").verdict == names.DEVIATES
+
+
+TWICE = "drop_in.refusals.sharded.twice-the-shards"
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(1, names.KNOWN_DEVIATION), (2, names.DEVIATES)])
+def test_what_is_known_to_come_out_has_known_values(scale: int, verdict: str) -> None:
+    both = np.concatenate([ROWS, ROWS]) * scale
+    again = [returned(both, name=name) for name in ("replacement", "replacement again")]
+    assert judged(TWICE, [returned(ROWS, name="right call"), *again], "0.12.0.1").verdict == verdict
+
+
+DEVICE_TWICE = "drop_in.refusals.replicated.device-twice"
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"), [("", names.KNOWN_DEVIATION), ("no memory", names.DEVIATES)]
+)
+def test_a_check_without_a_word_is_known_another_is_not(message: str, verdict: str) -> None:
+    right = np.stack([ROWS[0]] * 8)
+    again = [
+        raised("AssertionError", message, name=name, phase="arguments")
+        for name in ("replacement", "replacement again")
+    ]
+    steps = [returned(right, name="right call"), *again]
+    assert judged(DEVICE_TWICE, steps, "0.12.0.1").verdict == verdict
+
+
+# Memory, and where a stack lies
+
+COST = "drop_in.memory.sharded"
+
+
+def cost(known: float, mine: float) -> list[Json]:
+    values = np.repeat(np.arange(1, 9, dtype=np.float32), 2).reshape(8, 2)
+    peak = "peak in stacked arrays"
+    return [
+        returned(name="known", extra={peak: known}),
+        returned(name="replacement", extra={peak: mine}),
+        returned(values, name="result"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "mine", "verdict"),
+    [
+        (1, 2, names.CONFORMS),
+        (1, 3.8, names.CONFORMS),
+        (1, 1.2, names.DEVIATES),
+        (1, 2500, names.DEVIATES),
+        (2, 3, names.DEVIATES),
+    ],
+)
+def test_a_peak_has_two_bounds(known: float, mine: float, verdict: str) -> None:
+    assert judged(COST, cost(known, mine), "0.12.0.1").verdict == verdict
+
+
+def stacked(on: list[int], most: int) -> list[Json]:
+    rows = PLACE.rows(251)
+    first = returned(rows, name="replacement", extra={"the stack": {"on": on, "default": 0}})
+    most_rows = {"most rows in one array on the default device": most}
+    return [first, returned(rows, name="replacement again", extra=most_rows)]
+
+
+@pytest.mark.parametrize(
+    ("on", "most", "verdict"),
+    [([], 1, names.CONFORMS), ([], 8, names.DEVIATES), ([0], 1, names.DEVIATES)],
+)
+def test_np_stack_goes_past_the_default_device(on: list[int], most: int, verdict: str) -> None:
+    assert judged("drop_in.stack.np", stacked(on, most), "0.12.0.1").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("fetched", "verdict"),
+    [((0, 0, 8), names.CONFORMS), ((8, 0, 8), names.DEVIATES), ((0, 0, 0), names.DEVIATES)],
+)
+def test_jnp_stack_fetches_nothing_where_np_stack_is_seen_to(
+    fetched: tuple[int, ...], verdict: str
+) -> None:
+    rows = placed("NamedSharding", "x", PLACE.rows(3)) | {"dtype": "bfloat16"}
+    steps = [
+        returned(rows, name=name, extra={"arrays fetched to the host": count})
+        for name, count in zip(("with jnp", "with jnp again", "with np"), fetched, strict=True)
+    ]
+    assert judged("drop_in.stack.jax-arrays", steps, "0.12.0.1").verdict == verdict
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(1, names.CONFORMS), (7, names.DEVIATES)])
+def test_a_replica_that_differs_deviates(last: float, verdict: str) -> None:
+    row = PLACE.rows(4)[0]
+    sharding = {"type": "NamedSharding", "spec": [], "mesh": {"x": 8}, "devices": list(range(8))}
+    held = [row.tolist()] * 7 + [[last, *row.tolist()[1:]]]
+    steps = [
+        returned(leaf(row, sharding=sharding), name=name, extra={"held by each device": held})
+        for name in ("replicated", "replicated again")
+    ]
+    assert judged("drop_in.true-replication", steps, "0.12.0.1").verdict == verdict

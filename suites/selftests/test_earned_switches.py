@@ -1,0 +1,200 @@
+"""What wrong JAX the clauses of `switches` must not call right, nor an entry explain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from observations import Json, leaf, observation, raised, received, returned
+
+from conformance.catalogue import loading, names
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.judge import judge
+from conformance.probing.child_programs import ROWS
+
+CLAUSES = loading.load().clauses
+ENTRIES = load_all()
+ONE = Topology(1, 8)
+OLD, NEW = "legacy pmap -> PmapSharding", "new pmap -> NamedSharding"
+TEXT = (
+    "Setting `jax_pmap_shmap_merge` is deprecated in JAX v0.9.0 and will be removed in JAX v0.10.0."
+)
+GONE = "AttributeError: Unrecognized config option: jax_pmap_shmap_merge"
+
+
+def verdict(id: str, column: str, jax: str, *steps: Json, topology: Topology = ONE) -> str:
+    """The verdict of a cell of one process, by all entries about it."""
+    record = observation(*steps, topology=topology, jax=jax, witness=[])
+    entries = matching(ENTRIES, id, column, jax, "cpu", str(topology))
+    seen = [received(record)]
+    return judge(CLAUSES[id], column, topology, jax, seen, None, entries).verdict
+
+
+def warning(message: str = TEXT, shown: int = 0) -> Json:
+    return {"category": "DeprecationWarning", "message": message, "count": 3, "shown": shown}
+
+
+def program(*ran: str, scale: float = 1, warned: tuple[Json, ...] = ()) -> Json:
+    """What a child's program did that returned."""
+    rows = np.array(ROWS, np.float32)
+    values = [(rows + rows.sum(0)) * scale for _ in ran]
+    return returned(*values, name="the program", extra={"ran": list(ran), "warned": list(warned)})
+
+
+def failed(message: str, *warned: Json) -> Json:
+    """A child's program that did not return."""
+    step = raised("ChildError", message, name="the program", phase="unknown")
+    return step | {"extra": {"warned": list(warned)}}
+
+
+DEFAULT = "switches.default"
+
+
+@pytest.mark.parametrize(
+    ("jax", "ran", "expected"),
+    [
+        ("0.7.2", OLD, names.CONFORMS),
+        ("0.9.0", NEW, names.CONFORMS),
+        ("0.7.2", NEW, names.DEVIATES),
+        ("0.13.0", OLD, names.DEVIATES),
+    ],
+)
+def test_the_default_is_known_by_release(jax: str, ran: str, expected: str) -> None:
+    assert verdict(DEFAULT, names.JAX, jax, program(ran, ran)) == expected
+
+
+def test_the_default_must_compute_too() -> None:
+    wrong = program(NEW, NEW, scale=2)
+    assert verdict(DEFAULT, names.JAX, "0.9.0", wrong) == names.DEVIATES
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (program(OLD, OLD, warned=(warning(),)), names.CONFORMS),
+        (failed("ImportError: no module named scipy", warning()), names.DEVIATES),
+        (program(NEW, NEW, warned=(warning(),)), names.DEVIATES),
+        (program(OLD, OLD, warned=(warning("jax_pmap_shmap_merge"),)), names.DEVIATES),
+        (program(OLD, OLD), names.DEVIATES),
+    ],
+)
+def test_a_program_is_warned_and_runs(step: Json, expected: str) -> None:
+    id = "switches.deprecation.config-update"
+    assert verdict(id, names.LEGACY_PMAP, "0.9.0", step) == expected
+
+
+@pytest.mark.parametrize(
+    ("jax", "step", "expected"),
+    [
+        ("0.9.0", program(OLD, OLD), names.CONFORMS),
+        ("0.9.0", failed(GONE), names.DEVIATES),
+        ("0.12.0.1", failed(GONE), names.CONFORMS),
+        ("0.12.0.1", failed("ImportError: jax_pmap_shmap_merge"), names.DEVIATES),
+        ("0.12.0.1", program(OLD, OLD), names.DEVIATES),
+    ],
+)
+def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Json, expected: str) -> None:
+    id = "switches.obeyed-or-told.config-update"
+    assert verdict(id, names.LEGACY_PMAP, jax, step) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (program(NEW, NEW), names.KNOWN_DEVIATION),
+        (program(NEW), names.DEVIATES),
+        (program(NEW, NEW, scale=3), names.DEVIATES),
+        (failed("ImportError: no module named scipy"), names.DEVIATES),
+    ],
+)
+def test_a_variable_that_is_ignored_changes_nothing_else(step: Json, expected: str) -> None:
+    id = "switches.environment.digit"
+    assert verdict(id, names.LEGACY_PMAP, "0.12.0.1", step) == expected
+
+
+REMOVED = "AttributeError: jax.device_put_sharded is deprecated; use jax.device_put instead. See"
+WARNS = "jax.device_put_sharded is deprecated; use jax.device_put instead."
+NAMED = {"path": "", "type": "str", "shape": [], "dtype": "", "text": "'device_put_sharded'"}
+
+
+@pytest.mark.parametrize(
+    ("jax", "step", "expected"),
+    [
+        ("0.12.0.1", failed(REMOVED), names.CONFORMS),
+        ("0.12.0.1", failed("AttributeError: https://example.org"), names.DEVIATES),
+        ("0.9.0", failed(REMOVED), names.DEVIATES),
+    ],
+)
+def test_a_name_that_is_gone_says_what_to_use(jax: str, step: Json, expected: str) -> None:
+    assert verdict("switches.device-put-sharded.attribute", names.JAX, jax, step) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "shown", "expected"),
+    [
+        (WARNS, 1, names.CONFORMS),
+        (WARNS, 0, names.DEVIATES),
+        ("device_put_sharded", 1, names.DEVIATES),
+    ],
+)
+def test_a_name_that_goes_says_what_to_use(message: str, shown: int, expected: str) -> None:
+    step = returned(NAMED, name="the program", extra={"warned": [warning(message, shown)]})
+    assert verdict("switches.device-put-sharded.attribute", names.JAX, "0.9.0", step) == expected
+
+
+def twice(make: Any) -> list[Json]:
+    return [make(name) for name in ("first call", "second call")]
+
+
+@pytest.mark.parametrize(
+    ("count", "every_one", "expected"),
+    [(8, True, names.CONFORMS), (4, True, names.DEVIATES), (8, False, names.DEVIATES)],
+)
+def test_a_mesh_has_all_devices(count: int, every_one: bool, expected: str) -> None:
+    mesh = {"all": every_one, "axes": ["Explicit"]}
+    steps = twice(lambda name: returned(np.array([count]), name=name, extra={"mesh": mesh}))
+    assert verdict("switches.names.axistype", names.JAX, "0.12.0.1", *steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "scale", "expected"),
+    [
+        (["a"], 1, names.CONFORMS),
+        (["a", "b"], 1, names.DEVIATES),
+        (["a"], 2, names.DEVIATES),
+    ],
+)
+def test_a_product_is_right_and_sharded_as_said(spec: list[str], scale: int, expected: str) -> None:
+    left = np.arange(1, 33, dtype=np.float32).reshape(8, 4)
+    values = left @ np.arange(1, 33, dtype=np.float32).reshape(4, 8) * scale
+    sharding = {"type": "NamedSharding", "spec": spec, "mesh": {"a": 4}, "devices": [0]}
+    steps = twice(lambda name: returned(leaf(values, sharding=sharding), name=name))
+    assert verdict("switches.names.sharded-matmul", names.JAX, "0.8.3", *steps) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("make_mesh() got an unexpected keyword argument 'shape'", names.KNOWN_DEVIATION),
+        ("make_mesh() got an unexpected keyword argument 'axis_names'", names.DEVIATES),
+    ],
+)
+def test_a_parameter_that_is_missing_is_the_one_that_is_known(message: str, expected: str) -> None:
+    steps = twice(lambda name: raised("TypeError", message, name=name, phase="unknown"))
+    assert verdict("switches.names.make-mesh", names.JAX, "0.12.0.1", *steps) == expected
+
+
+def test_what_a_map_is_traced_to_must_compute_too() -> None:
+    id, place = "switches.built-on-shard-map", Place(ONE, 0)
+    expected = CLAUSES[id].expect[names.NEW_PMAP]
+    traced = [
+        returned(name=name, extra={"primitives": ["jit", "shard_map", "mul"]})
+        for name in ("first trace", "second trace")
+    ]
+    for scale, holds in ((2, True), (3, False)):
+        steps = twice(lambda name, by=scale: returned(place.rows(2) * by, name=name))
+        seen = received(observation(*steps, *traced, topology=ONE))
+        found = expected.check(ONE, [seen])
+        assert all(finding.holds for finding in found) == holds
