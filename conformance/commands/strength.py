@@ -19,7 +19,8 @@ from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, matching
-from conformance.judging.judge import WRAPPERS, Fault
+from conformance.judging.expectation import Fault, Whereabouts
+from conformance.judging.judge import WRAPPERS
 from conformance.judging.observation import Observation, parse
 from conformance.judging.perturbing import Case, Seen
 from conformance.judging.perturbing.messages import Messages
@@ -106,8 +107,14 @@ def cell_id(cell: Record) -> str:
 
 
 def observations(cell: Record) -> tuple[Observation, ...]:
-    """What the processes of a recorded cell reported."""
-    return tuple(parse(one) for one in cell["observations"])
+    """What the processes of a recorded cell reported; ResultsError where it is of another form."""
+    try:
+        return tuple(parse(one) for one in cell["observations"])
+    except (KeyError, TypeError) as error:
+        raise ResultsError(
+            f"{cell_id(cell)}: an observation without {error}: it was recorded by another version "
+            "of this program; run it again"
+        ) from error
 
 
 def case(
@@ -138,7 +145,11 @@ def _fault(cell: Record) -> Fault | None:
         return None
     # A record that does not carry what was mapped passed, so that it was what it should be.
     mapped = fault.get("mapped", WRAPPERS.get(cell["implementation"], ())[:1])
-    return Fault(fault["kind"], fault["detail"], tuple(mapped))
+    there = (
+        Whereabouts(one["process"], tuple(one.get("steps", ())), one.get("in_step", ""))
+        for one in fault["processes"]
+    )
+    return Fault(fault["kind"], fault["detail"], tuple(mapped), tuple(there))
 
 
 def _progress(of: int) -> Callable[[int], None]:
@@ -171,8 +182,8 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
                     f"{_percent(found.total(perturbation=name, section=one, excused=excused)):>9}"
                     for one in sections
                 )
-                whole = f"{_percent(all_of_it):>7} {all_of_it.judged:>7}"
-                yield f"  {name or 'all':{width}} {whole}{each}"
+                share = f"{_percent(all_of_it):>7} {all_of_it.judged:>7}"
+                yield f"  {name or 'all':{width}} {share}{each}"
         yield ""
     weak = [(id, one) for id, one in found.clauses().items() if one.missed]
     yield f"{len(weak)} of {len(found.clauses())} clauses miss something; the weakest:"

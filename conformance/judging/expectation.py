@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from conformance.catalogue.expected import Expectation as Expectation
 from conformance.catalogue.names import PHASES
 from conformance.catalogue.topology import Place, Topology
@@ -28,15 +25,14 @@ from conformance.judging.aspects import (
     figure,
     from_below,
 )
-from conformance.judging.observation import Leaf, Observation, Step
-
-RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
-HALF_TOLERANCE = 1e-2  # of the types named next
-HALVES = ("bfloat16", "float16")
+from conformance.judging.comparing import HALF_TOLERANCE as HALF_TOLERANCE
+from conformance.judging.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERANCE
+from conformance.judging.comparing import Model as Model
+from conformance.judging.comparing import against
+from conformance.judging.comparing import difference as difference
+from conformance.judging.observation import Observation, Step
 
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
-
-Model = Callable[[Place], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +257,11 @@ def returns(
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
-        problem = _against(model, place, step)
+        problem = against(model, place, step)
         if problem is None:
             return True, str(step)
         for name, mistake in (mistakes or {}).items():
-            if _against(mistake, place, step) is None:
+            if against(mistake, place, step) is None:
                 return False, f"it is {name}: {problem}"
         return False, problem
 
@@ -296,7 +292,7 @@ def raises(
         if raised is None:
             if otherwise is None:
                 return False, str(step)
-            problem = _against(otherwise, place, step)
+            problem = against(otherwise, place, step)
             return False, f"{RIGHT_VALUES}: {step}" if problem is None else f"WRONG: {problem}"
         holds = (
             name in (raised.type, *raised.bases)
@@ -377,55 +373,6 @@ def noted(
         return holds(place, value), f"{key} = {value}" if show is None else show(value)
 
     return OfEachStep(text, of, claims=frozenset(claims))
-
-
-def _against(model: Model, place: Place, step: Step) -> str | None:
-    """How what a step returned differs from the model; None where it does not."""
-    expected = model(place)
-    wanted = expected if isinstance(expected, list) else [expected]
-    if len(wanted) != len(step.leaves):
-        return f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
-    for leaf, want in zip(step.leaves, wanted, strict=True):
-        problem = difference(leaf, np.asarray(want))
-        if problem is not None:
-            return problem
-    return None
-
-
-def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
-    """How a leaf differs from what was wanted, in one line; None where it does not."""
-    if leaf.local is None:
-        return f"no local values to compare: {leaf}"
-    if leaf.local.shape != want.shape:
-        return f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
-    if leaf.dtype != str(want.dtype):
-        return f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}"
-    if leaf.local.dtype.kind not in "iub":
-        tolerance = HALF_TOLERANCE if leaf.dtype in HALVES else RELATIVE_TOLERANCE
-        # NumPy cannot compare bfloat16 within a tolerance.
-        saw = leaf.local if leaf.local.dtype.kind == "c" else leaf.local.astype(np.float64)
-        same = np.allclose(saw, want.astype(saw.dtype), rtol=tolerance, atol=0, equal_nan=True)
-    else:
-        same = bool(np.array_equal(leaf.local, want))
-    if same:
-        return None
-    wanted = f"{leaf} in place of {' '.join(str(want).split())}"
-    return f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
-
-
-def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:
-    """`, 8 times the right ones` where one factor explains every element, else nothing."""
-    if saw.dtype.kind not in "iuf" or not np.any(want):
-        return ""
-    if not (np.isfinite(saw).all() and np.isfinite(want).all()):
-        return ""
-    at = np.argmax(np.abs(want))
-    factor = float(saw.flat[at]) / float(want.flat[at])
-    if factor in (0.0, 1.0) or not np.allclose(saw, factor * want, rtol=RELATIVE_TOLERANCE, atol=0):
-        return ""
-    if abs(factor) < 1 and np.isclose(1 / factor, round(1 / factor)):
-        return f", 1/{round(1 / factor)} of the right ones"
-    return f", {factor:g} times the right ones"
 
 
 def _sharding_text(sharding: Mapping[str, Any]) -> str:

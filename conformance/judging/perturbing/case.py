@@ -9,8 +9,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.aspects import OUTCOME, PHASE
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import claimed
-from conformance.judging.judge import WRAPPERS, Fault, Judgement, judge
+from conformance.judging.expectation import Fault, claimed
+from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.judging.observation import Observation, Raised, Step
 from conformance.judging.perturbing.messages import Messages
 

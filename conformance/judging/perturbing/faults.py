@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from conformance.catalogue import names
-from conformance.judging.judge import WRAPPERS, Fault
+from conformance.judging.expectation import Fault, Whereabouts
+from conformance.judging.judge import WRAPPERS
 from conformance.judging.perturbing.case import Case, Perturbation, Seen
 from conformance.judging.perturbing.proofs import other_than
 
 ELSEWHERE = 'File "elsewhere.py", line 1 in other'
+ANOTHER_STEP = "another step"
 LONG_S = 12
 
 _FRAME = re.compile(r'File "[^"]*", line \d+ in \S+')
@@ -19,10 +21,14 @@ _PROCESSES = re.compile(r"process(?:es)? (\d+(?:, \d+)*)")
 _SIGNAL = re.compile(r"SIG[A-Z]+")
 
 
-def _fault(name: str, change: Callable[[Case, Fault], Fault | None]) -> Perturbation:
+def _fault(
+    name: str, change: Callable[[Case, Fault], Fault | None], *, of_proof: bool = False
+) -> Perturbation:
     """A fault in place of the one that was; None where there could be none such."""
 
     def of(case: Case) -> Iterator[Seen]:
+        if of_proof and not case.proven:
+            return
         new = None if case.seen.fault is None else change(case, case.seen.fault)
         if new is not None:
             yield Seen(case.seen.observations, new)
@@ -67,9 +73,15 @@ def _by_another_signal(case: Case, fault: Fault) -> Fault | None:
     return replace(fault, detail=_SIGNAL.sub(other, fault.detail))
 
 
-def _elsewhere(case: Case, fault: Fault) -> Fault:
-    """In another step. What says nothing of where it was is judged as it is, and not noticed."""
-    return replace(fault, detail=_FRAME.sub(ELSEWHERE, fault.detail))
+def _in_another_step(case: Case, fault: Fault) -> Fault:
+    """Every process one step further. What says nothing of steps is judged as it is."""
+    there = tuple(
+        replace(one, finished=(*one.finished, one.in_step), in_step=ANOTHER_STEP)
+        if one.in_step
+        else one
+        for one in fault.processes
+    )
+    return replace(fault, processes=there)
 
 
 def _in_another_process(case: Case, fault: Fault) -> Fault | None:
@@ -82,7 +94,12 @@ def _in_another_process(case: Case, fault: Fault) -> Fault | None:
     frame, signal = _FRAME.search(fault.detail), _SIGNAL.search(fault.detail)
     detail = detail.replace(ELSEWHERE, frame[0]) if frame else detail
     detail = detail.replace("SIGSEGV", signal[0]) if signal else detail
-    return replace(fault, detail=detail)
+    step = next((one.in_step for one in fault.processes if one.in_step), "")
+    there = tuple(
+        Whereabouts(one.process, one.finished, step if one.process == other else "")
+        for one in fault.processes
+    )
+    return replace(fault, detail=detail, processes=there)
 
 
 def _processes(fault: Fault) -> list[int]:
@@ -95,11 +112,16 @@ PERTURBATIONS = (
     _new("fault: a hang where none was", names.HUNG, hung_in(0)),
     _fault("fault: a crash for a hang, or the reverse", _of_the_other_kind),
     _fault("fault: another signal", _by_another_signal),
-    _fault("fault: in another step", _elsewhere),
+    _fault("fault: in another step", _in_another_step),
     _fault("fault: in another process", _in_another_process),
-    _fault("fault: before anything was mapped", lambda _, fault: replace(fault, mapped=())),
+    _fault(
+        "fault: before anything was mapped",
+        lambda _, fault: replace(fault, mapped=()),
+        of_proof=True,
+    ),
     _fault(
         "fault: after another implementation was mapped",
         lambda case, fault: replace(fault, mapped=WRAPPERS[other_than(case.implementation)][:1]),
+        of_proof=True,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from conformance.catalogue import names
-from conformance.judging.judge import WRAPPERS
+from conformance.judging.judge import SHARD_MAP_PRIMITIVE, WRAPPERS
 from conformance.judging.observation import Observation, Witness
 from conformance.judging.perturbing.case import Case, Perturbation, Seen, of_observation
 
@@ -26,8 +26,17 @@ def _nothing(case: Case, seen: Observation) -> Observation | None:
 
 def _another(case: Case, seen: Observation) -> Observation:
     wrapper = WRAPPERS[other_than(case.implementation)][0]
-    new = tuple(replace(one, wrapper=wrapper) for one in seen.witness)
-    return replace(seen, witness=new or (Witness(wrapper, ("NamedSharding",)),))
+    traced = (SHARD_MAP_PRIMITIVE,)
+    new = tuple(replace(one, wrapper=wrapper, traced=traced) for one in seen.witness)
+    return replace(seen, witness=new or (Witness(wrapper, ("NamedSharding",), traced),))
+
+
+def _label(case: Case, seen: Observation) -> Observation | None:
+    """The map is called what it should be, and traced what it should not."""
+    traced = (SHARD_MAP_PRIMITIVE,) if case.implementation == names.LEGACY_PMAP else ()
+    if all(one.raised for one in seen.witness):  # before it traced anything, as it may
+        return None
+    return replace(seen, witness=tuple(replace(one, traced=traced) for one in seen.witness))
 
 
 def _numpy(case: Case, seen: Observation) -> Observation:
@@ -67,6 +76,7 @@ def _whole(
 PERTURBATIONS = (
     of_observation("proof: no map ran", _nothing, of_proof=True),
     of_observation("proof: another implementation ran", _another, of_proof=True),
+    of_observation("proof: nothing but the label", _label, of_proof=True),
     of_observation("proof: the maps returned NumPy arrays", _numpy, of_proof=True),
     of_observation("proof: another JAX ran", _jax),
     of_observation("proof: a job of another size", _processes),

@@ -1,0 +1,67 @@
+"""How what a step returned compares with a NumPy model, said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.topology import Place
+from conformance.judging.observation import Leaf, Step
+
+RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
+HALF_TOLERANCE = 1e-2  # of the types named next
+HALVES = ("bfloat16", "float16")
+
+Model = Callable[[Place], Any]
+
+
+def against(model: Model, place: Place, step: Step) -> str | None:
+    """How what a step returned differs from the model; None where it does not."""
+    expected = model(place)
+    wanted = expected if isinstance(expected, list) else [expected]
+    if len(wanted) != len(step.leaves):
+        return f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
+    for leaf, want in zip(step.leaves, wanted, strict=True):
+        problem = difference(leaf, np.asarray(want))
+        if problem is not None:
+            return problem
+    return None
+
+
+def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
+    """How a leaf differs from what was wanted, in one line; None where it does not."""
+    if leaf.local is None:
+        return f"no local values to compare: {leaf}"
+    if leaf.local.shape != want.shape:
+        return f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
+    if leaf.dtype != str(want.dtype):
+        return f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}"
+    if leaf.local.dtype.kind not in "iub":
+        tolerance = HALF_TOLERANCE if leaf.dtype in HALVES else RELATIVE_TOLERANCE
+        # NumPy cannot compare bfloat16 within a tolerance.
+        saw = leaf.local if leaf.local.dtype.kind == "c" else leaf.local.astype(np.float64)
+        same = np.allclose(saw, want.astype(saw.dtype), rtol=tolerance, atol=0, equal_nan=True)
+    else:
+        same = bool(np.array_equal(leaf.local, want))
+    if same:
+        return None
+    wanted = f"{leaf} in place of {' '.join(str(want).split())}"
+    return f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
+
+
+def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:
+    """`, 8 times the right ones` where one factor explains every element, else nothing."""
+    if saw.dtype.kind not in "iuf" or not np.any(want):
+        return ""
+    if not (np.isfinite(saw).all() and np.isfinite(want).all()):
+        return ""
+    at = np.argmax(np.abs(want))
+    factor = float(saw.flat[at]) / float(want.flat[at])
+    if factor in (0.0, 1.0) or not np.allclose(saw, factor * want, rtol=RELATIVE_TOLERANCE, atol=0):
+        return ""
+    if abs(factor) < 1 and np.isclose(1 / factor, round(1 / factor)):
+        return f", 1/{round(1 / factor)} of the right ones"
+    return f", {factor:g} times the right ones"
