@@ -122,16 +122,19 @@ def _reworded(value: Any) -> Any:
     return None
 
 
-# How many flags there are is the probe's own doing.
 def _fewer(value: Any) -> Any:
-    several = isinstance(value, list) and value and not isinstance(value[-1], bool)
-    return value[:-1] if several else None
+    return value[:-1] if isinstance(value, list) and _counted(value) else None
 
 
 def _more(value: Any) -> Any:
-    if not isinstance(value, list) or (value and isinstance(value[-1], bool)):
-        return None
-    return [*value, value[-1] if value else ANOTHER]
+    if value == []:
+        return [False, ANOTHER]  # whatever its entries would be
+    return [*value, value[-1]] if isinstance(value, list) and _counted(value) else None
+
+
+def _counted(value: list[Any]) -> bool:
+    """Whether JAX decides how many entries there are; flags and numbers are the probe's own."""
+    return bool(value) and not isinstance(value[-1], bool | int | float)
 
 
 def _absent(name: str) -> Perturbation:

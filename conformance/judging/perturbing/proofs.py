@@ -39,8 +39,10 @@ def _label(case: Case, seen: Observation) -> Observation | None:
     return replace(seen, witness=tuple(replace(one, traced=traced) for one in seen.witness))
 
 
-def _numpy(case: Case, seen: Observation) -> Observation:
-    """The maps returned NumPy's arrays: what ran was no map of JAX's."""
+def _numpy(case: Case, seen: Observation) -> Observation | None:
+    """The maps returned NumPy's arrays: what ran was no map of JAX's. Some map must return."""
+    if not any(one.outputs for one in seen.witness):
+        return None
     witness = tuple(replace(one, outputs=(OF_NUMPY,) * len(one.outputs)) for one in seen.witness)
     steps = tuple(
         replace(
