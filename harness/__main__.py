@@ -38,8 +38,9 @@ def _targets() -> None:
     for interpreter in find():
         print(f"python {'.'.join(map(str, interpreter.version))}  {interpreter.path}")
     print(f"cache  {default_cache()}")
-    for spec in cached():
-        print(f"  {spec}")
+    for target in cached():
+        extras = f" with {', '.join(target.extras)}" if target.extras else ""
+        print(f"  {target.spec:<15} {target.python}{extras}")
 
 
 def _provision(specs: Sequence[str]) -> None:

@@ -154,11 +154,14 @@ def resolve_newest(
     return f"jax=={newest}"
 
 
-def cached(cache: Path | None = None) -> list[str]:
-    """The specs in the cache that can be used without a network, oldest first."""
+def cached(cache: Path | None = None) -> list[Target]:
+    """The targets in the cache that can be used without a network, oldest JAX first."""
     cache = _cache(cache)
-    versions = {built.version for built in environments.usable(cache / "targets")}
-    return [f"jax=={version}" for version in sorted(versions, key=Version)]
+    usable = environments.usable(cache / "targets")
+    return [
+        Target(f"jax=={built.version}", built.python, built.extras, built.folder)
+        for built in sorted(usable, key=lambda one: (Version(one.version), one.extras))
+    ]
 
 
 def describe(target: Target) -> dict[str, str]:

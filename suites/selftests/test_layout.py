@@ -157,6 +157,57 @@ def test_every_folder_is_a_room() -> None:
     assert {name for name in known if room_of(name) is None} == {"conformance", "harness"}
 
 
+SECTION_PACKAGES = sorted(path.name for path in (ROOT / SECTIONS).iterdir() if path.is_dir())
+
+
+def declares_clauses(module: str) -> bool:
+    file = file_of(module)
+    text = file.read_text(encoding="utf-8") if file else ""
+    return "\n@clause(" in text or "\n@family(" in text
+
+
+@pytest.mark.parametrize("package", [p for p in SECTION_PACKAGES if p != "__pycache__"])
+def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
+    """What they share lies where no clause is declared: here, or in `probing` and `judging`."""
+    ours = f"conformance.sections.{package}"
+    found = [
+        f"{relative(file)} imports {module}"
+        for file in modules(f"{SECTIONS}/{package}")
+        for module in imports(file.read_text(encoding="utf-8"), everywhere=True)
+        if module.startswith("conformance.sections.") and file_of(module) is not None
+        if declares_clauses(module) or not f"{module}.".startswith(f"{ours}.")
+    ]
+    assert found == []
+    assert not declares_clauses(ours)
+
+
+@pytest.mark.parametrize("package", [p for p in SECTION_PACKAGES if p != "__pycache__"])
+def test_a_clause_is_declared_in_one_of_two_forms(package: str) -> None:
+    """By `@clause` or `@family` on a probe: never in a loop, or by a call of its result."""
+    for file in modules(f"{SECTIONS}/{package}"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        forms = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("clause", "family")
+        ]
+        decorators = [
+            one
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef)
+            for one in node.decorator_list
+        ]
+        assert all(form in decorators for form in forms), relative(file)
+
+
+def test_deviations_lie_beside_the_module_of_their_clauses() -> None:
+    entries = sorted((ROOT / SECTIONS).glob("*/*.toml"))
+    assert entries
+    assert [relative(one) for one in entries if not one.with_suffix(".py").is_file()] == []
+
+
 @pytest.mark.parametrize("package", NO_JAX)
 def test_what_judges_imports_no_jax(package: str) -> None:
     found = [
