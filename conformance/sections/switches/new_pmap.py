@@ -64,8 +64,9 @@ def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expec
 )
 def built_on_shard_map(impl: Any, cluster: Any) -> None:
     """The primitives that a map is traced to, outermost first."""
-    function, rows = impl.map(double()), impl.rows(cluster, 2)
-    cluster.twice(function, rows)
+    rows = impl.rows(cluster, 2)
+    cluster.twice(impl.map(double()), rows)
+    function = impl.map(double())
     for step in ("first trace", "second trace"):
         found: list[str] = []
 
