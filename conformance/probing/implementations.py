@@ -42,14 +42,19 @@ class Mapped(PlainMapped):
     """A mapped function that keeps a witness of every call: what it was, traced and returned."""
 
     def __init__(
-        self, function: Any, kind: str, witness: list[dict[str, Any]], traced: Traced
+        self,
+        function: Any,
+        kind: str,
+        witness: list[dict[str, Any]],
+        traced: Traced,
+        began: int,
     ) -> None:
         super().__init__(function)
         self._kind = kind
         self._witness = witness
         self._traced = traced
-        # A compiled stage traces nothing any more: it was made of what was traced before it.
-        self._seen: set[str] = set(traced.names) if hasattr(function, "as_text") else set()
+        # A compiled stage traces nothing any more: it was made of what the case traced before.
+        self._seen = traced.since(began) if hasattr(function, "as_text") else set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Noted before the call, so that a call that raises still shows what was called.
@@ -88,6 +93,7 @@ class Implementation(PlainImplementation):
         self._mapped = mapped
         self.witness: list[dict[str, Any]] = []
         self._traced = watched()
+        self._began = len(self._traced.names)
 
     def adopt(self, function: Any, kind: str | None = None) -> Mapped:
         """A function that the probe mapped by hand, so that its calls are witnessed too.
@@ -98,7 +104,7 @@ class Implementation(PlainImplementation):
         """
         kind = kind or wrapper_kind(function)
         self._mapped(kind)
-        return Mapped(function, kind, self.witness, self._traced)
+        return Mapped(function, kind, self.witness, self._traced, self._began)
 
 
 def available() -> tuple[list[str], list[str]]:

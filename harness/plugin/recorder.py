@@ -49,6 +49,7 @@ class Recorder:
                 "schema": SCHEMA,
                 "target": spec,
                 **{key: facts[key] if facts else None for key in keys},
+                "packages": facts.get("packages", {}) if facts else {},
                 "compiling": facts.get("compiling", "") if facts else "",
                 "run": self._run,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),

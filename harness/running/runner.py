@@ -51,6 +51,7 @@ class Runner:
     deadline_s: float | None = None
     repeat: int = 1
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _entries: dict[str, list[Deviation]] = field(default_factory=dict, init=False)
     _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
 
     def run(self, cell: CellId) -> dict[str, Any]:
@@ -78,8 +79,16 @@ class Runner:
         return self._run(cell, clause, asked.target, topology)
 
     def _learn(self, target: Target, topology: Topology) -> None:
-        if target.spec not in self.facts:
-            self.facts[target.spec] = self.pool.facts(target, topology)
+        """TargetDown where what runs there is not the JAX that was asked for."""
+        if target.spec in self.facts:
+            return
+        facts = self.pool.facts(target, topology)
+        asked = target.spec.removeprefix("jax==")
+        if asked != target.spec and facts["jax"] != asked:
+            raise TargetDown(
+                f"{target.python} runs jax {facts['jax']}, not the jax {asked} asked for"
+            )
+        self.facts[target.spec] = facts
 
     def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
         """Why this cell has nothing to run, if it has not."""
@@ -153,8 +162,10 @@ class Runner:
         self, cell: CellId, clause: Clause, topology: Topology, result: CaseResult
     ) -> Judgement:
         facts = self.facts[cell.target]
+        if cell.clause not in self._entries:
+            self._entries[cell.clause] = [e for e in self.deviations if e.names(cell.clause)]
         entries = matching(
-            self.deviations,
+            self._entries[cell.clause],
             cell.clause,
             cell.implementation,
             facts["jax"],
@@ -197,6 +208,7 @@ def _record(
     fresh: bool = False,
 ) -> dict[str, Any]:
     fault = result.fault if result else fault
+    mapped = list(result.mapped) if result else []
     return {
         "kind": "cell",
         "clause": cell.clause,
@@ -208,7 +220,7 @@ def _record(
         "findings": [dataclasses.asdict(f) for f in judgement.findings],
         "deviation": _deviation(judgement.deviation),
         "observations": list(result.observations) if result else [],
-        "fault": dataclasses.asdict(fault) if fault else None,
+        "fault": dataclasses.asdict(fault) | {"mapped": mapped} if fault else None,
         "seconds": result.seconds if result else 0.0,
         "probe_seconds": result.probe_seconds if result else 0.0,
         "fresh": fresh,

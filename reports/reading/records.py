@@ -49,6 +49,7 @@ class Target:
     started: str
     unavailable: str | None
     compiling: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> TargetKey:
@@ -136,6 +137,7 @@ class Fault:
     kind: str
     detail: str
     processes: tuple[FaultProcess, ...]
+    mapped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What a review of the catalogue made up to be judged green or excused, and must be neither.
 
 Each row is something that JAX could do one day, as the workers would report it, judged with the
-real clause and the real deviation entries. A row that is marked is not noticed yet: whoever mends
-its clause or entry removes the mark.
+real clause and the real deviation entries. Where a clause's steps are renamed, a row must follow:
+it is to be red for what it makes up, not for a step that is missing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from observations import WITNESS, Json, observation, raised, received, returned
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import load_all, matching
 from conformance.judging.expectation import Fault, Whereabouts
-from conformance.judging.judge import WRAPPERS, judge
+from conformance.judging.judge import judge
 from conformance.judging.observation import OUTSIDE
 
 ONE, TWO, FOUR = "1x8", "2x2", "4x2"
@@ -44,7 +44,6 @@ class Attack:
     jax: str = NEWEST
     fault: Fault | None = None
     outputs: tuple[str, ...] = ()  # in place of the implementation's own
-    unnoticed: str = ""  # why it is let pass today
 
 
 def doubled(place: Place, *shape: int) -> Any:
@@ -63,6 +62,7 @@ def moved(**other: Any) -> Json:
         "gather": False,
         "programs": 1,
         "loops": False,
+        "runs": 1,
     } | other
 
 
@@ -124,12 +124,6 @@ def numpy_s_own(place: Place) -> Sequence[Json]:
     """The right values, but no array of JAX's."""
     right = np.arange(1, 49, dtype=np.float32).reshape(16, 3) * 2
     return returned(right, name="first call"), returned(right, name="second call")
-
-
-def slow_fix(place: Place) -> Sequence[Json]:
-    """The fix takes a thousand times as long as the fault."""
-    seconds = {"seconds": {"fixed": 1.2, "faulty": 0.0012}, "ratio": 1000.0}
-    return (returned(np.float32([2, 4, 6]), name="in turn", extra=seconds),)
 
 
 def gather_per_row(place: Place) -> Sequence[Json]:
@@ -219,7 +213,6 @@ ATTACKS = (
         NEW_PMAP,
         TWO,
         no_lower,
-        unnoticed="whatever the bare stage does is taken, if it is not the map's own result",
     ),
     Attack(
         "the bare stage returns NaN",
@@ -227,7 +220,6 @@ ATTACKS = (
         NEW_PMAP,
         TWO,
         stage_of_nans,
-        unnoticed="whatever the bare stage does is taken, if it is not the map's own result",
     ),
     Attack(
         "the unchanged body dies of an ImportError",
@@ -235,16 +227,14 @@ ATTACKS = (
         SHARD_MAP,
         ONE,
         body_cannot_be_imported,
-        unnoticed="any exception of any text is taken",
     ),
     Attack(
         "the error after which the state is asked for never happened",
         "errors.state-after-error.outside-any-map-fresh-map",
-        LEGACY_PMAP,
+        NEW_PMAP,
         ONE,
         no_error_at_all,
         jax="0.9.0",
-        unnoticed="the cause need not raise",
     ),
     Attack(
         "a hang at the first barrier, in the one process that should have left",
@@ -274,20 +264,11 @@ ATTACKS = (
         outputs=("ndarray",),
     ),
     Attack(
-        "the fix is a thousand times slower than the fault",
-        "errors.copy-arrays.cost-device-put",
-        NEW_PMAP,
-        ONE,
-        slow_fix,
-        unnoticed="all that is judged is that seconds were measured",
-    ),
-    Attack(
         "a thousand all-gathers per row of a loop",
         "indexing.access.loop",
         NEW_PMAP,
         ONE,
         gather_per_row,
-        unnoticed="forms that loop have no bound on bytes",
     ),
     Attack(
         "a reused donated buffer comes back as -777",
@@ -295,7 +276,6 @@ ATTACKS = (
         NEW_PMAP,
         ONE,
         reused_buffer_of_garbage,
-        unnoticed="the entry excuses whatever is returned",
     ),
     Attack(
         "psum is wrong at the top level too",
@@ -303,7 +283,6 @@ ATTACKS = (
         NEW_PMAP,
         FOUR,
         psum_of_garbage,
-        unnoticed="the entry excuses any wrong value in any step",
     ),
     Attack(
         "a dispatch runs five million Python functions",
@@ -311,7 +290,6 @@ ATTACKS = (
         NEW_PMAP,
         ONE,
         five_million_calls,
-        unnoticed="the entry excuses any number",
     ),
     Attack(
         "a crash before any map was made",
@@ -333,7 +311,6 @@ ATTACKS = (
             ("new pmap",),
             stuck("donating call", 0, of=1),
         ),
-        unnoticed="the entry names no step",
     ),
     Attack(
         "flax's unreplicate returns garbage, in one process",
@@ -341,7 +318,6 @@ ATTACKS = (
         NEW_PMAP,
         ONE,
         unreplicated_garbage,
-        unnoticed="the entry excuses any wrong value on any topology",
     ),
     Attack(
         "StoreException comes back",
@@ -349,7 +325,6 @@ ATTACKS = (
         NEW_PMAP,
         ONE,
         store_empty_again,
-        unnoticed="one entry joins the errors of two ranges of versions",
     ),
     Attack(
         "a stitched array holds garbage",
@@ -357,7 +332,6 @@ ATTACKS = (
         SHARD_MAP,
         TWO,
         stitched_garbage,
-        unnoticed="the entry excuses whatever the array holds",
     ),
     Attack(
         "any ValueError whatever",
@@ -365,7 +339,6 @@ ATTACKS = (
         SHARD_MAP,
         ONE,
         any_value_error,
-        unnoticed="the entry excuses any ValueError",
     ),
     Attack(
         "an all-gather of 500 times the result",
@@ -373,7 +346,6 @@ ATTACKS = (
         NEW_PMAP,
         ONE,
         gather_of_the_rest,
-        unnoticed="the entry excuses any number of bytes",
     ),
 )
 
@@ -400,19 +372,7 @@ def reported(attack: Attack, process: int) -> Json:
     )
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        pytest.param(
-            attack,
-            id=attack.text,
-            marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=attack.unnoticed)
-            if attack.unnoticed
-            else (),
-        )
-        for attack in ATTACKS
-    ],
-)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.text)
 def test_what_is_made_up_is_red(attack: Attack) -> None:
     topology = Topology.parse(attack.topology)
     clause = catalogue().clauses[attack.clause]
@@ -434,8 +394,11 @@ def test_what_is_made_up_is_red(attack: Attack) -> None:
         ),
     )
     assert judgement.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION), judgement.reason
+    assert "the probe did not get there" not in judgement.reason
+    assert "unchecked" not in judgement.reason
 
 
 def test_the_review_s_nineteen_are_here() -> None:
-    assert len({attack.text for attack in ATTACKS}) == len(ATTACKS) == 19
-    assert all(attack.implementation in WRAPPERS for attack in ATTACKS)
+    """Eighteen; of the other, a fix that is slow, no clause is judged: the time lane shows it."""
+    assert len({attack.text for attack in ATTACKS}) == len(ATTACKS) == 18
+    assert not any(id.startswith("errors.copy-arrays.cost") for id in catalogue().clauses)

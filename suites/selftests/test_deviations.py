@@ -33,7 +33,6 @@ WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.2", "0.12.0.1")
 PUBLISHED = WITH_LEGACY + WITHOUT_LEGACY
 PLATFORM = "cpu"
 
-REVIEWED_UNTIL = datetime.date(2026, 11, 1)
 
 Cell = tuple[str, str, str, str, str]
 
@@ -273,12 +272,16 @@ def test_every_implementation_that_an_entry_names_has_a_cell_of_it() -> None:
 
 def test_no_cell_is_claimed_twice() -> None:
     entries = load_all()
+    named = {
+        id: [one for one in entries if one.names(id)]
+        for id in {cell[0] for cell in published_cells()}
+    }
     for cell in published_cells():
-        matching(entries, *cell)
+        matching(named[cell[0]], *cell)
 
 
 def test_no_review_is_overdue() -> None:
-    assert overdue(load_all(), REVIEWED_UNTIL) == []
+    assert overdue(load_all(), datetime.date.today()) == []
     assert overdue([entry()], datetime.date(2027, 1, 31)) == [entry()]
     assert overdue([entry()], datetime.date(2027, 1, 30)) == []
 
