@@ -20,7 +20,7 @@ from conformance.catalogue.topology import ONE_PROCESS, Topology
 
 Probe = Callable[..., object]
 
-_ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +230,14 @@ def declared(
     if None not in unmet:
         why = "; ".join(filter(None, unmet)) or "it names no topology"
         raise ValueError(f"clause {id} can run on none of its topologies: {why}")
-    if not _ID.fullmatch(one.fact):
+    if not ID.fullmatch(one.fact):
         raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
     return one
 
 
 def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str]) -> None:
     """ValueError where these three cannot make a clause."""
-    if not _ID.fullmatch(id):
+    if not ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
     missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]
     if missing:

@@ -28,6 +28,7 @@ from conformance.catalogue.reading import (
     members_of,
     module_of,
     rows,
+    tables,
     undeclared,
 )
 from conformance.catalogue.topology import Topology
@@ -129,19 +130,9 @@ class _Text:
                 module = module_of(found.module)
                 lines.append(f"{name} = {self._piece(module, found.node)}")
                 continue
-            table = self._table(home, name)
-            text = self._piece(home, table)
+            text = self._piece(home, tables(self._clause)[name])
             lines.append(f"{name} = ({text})[{self._clause.parameters[name]!r}]")
         return lines
-
-    def _table(self, home: Module, name: str) -> ast.expr:
-        probe = home.bound[self._clause.probe.__name__]
-        for decorator in getattr(probe, "decorator_list", ()):
-            for one in getattr(decorator, "keywords", ()):
-                if one.arg == name:
-                    value: ast.expr = one.value
-                    return value
-        raise ProgramError(f"{self._clause.id}: no table {name} at its probe")
 
     def _piece(self, module: Module, node: ast.AST, *, indented: bool = False) -> str:
         """A node's text in the program, once all that it uses has a place there."""

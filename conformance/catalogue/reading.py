@@ -109,17 +109,41 @@ def line_of(clause: Clause) -> tuple[str, int] | None:
 def rows(clause: Clause) -> dict[str, Found | None]:
     """Each table's row as it is written; None where only running the module can tell."""
     home = module_of(clause.probe.__module__)
+    written = tables(clause)
+    return {name: _row(home, written[name], clause.parameters[name]) for name in clause.rows}
+
+
+def tables(clause: Clause) -> dict[str, ast.expr]:
+    """The tables of the family that made a clause, as they are written at its probe.
+
+    Several families of one probe may have one id with other tables: it is the one with these rows.
+    """
+    home = module_of(clause.probe.__module__)
     probe = home.bound.get(clause.probe.__name__)
     if not isinstance(probe, ast.FunctionDef):
         raise ProgramError(f"{clause.id}: its probe is no function at the top of {home.name}")
-    for decorator in probe.decorator_list:
-        if isinstance(decorator, ast.Call) and declares(decorator):
-            tables = {one.arg: one.value for one in decorator.keywords}
-            if set(clause.rows) <= set(tables) and _is_id(decorator, clause):
-                return {
-                    name: _row(home, tables[name], key) for name, key in clause.parameters.items()
-                }
-    return dict.fromkeys(clause.rows)
+    if not clause.rows:
+        return {}
+    found = [
+        (_is_id(decorator, clause), {k.arg: k.value for k in decorator.keywords if k.arg})
+        for decorator in probe.decorator_list
+        if isinstance(decorator, ast.Call) and declares(decorator)
+    ]
+    found = [(named, its) for named, its in found if its.keys() >= clause.rows.keys()]
+    if not found:
+        raise ProgramError(f"{clause.id}: no declaration at its probe in {home.name} has its rows")
+    # An id that is put together as the module runs cannot be read.
+    found = [one for one in found if one[0]] or found
+    return next((its for _, its in found if _have(home, its, clause.parameters)), found[0][1])
+
+
+def _have(module: Module, tables: Mapping[str, ast.expr], keys: Mapping[str, str]) -> bool:
+    """Whether the rows stand in the tables, or their keys in what makes the tables."""
+    return all(
+        _row(module, tables[name], key) is not None
+        or key in [n.value for n in ast.walk(tables[name]) if isinstance(n, ast.Constant)]
+        for name, key in keys.items()
+    )
 
 
 def _is_id(decorator: ast.Call, clause: Clause) -> bool:

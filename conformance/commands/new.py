@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 from pathlib import Path
 
 import conformance.sections
 from conformance.catalogue.claims import Claims
+from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
 
 MOST_LINES = 380  # of a module, as the self-tests have it
@@ -35,7 +37,14 @@ def {name}(impl: Any, cluster: Any) -> None:
     cluster.twice(impl.map(double()), impl.given(cluster.rows(2)))
 '''
 
-IMPORTS = tuple(line for line in HEAD.splitlines() if line.startswith("from conformance"))
+NEEDED = {
+    "clause": "from conformance.catalogue.clause import clause",
+    "everywhere": "from conformance.judging.columns import everywhere",
+    "returns": "from conformance.judging.expectation import returns",
+    "double": "from conformance.probing.bodies import double",
+    "doubled": "from conformance.probing.bodies import doubled",
+    "Any": "from typing import Any",
+}
 
 
 def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str | None) -> Path:
@@ -50,6 +59,8 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
         raise ValueError(f"there is a clause {id} already: {where}")
     if claim not in claims.claims:
         raise ValueError(f"no claim is called {claim}: `python -m conformance claims` lists them")
+    if not ID.fullmatch(id):
+        raise ValueError(f"{id}: an id is dotted lower-case words, as in errors.other-device")
     section, _, rest = id.partition(".")
     folder = Path(conformance.sections.__path__[0], section)
     if not rest or not folder.is_dir():
@@ -61,12 +72,11 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
         raise ValueError(f"{section} has no clauses yet: name a module with --module")
     statement = claims.claims[claim].statement
     name = rest.replace(".", "_").replace("-", "_")
-    name = f"{name}_" if keyword.iskeyword(name) else name
+    taken = _bound(ast.parse(text))
+    while keyword.iskeyword(name) or not name.isidentifier() or name in taken:
+        name = f"{name}_" if name.isidentifier() else f"_{name}"
     added = SKELETON.format(id=id, claim=claim, name=name, statement=statement)
-    missing = [line for line in IMPORTS if line.rsplit(" import ", 1)[1] not in text]
-    if missing:  # at the end of the imports; the formatter sorts them
-        before, mark, after = text.partition("\nfrom conformance")
-        text = f"{before}\n" + "\n".join(missing) + mark + after
+    text = _importing(text)
     file.write_text(text.rstrip("\n") + "\n" + added, encoding="utf-8")
     return file
 
@@ -83,3 +93,33 @@ def _home(catalogue: Catalogue, id: str) -> str:
         return ""
     nearest = max(inside, key=lambda one: common(one.id))
     return Path(nearest.where[0]).stem
+
+
+def _importing(text: str) -> str:
+    """The module with the imports that the skeleton needs, after its own; ruff sorts them."""
+    tree = ast.parse(text)
+    known = _bound(tree)
+    lines = [line for name, line in NEEDED.items() if name not in known]
+    if not lines:
+        return text
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    at = max((node.end_lineno or 0 for node in imports), default=len(text.splitlines()))
+    said = text.splitlines()
+    return "\n".join([*said[:at], *dict.fromkeys(lines), *said[at:]]) + "\n"
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """The names at a module's top."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        else:
+            names |= {
+                one.id
+                for one in ast.walk(node)
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+            }
+    return names

@@ -22,7 +22,7 @@ from parameterized import parameterized
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Timing
-from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.loading import Catalogue, load
 from conformance.catalogue.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.judging.expectation import raises, returns
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -152,6 +152,44 @@ def test_a_large_group_is_split_by_clause() -> None:
             CellId(name, implementation, "1x8", "current") for implementation in IMPLEMENTATIONS
         ]
         assert len({group(nodeid_of(cell), 4) for cell in cells}) == 1
+
+
+def test_clauses_of_one_run_are_one_group() -> None:
+    """A run is kept by the pytest worker that made it, so that all who judge it must be there."""
+    together = tuple(f"errors.{letter}" for letter in "abcdefgh")
+    alone = tuple(f"inputs.{letter}" for letter in "abcdefgh")
+    runs = dict.fromkeys(together, together) | {name: (name,) for name in alone}
+    assert len({group(nodeid(name), 4) for name in together}) == 4
+    assert len({group(nodeid(name), 4, runs) for name in together}) == 1
+    assert {group(nodeid(name), 4, runs) for name in alone} == {
+        group(nodeid(name), 4) for name in alone
+    }
+    first = group(nodeid(together[0]), 4)
+    assert {group(nodeid(name), 4, runs) for name in together} == {first}
+
+
+def test_clauses_of_one_run_are_apart_where_their_clusters_are() -> None:
+    runs = dict.fromkeys(("errors.a", "errors.b"), ("errors.a", "errors.b"))
+    assert group(nodeid("errors.a"), 4, runs) == group(nodeid("errors.b"), 4, runs)
+    assert group(nodeid("errors.a"), 4, runs) != group(nodeid("errors.b", "4x2"), 4, runs)
+    other = nodeid("errors.b", target="jax==0.9.0")
+    assert group(nodeid("errors.a"), 4, runs) != group(other, 4, runs)
+
+
+def test_a_clause_that_the_runs_do_not_name_is_grouped_by_itself() -> None:
+    runs = {"errors.a": ("errors.a", "errors.b")}
+    for name in ("errors.c", "errors.d", "errors.e"):
+        assert group(nodeid(name), 4, runs) == group(nodeid(name), 4)
+
+
+def test_the_real_clauses_of_one_run_are_one_group() -> None:
+    runs = load().runs
+    shared = {ids for ids in runs.values() if len(ids) > 1}
+    assert shared
+    for ids in shared:
+        assert len({group(nodeid(name), 16, runs) for name in ids}) == 1
+    chunks = {group(nodeid(name), 16, runs) for name in runs}
+    assert len(chunks) == 16
 
 
 @pytest.mark.parametrize(

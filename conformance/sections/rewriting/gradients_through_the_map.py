@@ -10,12 +10,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
+from conformance.catalogue.clause import devices, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.catalogue.topology import FOUR_PROCESSES, Place
 from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns
+from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns, twice
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -31,6 +31,7 @@ from conformance.sections.rewriting.gradients import (
 LEGACY_REFUSES = raises(
     NotImplementedError, r"^autodiff of pmap functions with out_axes=None is not supported\."
 )
+IN_SEVERAL = "the sums have clauses of their own there: rewriting.gradients.several-processes.*"
 CALLS = ("first call", "second call", "under jit")
 
 
@@ -143,11 +144,6 @@ def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
     }
 
 
-def in_several(reduced: Reduction) -> bool:
-    """Whether it is asked in several processes as well: of the sum, the usual loss."""
-    return reduced.key == "added-up"
-
-
 @family(
     "rewriting.gradients.outside.{body}-{reduced}.{respect}{check}",
     body=BODIES,
@@ -162,16 +158,24 @@ def in_several(reduced: Reduction) -> bool:
     ),
     fact=lambda reduced, check: check.fact("rewriting.gradients.outside", reduced.key),
     needs=devices(2),
-    topologies=lambda reduced: ONE_AND_FOUR if in_several(reduced) else ONE_PROCESS,
-    left_out=lambda reduced: "" if in_several(reduced) else "the sum runs in four processes",
+    left_out=IN_SEVERAL,
     expect=columns,
 )
 def through_the_map(
     impl: Any, cluster: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
 ) -> None:
     """A gradient taken of the map's output, outside of it: as is, and under jit."""
+    rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
+    gradient = gradient_of(impl, body, reduced, respect, check)
+    cluster.twice(gradient, weights, rows)
+    cluster.step("under jit", jax.jit(gradient), weights, rows)
+
+
+def gradient_of(
+    impl: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
+) -> Any:
+    """The gradient of the reduced output of the map, as a function of the weights and the rows."""
     passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}
-    rows, weights = impl.given(cluster.rows(3)), passed.weights(impl, cluster)
     mapped = impl.map(body.of, in_axes=(passed.axis, 0), **options)
 
     def number(weights: Any, rows: Any) -> Any:
@@ -179,6 +183,55 @@ def through_the_map(
             return reduced.of(mapped(weights, rows))
         return reduced.of(impl.map(lambda x: body.of(weights, x), **options)(rows))
 
-    gradient = jax.grad(number, argnums=respect.argument)
-    cluster.twice(gradient, weights, rows)
-    cluster.step("under jit", jax.jit(gradient), weights, rows)
+    return jax.grad(number, argnums=respect.argument)
+
+
+OF_THIS_PROCESS = "the gradient of a map over this process's devices alone"
+
+
+def alone(body: MappedLoss, respect: Respect) -> Model:
+    """The same, were this process's devices all that there are."""
+
+    def model(place: Place) -> Any:
+        count = place.topology.devices_per_process
+        counts = body.shares(count).sum(0)[:, None]
+        rows = place.rows(3)
+        if respect.argument == 1:
+            return ((rows @ WEIGHTS)[:, None] * WEIGHTS * counts).astype(np.float32)
+        each = place.mine(gradients(place)) * counts
+        return (each.sum(0) if respect.passed.axis is None else each).astype(np.float32)
+
+    return model
+
+
+def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
+    """Calculus of the sum, without jit: of a map in several processes legacy has none."""
+    added = REDUCTIONS["added-up"]
+
+    def expected(*, pmap: bool) -> Expectation:
+        mistakes = {OF_THIS_PROCESS: alone(body, respect)}
+        return twice(returns(calculus(body, added, respect, pmap=pmap), mistakes=mistakes))
+
+    by_pmap = expected(pmap=True)
+    return {LEGACY_PMAP: by_pmap, NEW_PMAP: by_pmap, SHARD_MAP: expected(pmap=False)}
+
+
+@family(
+    "rewriting.gradients.several-processes.{body}.{respect}",
+    body=BODIES,
+    respect=RESPECTS,
+    claim="pmap-silence.gradient-outside-the-map",
+    title=lambda body, respect: (
+        f"In several processes, through the map, {body.key} loss, added up, "
+        f"with respect to {respect.text}."
+    ),
+    fact="rewriting.gradients.several-processes",
+    needs=processes(2),
+    topologies=FOUR_PROCESSES,
+    expect=columns_in_several,
+)
+def through_the_map_of_several(impl: Any, cluster: Any, body: MappedLoss, respect: Respect) -> None:
+    """A gradient taken of the sum of the map's output, in several processes."""
+    rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
+    added, checked = REDUCTIONS["added-up"], CHECKS[""]
+    cluster.twice(gradient_of(impl, body, added, respect, checked), weights, rows)

@@ -1,0 +1,376 @@
+"""The catalogue's command line: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conformance.sections
+from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
+from conformance.catalogue import loading
+from conformance.catalogue.claims import load_claims
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from conformance.catalogue.program import program
+from conformance.catalogue.reading import line_of
+from conformance.commands.new import new
+from conformance.commands.show import CLOSE, show
+from conformance.judging.deviations import Deviation, load_all
+
+ROOT = Path(conformance.sections.__file__).resolve().parents[2]
+REAL = loading.load()
+CLAIMS = load_claims()
+CLAIM = "migrate-pmap.incompatible-devices"
+ID = "errors.lowered.one-process-map"
+BROKEN_S = 60.0  # of a command whose reader is gone, on a loaded machine
+
+Capture = pytest.CaptureFixture[str]
+
+
+# `show`
+
+
+def shown(one: Clause, deviations: list[Deviation] | None = None) -> dict[str, str]:
+    """What is said of a clause before its program, by what it is."""
+    lines = list(show(REAL, CLAIMS, deviations or [], one.id, NEW_PMAP, one.topologies[0]))
+    assert lines.pop(0) == one.id
+    facts = lines[: lines.index("")]
+    return {line[2:29].strip(): line[29:] for line in facts}
+
+
+def some(holds: Any) -> Clause:
+    return next(one for one in REAL.clauses.values() if holds(one))
+
+
+def test_a_clause_is_shown_whole() -> None:
+    one = REAL.clauses[ID]
+    said = shown(one)
+    claim = CLAIMS.claims[one.claim]
+    found = line_of(one)
+    assert found is not None
+    assert said == {
+        "clause": one.title,
+        "statement": f"{claim.statement} ({claim.slug})",
+        "source": CLAIMS.documents[claim.document].title,
+        "fact": "errors.lowered.one-process",
+        **{f"expected of {name}": one.expect[name].text for name in IMPLEMENTATIONS},
+        "rows": "program = 'map'",
+        "topologies": ", ".join(one.topologies),
+        "same run as": "errors.lowered.several-processes-map",
+        "file": ":".join(map(str, one.where)),
+        "row": ":".join(map(str, found)),
+    }
+
+
+def test_a_clauses_source_has_the_heading_of_its_claim() -> None:
+    one = some(lambda one: CLAIMS.claims[one.claim].heading)
+    claim = CLAIMS.claims[one.claim]
+    title = CLAIMS.documents[claim.document].title
+    assert shown(one)["source"] == f"{title}, “{claim.heading}”"
+
+
+def test_a_clause_is_shown_with_its_program() -> None:
+    one = REAL.clauses[ID]
+    lines = list(show(REAL, CLAIMS, [], ID, LEGACY_PMAP, "2x2"))
+    assert lines[lines.index("") + 1 :] == program(one, LEGACY_PMAP, "2x2").splitlines()
+
+
+def test_a_remedy_names_what_it_remedies_and_the_other_way_round() -> None:
+    fix = some(lambda one: one.fixes is not None)
+    assert shown(fix)["remedies"] == fix.fixes
+    fixed = REAL.clauses[fix.fixes or ""]
+    assert fix.id in shown(fixed)["remedied by"].split(", ")
+    assert "remedies" not in shown(fixed)
+
+
+def test_clauses_that_judge_the_same_run_name_one_another() -> None:
+    one = some(lambda one: len(REAL.runs[one.id]) > 1)
+    assert {*shown(one)["same run as"].split(", "), one.id} == {*REAL.runs[one.id]}
+    alone = some(lambda one: len(REAL.runs[one.id]) == 1)
+    assert "same run as" not in shown(alone)
+
+
+def test_what_excuses_a_clause_is_shown() -> None:
+    entries = load_all()
+    entry = next(one for one in entries if any(one.names(id) for id in REAL.clauses))
+    of = next(id for id in REAL.clauses if entry.names(id))
+    text = "\n".join(show(REAL, CLAIMS, entries, of, NEW_PMAP, None))
+    assert f"  deviation      {entry.where}: {', '.join(entry.implementation)}, " in text
+    assert f"sees /{entry.saw}/" in text
+    assert " ".join(entry.why.split()) in text
+    other = next(id for id in REAL.clauses if not any(one.names(id) for one in entries))
+    assert "deviation  " not in "\n".join(show(REAL, CLAIMS, entries, other, NEW_PMAP, None))
+
+
+@pytest.mark.parametrize(
+    ("id", "offered"),
+    [
+        ("errors.lowered.one-process-mpa", ID),
+        ("errors.lowered.one-process", ID),
+        ("lowered.one", ID),
+        ("errors.lowered", "errors.lowered."),
+    ],
+)
+def test_in_place_of_an_unknown_id_close_ones_are_offered(
+    id: str, offered: str, capsys: Capture
+) -> None:
+    assert main(["show", id]) == EXIT_USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    before, mark, after = told.err.partition("; did you mean ")
+    assert (before, mark != "") == (f"error: no clause is called {id}", True)
+    ids = after.rstrip("?\n").split(", ")
+    assert 1 <= len(ids) <= CLOSE
+    assert set(ids) <= set(REAL.clauses)
+    assert any(one.startswith(offered) for one in ids)
+
+
+def test_where_nothing_is_close_nothing_is_offered(capsys: Capture) -> None:
+    assert main(["show", "Q"]) == EXIT_USAGE
+    assert capsys.readouterr().err == "error: no clause is called Q\n"
+
+
+def test_the_command_shows_the_implementation_and_topology_that_are_asked_for(
+    capsys: Capture,
+) -> None:
+    assert main(["show", ID]) == EXIT_OK
+    plain = capsys.readouterr().out
+    assert plain.startswith(f"{ID}\n  clause  ")
+    assert plain.endswith(program(REAL.clauses[ID]))
+    assert main(["show", ID, "--implementation", LEGACY_PMAP, "--topology", "4x2"]) == EXIT_OK
+    assert capsys.readouterr().out.endswith(program(REAL.clauses[ID], LEGACY_PMAP, "4x2"))
+
+
+@pytest.mark.parametrize("arguments", [["--implementation", "pmap"], ["--process", "2"], []])
+def test_a_command_line_that_means_nothing_is_refused(
+    arguments: list[str], capsys: Capture
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["show", ID, *arguments] if arguments else ["show"])
+    assert end.value.code == EXIT_USAGE
+    assert "usage: python -m conformance" in capsys.readouterr().err
+
+
+def test_a_topology_that_is_none_is_refused(capsys: Capture) -> None:
+    assert main(["show", ID, "--topology", "2 by 2"]) == EXIT_USAGE
+    assert "error: topology '2 by 2' is not PROCESSESxDEVICES" in capsys.readouterr().err
+
+
+def test_whoever_has_read_enough_sees_no_error() -> None:
+    """As in `... claims | head`: the reader is gone before the first line is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "conformance", "claims"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+        timeout=BROKEN_S,
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (EXIT_OK, "")
+
+
+# `claims`
+
+
+def test_the_clauses_of_a_claim_are_listed(capsys: Capture) -> None:
+    assert main(["claims", CLAIM]) == EXIT_OK
+    first, *lines = capsys.readouterr().out.splitlines()
+    claim = CLAIMS.claims[CLAIM]
+    assert first.split() == [claim.ref, claim.kind, f"{CLAIM}:", *claim.statement.split()]
+    assert lines == [
+        f"  {one.id}: {one.title}" for one in REAL.clauses.values() if one.claim == CLAIM
+    ]
+    assert lines
+
+
+def test_every_claim_has_its_number_of_clauses(capsys: Capture) -> None:
+    assert main(["claims"]) == EXIT_OK
+    *lines, summary = capsys.readouterr().out.splitlines()
+    (line,) = (one for one in lines if f" {CLAIM}: " in one)
+    count = sum(one.claim == CLAIM for one in REAL.clauses.values())
+    assert line.split()[2] == str(count)
+    gaps = sum(one.split(":")[0].split()[-2] == "0" for one in lines)
+    assert summary == f"{len(lines)} claims, {gaps} without a clause"
+
+
+def test_a_claim_that_is_none_is_refused(capsys: Capture) -> None:
+    assert main(["claims", "migrate-pmap.no-such-claim"]) == EXIT_USAGE
+    assert "error: no claim is called migrate-pmap.no-such-claim: " in capsys.readouterr().err
+
+
+# `new`
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a copy of the section `errors`, beside the empty section `empty`."""
+    sections = tmp_path / "sections"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(
+        Path(conformance.sections.__path__[0], "errors"), sections / "errors", ignore=ignored
+    )
+    (sections / "empty").mkdir()
+    monkeypatch.setattr(conformance.sections, "__path__", [str(sections)])
+    return sections / "errors"
+
+
+def written(file: Path) -> list[Clause]:
+    """The clauses that a module declares, in the order in which they stand in it."""
+    name = f"written_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look for their annotations
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
+    probes = [value for value in vars(module).values() if getattr(value, "__module__", "") == name]
+    return [one for probe in probes for one in getattr(probe, "clauses", ())]
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text(encoding="utf-8") for file in folder.parent.rglob("*.py")}
+
+
+def changed(before: dict[str, str], folder: Path) -> set[str]:
+    after = texts(folder)
+    return {name for name in before | after if before.get(name) != after.get(name)}
+
+
+@pytest.mark.parametrize("module", ["outputs", "devices", "arguments", "not_there_yet"])
+def test_a_skeleton_can_be_loaded_and_declares_the_clause(copy: Path, module: str) -> None:
+    before = texts(copy)
+    file = new(REAL, CLAIMS, "errors.some-thing.new", CLAIM, module)
+    assert file == copy / f"{module}.py"
+    assert changed(before, copy) == {file.name}
+    one = written(file)[-1]
+    assert (one.id, one.claim, one.title) == (
+        "errors.some-thing.new",
+        CLAIM,
+        CLAIMS.claims[CLAIM].statement,
+    )
+    assert one.probe.__name__ == "some_thing_new"
+    assert set(one.expect) == set(IMPLEMENTATIONS)
+    assert file.read_text(encoding="utf-8").endswith("impl.given(cluster.rows(2)))\n")
+
+
+def test_what_stood_in_the_module_still_stands_there(copy: Path) -> None:
+    file = copy / "devices.py"
+    ids = [one.id for one in written(file)]
+    before = ast.parse(file.read_text(encoding="utf-8")).body
+    new(REAL, CLAIMS, "errors.some-thing", CLAIM, "devices")
+    assert [one.id for one in written(file)] == [*ids, "errors.some-thing"]
+    after = [*map(ast.dump, ast.parse(file.read_text(encoding="utf-8")).body)]
+    assert [one for one in map(ast.dump, before) if one not in after] == []
+
+
+def test_without_a_module_it_stands_with_the_clauses_that_are_called_alike(copy: Path) -> None:
+    beside = some(lambda one: one.where[0].endswith("errors/outputs.py"))
+    file = new(REAL, CLAIMS, f"{beside.id}-once-more", CLAIM, None)
+    assert file == copy / "outputs.py"
+    assert written(file)[-1].id == f"{beside.id}-once-more"
+
+
+def test_an_id_may_be_a_word_of_python(copy: Path) -> None:
+    one = written(new(REAL, CLAIMS, "errors.import", CLAIM, "not_there_yet"))[-1]
+    assert (one.id, one.probe.__name__) == ("errors.import", "import_")
+
+
+def test_one_skeleton_may_follow_another(copy: Path) -> None:
+    for id in ("errors.first", "errors.second"):
+        file = new(REAL, CLAIMS, id, CLAIM, "not_there_yet")
+    assert [one.id for one in written(file)] == ["errors.first", "errors.second"]
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if line.startswith("from conformance.")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("id", "claim", "module", "said"),
+    [
+        (ID, CLAIM, None, rf"there is a clause {ID} already: conformance/.*/lowered\.py:\d+"),
+        ("errors.new", "migrate-pmap.no-such", None, "no claim is called migrate-pmap.no-such"),
+        ("error.new", CLAIM, None, "first word must be a section, one of .*, errors, "),
+        ("errors", CLAIM, None, "errors: its first word must be a section"),
+        ("empty.new", CLAIM, None, "empty has no clauses yet: name a module with --module"),
+    ],
+    ids=["taken", "no claim", "no section", "no words", "no module"],
+)
+def test_a_clause_that_has_no_place_is_refused(
+    copy: Path, id: str, claim: str, module: str | None, said: str
+) -> None:
+    before = texts(copy)
+    with pytest.raises(ValueError, match=said):
+        new(REAL, CLAIMS, id, claim, module)
+    assert changed(before, copy) == set()
+
+
+@pytest.mark.parametrize(
+    ("id", "module"),
+    [
+        ("errors.new", "lowered"),  # imports another name from the module of `clause`
+        ("errors.new", "indexing"),
+        ("errors.2x", "not_there_yet"),  # no name of a function
+    ],
+)
+def test_a_skeleton_can_be_loaded_wherever_it_stands(copy: Path, id: str, module: str) -> None:
+    assert written(new(REAL, CLAIMS, id, CLAIM, module))[-1].id == id
+
+
+@pytest.mark.parametrize("id", ["errors.Some-Thing", "errors.a b", "errors.a..b", "errors.-"])
+def test_an_id_that_no_clause_may_have_is_refused(copy: Path, id: str) -> None:
+    with pytest.raises(ValueError, match="an id is dotted lower-case words"):
+        new(REAL, CLAIMS, id, CLAIM, "outputs")
+
+
+def test_a_section_without_clauses_takes_a_module_that_is_named(copy: Path) -> None:
+    file = new(Catalogue({}), CLAIMS, "empty.first", CLAIM, "things")
+    assert file == copy.parent / "empty" / "things.py"
+    assert [one.id for one in written(file)] == ["empty.first"]
+
+
+def test_the_command_says_where_it_wrote_and_what_to_run(
+    copy: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["new", "errors.some-thing", "--claim", CLAIM, "--module", "outputs"]
+    monkeypatch.setattr(loading, "load", lambda: REAL)
+    assert main(arguments) == EXIT_OK
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{copy / 'outputs.py'}: the clause stands at its end")
+    assert second.split() == [
+        "pytest",
+        "suites/",
+        "--clause",
+        "errors.some-thing",
+        "--target",
+        "jax==0.9.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", ID, "--claim", CLAIM], f"error: there is a clause {ID} already: "),
+        (["new", "errors.new", "--claim", "no-such"], "error: no claim is called no-such: "),
+        (["new", "no_section.new", "--claim", CLAIM], "error: no_section.new: its first word"),
+    ],
+)
+def test_the_command_tells_why_it_wrote_nothing(
+    arguments: list[str], said: str, capsys: Capture
+) -> None:
+    assert main(arguments) == EXIT_USAGE
+    told = capsys.readouterr()
+    assert (told.out, told.err.startswith(said)) == ("", True)
