@@ -30,6 +30,10 @@ from conformance.judging.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERAN
 from conformance.judging.comparing import Model as Model
 from conformance.judging.comparing import against
 from conformance.judging.comparing import difference as difference
+from conformance.judging.faults import Fault as Fault
+from conformance.judging.faults import Whereabouts as Whereabouts
+from conformance.judging.faults import all_but_the_last as all_but_the_last
+from conformance.judging.faults import everyone as everyone
 from conformance.judging.observation import Observation, Step
 
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
@@ -104,28 +108,6 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where a process was when its cluster faulted: its finished steps, and the one it was in."""
-
-    process: int
-    finished: tuple[str, ...]
-    in_step: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
-
-    `mapped` are the kinds of the maps that the processes had made by then.
-    """
-
-    kind: str
-    detail: str
-    mapped: tuple[str, ...] = ()
-    processes: tuple[Whereabouts, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Hangs:
     """The case must not come back before its deadline; the judge sees that from the fault.
 
@@ -172,16 +154,6 @@ def claimed(expectation: Expectation, step: str) -> frozenset[str]:
 def not_applicable(reason: str) -> Expectation:
     """The clause has no meaning under this implementation; `reason` is shown in the cell."""
     return NotApplicable(reason)
-
-
-def everyone(topology: Topology) -> Iterable[int]:
-    """Every process."""
-    return range(topology.processes)
-
-
-def all_but_the_last(topology: Topology) -> Iterable[int]:
-    """Every process but the last."""
-    return range(topology.processes - 1)
 
 
 def hangs(in_step: str, stuck: Callable[[Topology], Iterable[int]] = everyone) -> Expectation:

@@ -304,7 +304,7 @@ def test_one_skeleton_may_follow_another(copy: Path) -> None:
         (ID, CLAIM, None, rf"there is a clause {ID} already: conformance/.*/lowered\.py:\d+"),
         ("errors.new", "migrate-pmap.no-such", None, "no claim is called migrate-pmap.no-such"),
         ("error.new", CLAIM, None, "first word must be a section, one of .*, errors, "),
-        ("errors", CLAIM, None, "errors: its first word must be a section"),
+        ("errors", CLAIM, None, "errors: an id is dotted lower-case words"),
         ("empty.new", CLAIM, None, "empty has no clauses yet: name a module with --module"),
     ],
     ids=["taken", "no claim", "no section", "no words", "no module"],

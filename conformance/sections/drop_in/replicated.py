@@ -9,14 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
-from conformance.probing.bodies import add
+from conformance.judging.expectation import Expectation
 from conformance.sections.drop_in import (
-    AXIS,
     LEADING,
     NP,
     OWN_DEVICES,
@@ -53,8 +51,6 @@ ARRAYS = "drop_in.replicated.jax-arrays"
 PLACED = "drop_in.replicated.placed-arrays"
 PYTREES = "drop_in.replicated.pytrees"
 ON_DEVICES = "drop_in.replicated.devices"
-
-HELD = "held by each device"
 
 
 def _as_given(value: Tree, devices: list[Any]) -> Any:
@@ -302,82 +298,3 @@ def replicated_into_map(impl: Any, cluster: Any, value: Value) -> None:
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.of(cluster), chosen)
     give_to_map(impl, cluster, REPLICATED, argument, chosen, all_devices=value.pick is all_of)
-
-
-# --- Without the leading axis
-
-
-def first_row(place: Place) -> Any:
-    """the array itself"""
-    return place.rows(4)[0]
-
-
-def plus_first_row(place: Place) -> Any:
-    """this process's rows plus the replicated array"""
-    return place.rows(4) + first_row(place)
-
-
-def _over_all(place: Place, sharding: Mapping[str, Any]) -> bool:
-    return (
-        sharding["type"] == "NamedSharding"
-        and not any(sharding["spec"])
-        and len(sharding["devices"]) == place.topology.devices_per_process
-    )
-
-
-ON_ALL = sharded("over this process's devices, with a spec that names no axis", _over_all)
-WHOLE_ON_EACH = noted(
-    HELD,
-    "every device holds the whole array",
-    lambda place, seen: seen == [first_row(place).tolist()] * place.topology.devices_per_process,
-)
-
-
-@clause(
-    "drop_in.true-replication",
-    claim="migrate-pmap-later.true-replication",
-    needs=devices(2),
-    topologies=ONE_AND_SEVERAL,
-    expect=of_jax(
-        every(
-            steps(replicated=returns(first_row), replicated_again=returns(first_row)),
-            steps(replicated=ON_ALL, replicated_again=ON_ALL),
-            steps(replicated=WHOLE_ON_EACH, replicated_again=WHOLE_ON_EACH),
-        )
-    ),
-)
-def true_replication(impl: Any, cluster: Any) -> None:
-    """`device_put` without a leading axis, with an empty spec: a whole copy on each device."""
-    for step in ("replicated", "replicated again"):
-        replicate(cluster, step)
-
-
-@clause(
-    "drop_in.mapped.true-replication",
-    claim="migrate-pmap-later.true-replication",
-    needs=devices(2),
-    topologies=ONE_AND_SEVERAL,
-    expect=everywhere(
-        steps(
-            replicated=returns(first_row),
-            first_call=returns(plus_first_row),
-            second_call=returns(plus_first_row),
-        )
-    ),
-)
-def map_of_replicated(impl: Any, cluster: Any) -> None:
-    """A map takes the array that is really replicated as an unmapped argument."""
-    x = replicate(cluster, "replicated")
-    chosen = None if impl.is_pmap else cluster.local_devices
-    function = impl.map(add(), in_axes=(0, None), devices=chosen)
-    cluster.twice(function, cluster.rows(4), x)
-
-
-def replicate(cluster: Any, step: str) -> Any:
-    """This process's first row on each of its devices; noted is whether each has all of it."""
-    mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    x = cluster.step(step, jax.device_put, cluster.rows(4)[0], sharding)
-    held = {s.device.id: np.asarray(s.data).tolist() for s in x.addressable_shards}
-    cluster.note(HELD, [held.get(device.id) for device in cluster.local_devices])
-    return x

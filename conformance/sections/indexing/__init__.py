@@ -242,3 +242,13 @@ ONE_DEVICE = sharded(
     "a SingleDeviceSharding",
     lambda _, s: s["type"] == "SingleDeviceSharding" and len(s["devices"]) == 1,
 )
+
+
+def first_row(place: Place) -> Any:
+    """this process's first row"""
+    return place.rows(*ROW)[0] * 2
+
+
+def first_of_all(place: Place) -> Any:
+    """the first row of all"""
+    return place.all_rows(*ROW)[0] * 2

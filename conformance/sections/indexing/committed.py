@@ -20,8 +20,7 @@ from conformance.judging.expectation import (
     sharded,
 )
 from conformance.judging.observation import Step
-from conformance.sections.indexing import ROW, output, over_the_map
-from conformance.sections.indexing.remedies import first_of_all, first_row
+from conformance.sections.indexing import ROW, first_of_all, first_row, output, over_the_map
 
 
 def committed_is(wanted: bool, text: str) -> OfEachStep:

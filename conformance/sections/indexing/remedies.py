@@ -39,6 +39,8 @@ from conformance.sections.indexing import (
     access,
     double_sum,
     double_summed,
+    first_of_all,
+    first_row,
     moves,
     named,
     output,
@@ -57,16 +59,6 @@ FETCHED = Form("fetched", "`np.asarray(x)`", np.asarray)
 def shard_of(x: Any) -> Any:
     """The first shard that this process holds, in the order of the rows."""
     return x.addressable_shards[0].data
-
-
-def first_row(place: Place) -> Any:
-    """this process's first row"""
-    return place.rows(*ROW)[0] * 2
-
-
-def first_of_all(place: Place) -> Any:
-    """the first row of all"""
-    return place.all_rows(*ROW)[0] * 2
 
 
 A_PMAP_SHARDING = sharded(

@@ -98,3 +98,14 @@ def block_map(impl: Any, sharding: Any, body: Callable[[Any], Any]) -> Any:
     spec, mesh = sharding.spec, sharding.mesh
     function = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
     return impl.adopt(function, "jit(shard_map)")
+
+
+SIZE = 3  # of a row that is viewed
+
+
+def rows_here(place: Place) -> Any:
+    """this process's rows"""
+    return place.rows(SIZE)
+
+
+DOUBLED = doubled(SIZE)

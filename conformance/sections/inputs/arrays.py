@@ -14,8 +14,7 @@ from conformance.judging.arrays import dealt_out
 from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
 from conformance.probing.bodies import double
-from conformance.sections.inputs import sharding_of, unless_shard_map
-from conformance.sections.inputs.views import DOUBLED, SIZE, rows_here
+from conformance.sections.inputs import DOUBLED, SIZE, rows_here, sharding_of, unless_shard_map
 
 # --- is_fully_addressable -------------------------------------------------------------------------
 

@@ -22,26 +22,20 @@ from conformance.judging.columns import (
     of_shard_map,
 )
 from conformance.judging.expectation import every, noted, returns, steps
-from conformance.probing.bodies import double, doubled
+from conformance.probing.bodies import double
 from conformance.sections.inputs import (
+    DOUBLED,
+    SIZE,
     Taken,
     all_of,
     own,
     refuses,
+    rows_here,
     sharding_of,
     unless_shard_map,
 )
 
 SEEN = "facts"  # under which a step notes what its array is
-SIZE = 3  # of a row
-
-
-def rows_here(place: Place) -> Any:
-    """this process's rows"""
-    return place.rows(SIZE)
-
-
-DOUBLED = doubled(SIZE)
 
 
 def seen_of(array: Any) -> dict[str, Any]:

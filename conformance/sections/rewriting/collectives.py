@@ -116,7 +116,9 @@ def fact_of_declaring(collective: Collective) -> str:
 def collect(impl: Any, cluster: Any, collective: Collective, output: Output) -> None:
     """One collective over the mesh's axis, twice."""
     out_axes = output.out_axes
-    function = impl.map(collective.apply, out_axes=out_axes, check_vma=output.check_vma)
+    function = impl.map(
+        lambda x: collective.apply(x), out_axes=out_axes, check_vma=output.check_vma
+    )
     rows = impl.given(cluster.rows(*shape_of_block(cluster)))
     if out_axes == 0 or collective.replicated:
         cluster.twice(function, rows)

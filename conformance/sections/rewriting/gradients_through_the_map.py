@@ -176,7 +176,7 @@ def gradient_of(
 ) -> Any:
     """The gradient of the reduced output of the map, as a function of the weights and the rows."""
     passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}
-    mapped = impl.map(body.of, in_axes=(passed.axis, 0), **options)
+    mapped = impl.map(lambda w, x: body.of(w, x), in_axes=(passed.axis, 0), **options)
 
     def number(weights: Any, rows: Any) -> Any:
         if not passed.closed:

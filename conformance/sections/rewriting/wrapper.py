@@ -187,7 +187,7 @@ def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
 def with_jit(impl: Any, cluster: Any) -> None:
     """A map, or a jit of shard_map, is compiled as one program and then reused."""
     if impl.is_pmap:
-        function = impl.map(worked)
+        function = impl.map(lambda x: worked(x))
     else:
         function = impl.adopt(shard_mapped(worked, impl.mesh()), LABEL)
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
