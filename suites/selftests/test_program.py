@@ -440,27 +440,28 @@ class NamesTest(TestCase):
             ),
             (
                 "a_parameter",
-                "from PACKAGE.other import asked\ndef rows():\n    return 1\n"
-                "def helper():\n    return rows(), asked()",
+                "from PACKAGE.other import told\ndef rows():\n    return 1\n"
+                "def helper():\n    return rows(), told()",
                 "def rows():\n    return 5\n"
-                "def asked():\n    return (lambda rows, other=rows: (rows, other()))(rows() + 1)",
+                "def told():\n    return (lambda rows, other=rows: (rows, other()))(rows() + 1)",
                 "(1, (6, 5))",
             ),
             (
                 "a_method",
-                "from PACKAGE.other import Asked\ndef rows():\n    return 1\n"
-                "def helper():\n    return rows(), Asked().rows()",
+                "from PACKAGE.other import told\ndef rows():\n    return 1\n"
+                "def helper():\n    return rows(), told()",
                 "def rows():\n    return 5\n"
-                "class Asked:\n    def rows(self):\n        return rows() + 1",
+                "class Asked:\n    def rows(self):\n        return rows() + 1\n"
+                "def told():\n    return Asked().rows()",
                 "(1, 6)",
             ),
             (
                 "a_field",
-                "from PACKAGE.other import Asked\nrows = 1\n"
-                "def helper():\n    return rows, Asked().rows",
+                "from PACKAGE.other import told\nrows = 1\ndef helper():\n    return rows, told()",
                 "from dataclasses import dataclass\nrows = 5\n"
-                "@dataclass\nclass Asked:\n    rows: int = rows",
-                "(1, 5)",
+                "@dataclass\nclass Asked:\n    rows: int = rows\n"
+                "def told():\n    return Asked().rows, Asked(rows=6).rows",
+                "(1, (5, 6))",
             ),
             (
                 "a_class_and_what_derives_from_it",
