@@ -456,6 +456,15 @@ class NamesTest(TestCase):
                 "(1, 6)",
             ),
             (
+                "a_method_of_a_class_in_a_function",
+                "from PACKAGE.other import told\ndef rows():\n    return 1\n"
+                "def helper():\n    return rows(), told()",
+                "def rows():\n    return 5\n"
+                "def told():\n    class Asked:\n        def rows(self):\n"
+                "            return rows() + 1\n    return Asked().rows()",
+                "(1, 6)",
+            ),
+            (
                 "a_field",
                 "from PACKAGE.other import told\nrows = 1\ndef helper():\n    return rows, told()",
                 "from dataclasses import dataclass\nrows = 5\n"
