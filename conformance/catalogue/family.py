@@ -125,7 +125,12 @@ def _given(value: OfRows, rows: Mapping[str, Any]) -> Any:
 
 def _text(value: OfRows, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
     given = _given(value, rows)
-    return given.format_map(said) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    try:
+        return given.format_map(said)
+    except KeyError as error:
+        raise ValueError(f"the template {given!r} names {error}, which is no table") from None
 
 
 def _expect(expect: OfRows, rows: Mapping[str, Any]) -> dict[str, Any]:

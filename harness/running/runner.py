@@ -141,7 +141,8 @@ class Runner:
         A run is kept while other clauses may judge it too: they find in it what this one did.
         """
         key = (clause.run, cell.implementation, cell.target, cell.topology)
-        if key in self._kept:
+        shared = clause.timing is None and len(self.catalogue.runs.get(cell.clause, ())) > 1
+        if shared and key in self._kept:
             return self._kept[key]
         case = Case(
             cell.clause,
@@ -152,7 +153,7 @@ class Runner:
         runs = [
             self.pool.run(target, topology, case, fresh=clause.fresh) for _ in range(self.repeat)
         ]
-        if len(self.catalogue.runs.get(cell.clause, ())) > 1 and clause.timing is None:
+        if shared:
             while len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = (cell.clause, runs)
