@@ -27,6 +27,7 @@ from conformance.catalogue.topology import Topology
 from conformance.probing import recording
 from conformance.probing.compiling import compile_quickly
 from conformance.probing.implementations import available
+from conformance.probing.proving import watched
 from harness.clusters import deadlines, ports
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
 
@@ -81,6 +82,7 @@ class Worker:
         compiling = compile_quickly() if settings["platform"] == "cpu" else ""
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
+        watched()  # not in a case: it traces a program
         required = {name for one in clauses.clauses.values() for name in one.requires}
         channel.send({"ready": facts(required) | {"compiling": compiling}})
 
