@@ -367,7 +367,8 @@ class ProvisionTest(Folder):
     def test_two_processes_build_it_once(self) -> None:
         uv = self.uv(install_s=1)
         program = (
-            "import sys; from pathlib import Path; from harness.targets import interpreters, target\n"
+            "import sys; from pathlib import Path\n"
+            "from harness.targets import interpreters, target\n"
             "python = interpreters.Interpreter(Path('/pythons/3.11'), (3, 11, 7))\n"
             "print(target.provision('0.9.0', cache=Path(sys.argv[1]), uv=Path(sys.argv[2]),"
             " pythons=[python]).python)"
