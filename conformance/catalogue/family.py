@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -151,8 +151,3 @@ class _Said:
         if is_dataclass(self._row) and name in {one.name for one in fields(self._row)}:
             return getattr(self._row, name)
         raise ValueError(f"a template names {name!r}, which the row {self._key!r} does not have")
-
-
-def keys_of(rows: Iterable[Any]) -> tuple[str, ...]:
-    """The keys of rows, in order."""
-    return tuple(row.key for row in rows)

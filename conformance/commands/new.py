@@ -11,8 +11,6 @@ from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
 
-MOST_LINES = 380  # of a module, as the self-tests have it
-
 HEAD = '''"""{title}"""
 
 from __future__ import annotations

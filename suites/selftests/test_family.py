@@ -16,7 +16,7 @@ from observations import doubled
 from parameterized import parameterized
 
 from conformance.catalogue.clause import Clause, Timing, clause, devices
-from conformance.catalogue.family import family, keys_of, table
+from conformance.catalogue.family import family, table
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.judging.expectation import Expectation, not_applicable, returns
 from conformance.probing import recording
@@ -146,7 +146,6 @@ def test_a_suffix_may_be_empty() -> None:
 
 def test_a_table_keeps_its_rows_in_order() -> None:
     assert list(table(SLICE, ZERO).items()) == [("slice", SLICE), ("zero", ZERO)]
-    assert keys_of([SLICE, ZERO]) == ("slice", "zero")
 
 
 # What the rows say
