@@ -20,6 +20,7 @@ from conformance.catalogue.claims import drift, load_claims
 EXIT_OK = 0
 EXIT_DRIFT = 1
 EXIT_WEAK = 1
+EXIT_WRONG = 1
 EXIT_USAGE = 2
 
 
@@ -34,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _show(options.id, options.implementation, options.topology)
             case "strength":
                 return _strength(options)
+            case "causes":
+                return _causes(options)
             case "new":
                 return _new(options.id, options.claim, options.module)
             case _:
@@ -89,6 +92,31 @@ def _parser() -> argparse.ArgumentParser:
     strength_parser.add_argument(
         "--floor", type=float, metavar="SHARE", help="exit 1 where less is noticed, as in 0.95"
     )
+    causes_parser = commands.add_parser(
+        "causes", help="list what JAX does and a user feels; or run the programs that show it"
+    )
+    causes_parser.add_argument(
+        "files", metavar="RESULTS", type=Path, nargs="*", help="say in which versions it shows"
+    )
+    causes_parser.add_argument(
+        "--run", action="store_true", help="run the programs; exit 1 if wrong"
+    )
+    causes_parser.add_argument(
+        "--target", action="append", metavar="SPEC", help="as pytest's --target; default: current"
+    )
+    causes_parser.add_argument(
+        "--cause",
+        action="append",
+        default=[],
+        metavar="SLUG",
+        help="only it, or those beginning so",
+    )
+    causes_parser.add_argument(
+        "--everywhere", action="store_true", help="also in versions of which a cause says nothing"
+    )
+    causes_parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="write what the programs did, a JSON line each"
+    )
     drift_parser = commands.add_parser(
         "drift", help="print the headings of a document that need another look; exit 1 if any"
     )
@@ -128,6 +156,31 @@ def _show(id: str, implementation: str, topology: str | None) -> int:
     for line in show(load(), load_claims(), load_all(), id, implementation, topology):
         print(line)
     return EXIT_OK
+
+
+def _causes(options: argparse.Namespace) -> int:
+    from conformance.catalogue.causes import check, load_causes
+    from conformance.catalogue.loading import load
+    from conformance.commands import causes
+    from conformance.judging.deviations import load_all, naming_causes
+
+    known = load_causes()
+    if not options.run:
+        clauses = load().clauses
+        named = naming_causes(load_all(), clauses.values())
+        check(known, clauses, named)
+        for line in causes.listed(known, named, options.files):
+            print(line)
+        return EXIT_OK
+    targets = options.target or ["current"]
+    done = causes.run(known, targets, options.cause, everywhere=options.everywhere)
+    if options.record:
+        options.record.write_text(
+            "".join(json.dumps(one.record()) + "\n" for one in done), encoding="utf-8"
+        )
+    wrong = sum(1 for one in done if one.wrong)
+    print(f"{len(done)} runs of {len({one.cause for one in done})} causes, {wrong} wrong")
+    return EXIT_WRONG if wrong else EXIT_OK
 
 
 def _strength(options: argparse.Namespace) -> int:

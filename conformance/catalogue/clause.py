@@ -88,6 +88,7 @@ class Clause:
     named: str = ""
     fact: str = ""
     left_out: str = ""
+    cause: str = ""
     requires: tuple[str, ...] = ()
     selects: bool = False
     timing: Timing | None = None
@@ -138,6 +139,7 @@ def clause(
     title: str = "",
     fact: str = "",
     left_out: str = "",
+    cause: str = "",
     requires: Iterable[str] = (),
     selects: bool = False,
     timing: Timing | None = None,
@@ -149,12 +151,13 @@ def clause(
     asks for a cluster that ran nothing before; `deadline_s` is in seconds, for clauses that are
     expected to hang or to be slow. `title` is the first line of the probe's docstring unless it is
     given; `fact` what a reader would call one finding, where several clauses vary one: a name like
-    an id. `left_out` is why topologies are left out on which a user would ask as well. A probe may
-    be declared more than once: its clauses then judge one run. `requires` are packages beyond jax
-    that the probe imports. Where `selects`, which implementation runs is what the clause asks: its
-    expectation must prove it, the judge does not, and it is run where this JAX has no such
-    implementation too. `timing` makes it a clause of the time lane, which is in no matrix.
-    ValueError where the declaration is incomplete or can be met by no run.
+    an id. `left_out` is why topologies are left out on which a user would ask as well. `cause`
+    is the slug of what JAX does where the clause holds and yet something changes for a user: an
+    error, a cost. A probe may be declared more than once: its clauses then judge one run.
+    `requires` are packages beyond jax that the probe imports. Where `selects`, which implementation
+    runs is what the clause asks: its expectation must prove it, the judge does not, and it is run
+    where this JAX has no such implementation too. `timing` makes it a clause of the time lane,
+    which is in no matrix. ValueError where the declaration is incomplete or can be met by no run.
     """
     checked(id, expect, topologies)
 
@@ -172,6 +175,7 @@ def clause(
             title=title,
             fact=fact,
             left_out=left_out,
+            cause=cause,
             requires=requires,
             selects=selects,
             timing=timing,
@@ -197,6 +201,7 @@ def declared(
     title: str,
     fact: str,
     left_out: str,
+    cause: str,
     requires: Iterable[str],
     selects: bool,
     timing: Timing | None,
@@ -220,6 +225,7 @@ def declared(
         named=title,
         fact=fact or id,
         left_out=left_out,
+        cause=cause,
         requires=tuple(requires),
         selects=selects,
         timing=timing,

@@ -36,6 +36,7 @@ def show(
             "statement": f"{claim.statement} ({claim.slug})",
             "source": f"{document}{f', “{claim.heading}”' if claim.heading else ''}",
             "fact": clause.fact,
+            "cause": clause.cause,
             **{f"expected of {name}": one.text for name, one in clause.expect.items()},
             "rows": ", ".join(f"{name} = {key!r}" for name, key in clause.parameters.items()),
             "topologies": ", ".join(clause.topologies),
@@ -51,8 +52,11 @@ def show(
     )
     for entry in _entries(clause, deviations):
         yield f"  deviation      {entry.where}: {', '.join(entry.implementation)}, "
-        yield f"                 jax {entry.jax or 'any'}, on {', '.join(entry.topology)}"
-        yield f"                 sees /{entry.saw}/"
+        for versions, topologies in entry.cells or ((entry.jax, entry.topology),):
+            yield f"                 jax {versions or 'any'}, on {', '.join(topologies)}"
+        yield f"                 sees /{entry.seen}/"
+        if entry.cause:
+            yield f"                 cause {entry.cause}"
         yield f"                 {' '.join(entry.why.split())}"
     yield ""
     yield from program(clause, implementation, topology).splitlines()

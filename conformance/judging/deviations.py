@@ -10,7 +10,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from conformance.catalogue.causes import load_causes
+from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
 
-KINDS = ("documentation", "implementation", "platform")
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
 FILES = "*/*.toml"
@@ -31,22 +32,44 @@ FILES = "*/*.toml"
 class Deviation:
     """One entry: which cells, what is seen in them, why, and when to look again.
 
-    `clause`, `platform` and `topology` are shell patterns, `jax` a version range. `saw` is a
-    regular expression that must be found in what every failed comparison saw (for a fault, in its
-    text), so that nothing new can hide behind an old entry. `review` is a date.
+    `clause`, `platform` and `topology` are shell patterns, `jax` a version range; `cells` are
+    several pairs of range and topologies in place of one. `saw` is a regular expression that must
+    be found in what every failed comparison saw (for a fault, in its text), so that nothing new can
+    hide behind an old entry; where several steps are compared it says of each step that fails what
+    is seen in it, and no other step may fail. Why is said by the `cause`, and by `note` what is
+    special to these cells. `review` is a date.
     """
 
     clause: tuple[str, ...]
     implementation: tuple[str, ...]
-    saw: str
-    why: str
-    link: str
-    kind: str
+    saw: str | Mapping[str, str]
     review: datetime.date
+    cause: str = ""
+    why: str = ""
+    link: str = ""
+    kind: str = ""
+    note: str = ""
     jax: str = ""
     platform: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
+    cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
     where: str = field(default="a deviation entry", compare=False)  # its file and number
+
+    @property
+    def seen(self) -> str:
+        """What is seen, in a line."""
+        if isinstance(self.saw, str):
+            return self.saw
+        return "; ".join(f"{step}: {pattern}" for step, pattern in self.saw.items())
+
+    @property
+    def versions(self) -> str:
+        """In which JAX, and where on some topologies only, on which, in a line."""
+        if not self.cells:
+            return self.jax
+        return "; ".join(
+            f"{versions or 'any'} on {', '.join(topologies)}" for versions, topologies in self.cells
+        )
 
     def names(self, clause: str) -> bool:
         """Whether the entry is about this clause, under whatever else it asks."""
@@ -59,14 +82,25 @@ class Deviation:
         return (
             self.names(clause)
             and implementation in self.implementation
-            and _within(self.jax, jax)
             and any(fnmatchcase(platform, p) for p in self.platform)
-            and any(fnmatchcase(topology, t) for t in self.topology)
+            and any(
+                _within(versions, jax) and any(fnmatchcase(topology, t) for t in topologies)
+                for versions, topologies in self.cells or ((self.jax, self.topology),)
+            )
         )
 
-    def explains(self, text: str) -> bool:
-        """Whether `text` is what the entry says is seen."""
-        return re.search(self.saw, text, re.DOTALL) is not None
+    def explains(self, failed: Sequence[tuple[str, str]], compared: Collection[str]) -> bool:
+        """Whether what `failed`, as pairs of a step and what was seen, is what the entry says.
+
+        `compared` are the steps that were compared, none where the case did not come back.
+        """
+        if isinstance(self.saw, str):
+            # Which step fails is said by `saw` itself only where there is but one.
+            known = len(set(compared)) <= 1 or not self.cause
+            return known and all(_found(self.saw, text) for _, text in failed)
+        if {step for step, _ in failed} != set(self.saw):
+            return False
+        return all(_found(self.saw[step], text) for step, text in failed)
 
 
 class DeviationError(ValueError):
@@ -119,6 +153,18 @@ def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[s
     ]
 
 
+def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
+    """Who names each cause: ids of clauses, and deviation entries by their places."""
+    found: dict[str, list[str]] = {}
+    for one in clauses:
+        if one.cause:
+            found.setdefault(one.cause, []).append(one.id)
+    for entry in entries:
+        if entry.cause:
+            found.setdefault(entry.cause, []).append(entry.where)
+    return found
+
+
 def matching(
     entries: Iterable[Deviation],
     clause: str,
@@ -137,6 +183,10 @@ def matching(
     return found
 
 
+def _found(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.DOTALL) is not None
+
+
 @functools.lru_cache(maxsize=4096)  # a run asks the same few questions for every cell
 def _within(versions: str, jax: str) -> bool:
     return SpecifierSet(versions).contains(Version(jax), prereleases=True)
@@ -144,33 +194,72 @@ def _within(versions: str, jax: str) -> bool:
 
 def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     where = f"{file}, entry {number} ({raw.get('clause', 'no clause')})"
+    old = "cause" not in raw
     known = {f.name for f in fields(Deviation)} - {"where"}
-    required = {"clause", "implementation", "saw", "why", "link", "kind", "review"}
+    required = {"clause", "implementation", "saw", "review"}
+    required |= {"why", "link", "kind"} if old else {"cause"}
+    known -= set() if old else {"why", "link", "kind"}
     if raw.keys() - known or required - raw.keys():
         raise DeviationError(
             f"{where}: unknown keys {sorted(raw.keys() - known)}, "
             f"missing keys {sorted(required - raw.keys())}"
         )
     lists = ("clause", "implementation", "platform", "topology")
-    for key in raw.keys() - {"review"}:
+    for key in raw.keys() - {"review", "cells", "saw"}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
             several = ", or several in a list" if key in lists else ""
             raise DeviationError(f"{where}: {key} must be a text{several}")
     for key in lists:
         if key in raw:
-            value = raw[key]
-            raw[key] = (value,) if isinstance(value, str) else tuple(value)
+            raw[key] = _tuple(raw[key])
     unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
         raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
-    if raw["kind"] not in KINDS:
-        raise DeviationError(f"{where}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
+    if "cells" in raw:
+        raw["cells"] = _cells(raw, where)
     try:
-        SpecifierSet(raw.get("jax", ""))
-        re.compile(raw["saw"])
+        for versions, _ in raw.get("cells") or ((raw.get("jax", ""), ()),):
+            SpecifierSet(versions)
+        for pattern in _patterns(raw["saw"], where):
+            re.compile(pattern)
     except (InvalidSpecifier, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
+    if not old:
+        raw |= _said_by(raw, where)
     return Deviation(**raw, where=f"{file}, entry {number}")
+
+
+def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
+    """What the cause says of an entry that names it."""
+    cause = load_causes().get(raw["cause"])
+    if cause is None:
+        raise DeviationError(f"{where}: no cause is called {raw['cause']}")
+    why = f"{cause.sentence} {raw.get('note', '')}".strip()
+    return {"why": why, "link": cause.links[0], "kind": cause.kind}
+
+
+def _patterns(saw: Any, where: str) -> list[str]:
+    patterns = [*saw, *saw.values()] if isinstance(saw, dict) else [saw]
+    if not patterns or not all(isinstance(one, str) and one for one in patterns):
+        raise DeviationError(
+            f"{where}: saw must be a text, or a table of steps, each with its text"
+        )
+    return list(saw.values()) if isinstance(saw, dict) else patterns
+
+
+def _cells(raw: Mapping[str, Any], where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if "jax" in raw or "topology" in raw:
+        raise DeviationError(f"{where}: cells says which jax and topology; leave those two out")
+    found = []
+    for one in raw["cells"] if isinstance(raw["cells"], list) else [None]:
+        if not isinstance(one, dict) or set(one) - {"jax", "topology"} or not one:
+            raise DeviationError(f'{where}: cells are written {{ jax = "<0.9", topology = "2x2" }}')
+        found.append((one.get("jax", ""), _tuple(one.get("topology", "*"))))
+    return tuple(found)
+
+
+def _tuple(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)

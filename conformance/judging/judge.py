@@ -57,16 +57,17 @@ def judge(
     if seen.verdict == names.CONFORMS:
         return Judgement(
             names.DEVIATES,
-            f"{entry.where} says that this cell deviates ({entry.saw!r}), but it conforms: "
+            f"{entry.where} says that this cell deviates ({entry.seen!r}), but it conforms: "
             "remove or narrow the entry",
             seen.findings,
         )
     unproven = [f for f in seen.findings if f.step == PROOF and not f.holds]
-    evidence = [f.saw for f in seen.findings if not f.holds] or [seen.reason]
-    if unproven or not all(entry.explains(text) for text in evidence):
+    failed = [(f.step, f.saw) for f in seen.findings if not f.holds] or [("", seen.reason)]
+    compared = {f.step for f in seen.findings if f.step != PROOF}
+    if unproven or not entry.explains(failed, compared):
         return Judgement(
             seen.verdict,
-            f"{seen.reason} — not what {entry.where} says is seen ({entry.saw!r})",
+            f"{seen.reason} — not what {entry.where} says is seen ({entry.seen!r})",
             seen.findings,
         )
     return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
 from harness.plugin import message, options
@@ -59,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
         orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
         if orphans:
             raise ValueError("; ".join(orphans))
+        named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())
+        causes.check(causes.load_causes(), session.catalogue.clauses, named)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
             session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)

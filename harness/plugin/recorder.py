@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.program import program
@@ -28,6 +29,8 @@ class Recorder:
         for id, clause in catalogue.clauses.items():
             if clause.timing is None:
                 self._write(clause_record(catalogue, id))
+        for cause in load_causes().values():
+            self._write(cause_record(cause))
 
     def cell(self, record: Mapping[str, Any], facts: Mapping[str, Any] | None) -> None:
         """Write a cell or a timing, and before a target's first one the target's header."""
@@ -81,6 +84,24 @@ def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
     }
 
 
+def cause_record(cause: Cause) -> dict[str, Any]:
+    """A cause as results files carry it."""
+    return {
+        "kind": "cause",
+        "cause": cause.slug,
+        "section": cause.section,
+        "title": cause.title,
+        "sentence": cause.sentence,
+        "cause_kind": cause.kind,
+        "tags": list(cause.tags),
+        "remedies": list(cause.remedies),
+        "links": list(cause.links),
+        "program": cause.program,
+        "command": command(cause.shows[0], f"{cause.slug}.py"),
+        "file": cause.file,
+    }
+
+
 def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
     """A clause as results files carry it: all that a report shows of it."""
     clause = catalogue.clauses[id]
@@ -96,6 +117,7 @@ def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
         "expected": {name: e.text for name, e in clause.expect.items()},
         "fact": clause.fact,
         "left_out": clause.left_out,
+        "cause": clause.cause,
         "parameters": dict(clause.parameters),
         "source": program(clause),
         "module": module,

@@ -232,10 +232,11 @@ def _deviation(entry: Deviation | None) -> dict[str, Any] | None:
     if entry is None:
         return None
     return {
-        "observed": entry.saw,
+        "observed": entry.seen,
+        "cause": entry.cause,
         "why": entry.why,
         "link": entry.link,
         "kind": entry.kind,
         "review": entry.review.isoformat(),
-        "jax": entry.jax,
+        "jax": entry.versions,
     }

@@ -90,7 +90,25 @@ class Clause:
     topologies: tuple[str, ...] = ()
     fact: str = ""
     left_out: str = ""
+    cause: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that JAX does and a user feels, with a program of plain JAX that shows it."""
+
+    cause: str
+    section: str
+    title: str
+    sentence: str
+    cause_kind: str
+    tags: tuple[str, ...]
+    remedies: tuple[str, ...]
+    links: tuple[str, ...]
+    program: str
+    command: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +132,7 @@ class Deviation:
     kind: str
     review: str | None
     jax: str | None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +221,11 @@ class Timing:
     failed: str | None
 
 
-KINDS: Mapping[str, type[Target | Claim | Clause | Cell | Timing]] = {
+KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Timing]] = {
     "target": Target,
     "claim": Claim,
     "clause": Clause,
+    "cause": Cause,
     "cell": Cell,
     "timing": Timing,
 }

@@ -26,6 +26,7 @@ from reports.reading.order import (
 from reports.reading.records import (
     KINDS,
     SCHEMA_VERSION,
+    Cause,
     Cell,
     Claim,
     Clause,
@@ -104,6 +105,7 @@ class Results:
     topologies: tuple[str, ...]
     grid: Mapping[str, tuple[str, ...]]
     timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
+    causes: Mapping[str, Cause] = field(default_factory=dict)
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -203,6 +205,7 @@ class _Merge:
     targets: dict[TargetKey, Target] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     clauses: dict[str, Clause] = field(default_factory=dict)
+    causes: dict[str, Cause] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -237,6 +240,8 @@ class _Merge:
                 self.claims[claim.slug] = claim
             case Clause() as clause:
                 self._add_clause(clause)
+            case Cause() as cause:
+                self.causes[cause.cause] = cause
             case Cell() as cell:
                 self._add_cell(cell)
             case Timing() as timing:
@@ -328,6 +333,7 @@ class _Merge:
             targets=tuple(targets),
             claims=self.claims,
             clauses=self.clauses,
+            causes=self.causes,
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

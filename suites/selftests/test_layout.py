@@ -31,7 +31,8 @@ ROOMS: dict[str, set[str]] = {
         "conformance.judging",
         "conformance.probing",
     },
-    "conformance.commands": {"conformance.*"},
+    # The command line is the outermost edge: what it runs, it runs on targets.
+    "conformance.commands": {"conformance.*", "harness.targets", "harness.clusters"},
     "conformance.__main__": {"conformance.*"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},

@@ -26,6 +26,7 @@ from conformance.judging.expectation import (
     all_but_the_last,
     every,
     hangs,
+    in_steps,
     noted,
     raises,
     returns,
@@ -227,7 +228,7 @@ NOBODY_WAITED = noted(
     # It may, says the document. That it does not is what legacy's users rely on.
     expect=of_pmaps(
         every(
-            returns(doubled(2)),
+            in_steps(returns(doubled(2)), "from empty caches", "second call", "third call"),
             steps(from_empty_caches=NO_COLLECTIVE),
             steps(second_call=NOBODY_WAITED, third_call=NOBODY_WAITED),
         ),

@@ -1,6 +1,6 @@
 """What is left behind by an error: the next program of the same process must still be right.
 
-The document is silent. Each cause is one of the documented errors, made twice, as a second
+The document is silent. Each mistake is one of the documented errors, made twice, as a second
 misplaced call takes another path than the first. It has to be raised, or nothing was asked; in
 which words is its own clause's subject. What is judged is what follows: a fresh map, the same
 wrapper with arguments that fit, and a wrapper that was warm before.
@@ -49,7 +49,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class Mistake:
     """A documented error, and what the wrapper returns of arguments that fit.
 
     `erring` is what the call that goes wrong would return, and `of` are the implementations in
@@ -86,7 +86,7 @@ def plain(impl: Any, cluster: Any) -> tuple[Any, Any]:
     return impl.map(double()), impl.given(cluster.rows(WIDTH))
 
 
-def misplaced(key: str, *of: str) -> Cause:
+def misplaced(key: str, *of: str) -> Mistake:
     """A mapped argument that lies elsewhere than the map expects."""
     where = WHERE[key]
 
@@ -96,7 +96,7 @@ def misplaced(key: str, *of: str) -> Cause:
         elsewhere = where.put(impl, rows)
         return Scene(function, (rows,), lambda: function(elsewhere))
 
-    return Cause(
+    return Mistake(
         key,
         f"an argument that lay {where.text}",
         scene,
@@ -159,14 +159,14 @@ def _names(impl: Any, cluster: Any) -> Scene:
     return Scene(function, (rows,), lambda: sync(f"of {cluster.process}"))
 
 
-CAUSES: Mapping[str, Cause] = table(
+MISTAKES: Mapping[str, Mistake] = table(
     misplaced("one-device", NEW_PMAP, SHARD_MAP),
     misplaced("fewer-devices", NEW_PMAP, SHARD_MAP),
     misplaced("other-devices", NEW_PMAP, SHARD_MAP),
     misplaced("other-order", NEW_PMAP, SHARD_MAP),
     misplaced("other-spec", NEW_PMAP),
     misplaced("replicated", NEW_PMAP),
-    Cause(
+    Mistake(
         "unmapped-argument",
         "an unmapped argument on one device",
         _unmapped,
@@ -177,7 +177,7 @@ CAUSES: Mapping[str, Cause] = table(
         warms=True,
         finding=REFUSED,
     ),
-    Cause(
+    Mistake(
         "outside-any-map",
         "an output that met an array on one device",
         _outside,
@@ -185,7 +185,7 @@ CAUSES: Mapping[str, Cause] = table(
         times(3, WHERE["one-device"]),
         needs=devices(2),
     ),
-    Cause(
+    Mistake(
         "nested",
         "a pmap inside a pmap",
         _nested,
@@ -195,7 +195,7 @@ CAUSES: Mapping[str, Cause] = table(
         of=(NEW_PMAP,),
         warms=True,
     ),
-    Cause(
+    Mistake(
         "set-mesh",
         "a call under another mesh",
         _set_mesh,
@@ -203,7 +203,7 @@ CAUSES: Mapping[str, Cause] = table(
         doubled(WIDTH),
         warms=True,
     ),
-    Cause(
+    Mistake(
         "index",
         "an index into an output",
         _index,
@@ -213,7 +213,7 @@ CAUSES: Mapping[str, Cause] = table(
         processes(2),
         (NEW_PMAP,),
     ),
-    Cause(
+    Mistake(
         "lowered",
         "the bare compiled stage",
         _lowered,
@@ -224,7 +224,7 @@ CAUSES: Mapping[str, Cause] = table(
         (NEW_PMAP,),
         warms=True,
     ),
-    Cause(
+    Mistake(
         "fetch",
         "a fetch of an output",
         _fetch,
@@ -234,7 +234,7 @@ CAUSES: Mapping[str, Cause] = table(
         processes(2),
         (SHARD_MAP,),
     ),
-    Cause(
+    Mistake(
         "sync-names",
         "a barrier of other names",
         _names,
@@ -255,31 +255,31 @@ def go_wrong(cluster: Any, scene: Scene) -> None:
     cluster.step("the cause again", scene.erring)
 
 
-def process_fact(cause: Cause) -> str:
+def process_fact(mistake: Mistake) -> str:
     """Whether the process is still good for another map."""
-    return f"errors.state-after-error.{cause.finding or cause.key}"
+    return f"errors.state-after-error.{mistake.finding or mistake.key}"
 
 
-def wrapper_fact(cause: Cause) -> str:
+def wrapper_fact(mistake: Mistake) -> str:
     """Whether the wrapper itself is still good."""
-    return f"{process_fact(cause)}-wrapper"
+    return f"{process_fact(mistake)}-wrapper"
 
 
 @family(
-    "errors.state-after-error.{cause}-fresh-map",
-    cause=CAUSES,
+    "errors.state-after-error.{mistake}-fresh-map",
+    mistake=MISTAKES,
     fact=process_fact,
     claim=CLAIM,
-    title="After {cause.text}, a new map is right.",
-    needs=lambda cause: cause.needs,
-    topologies=lambda cause: cause.topologies,
-    expect=lambda cause: cause.columns(
+    title="After {mistake.text}, a new map is right.",
+    needs=lambda mistake: mistake.needs,
+    topologies=lambda mistake: mistake.topologies,
+    expect=lambda mistake: mistake.columns(
         after=returns(doubled(WIDTH)), after_again=returns(doubled(WIDTH))
     ),
 )
-def fresh_map(impl: Any, cluster: Any, cause: Cause) -> None:
+def fresh_map(impl: Any, cluster: Any, mistake: Mistake) -> None:
     """A new map, after the error."""
-    scene = cause.scene(impl, cluster)
+    scene = mistake.scene(impl, cluster)
     go_wrong(cluster, scene)
     function, rows = plain(impl, cluster)
     cluster.step(AFTER, function, rows)
@@ -287,39 +287,42 @@ def fresh_map(impl: Any, cluster: Any, cause: Cause) -> None:
 
 
 @family(
-    "errors.state-after-error.{cause}-same-wrapper",
-    cause=CAUSES,
+    "errors.state-after-error.{mistake}-same-wrapper",
+    mistake=MISTAKES,
     fact=wrapper_fact,
     claim=CLAIM,
-    title="After {cause.text}, the same wrapper is right about arguments that fit.",
-    needs=lambda cause: cause.needs,
-    topologies=lambda cause: cause.topologies,
-    expect=lambda cause: cause.columns(after=cause.right, after_again=cause.right),
+    title="After {mistake.text}, the same wrapper is right about arguments that fit.",
+    needs=lambda mistake: mistake.needs,
+    topologies=lambda mistake: mistake.topologies,
+    expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
 )
-def same_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
+def same_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
     """The wrapper that saw the error, with arguments that fit."""
-    scene = cause.scene(impl, cluster)
+    scene = mistake.scene(impl, cluster)
     go_wrong(cluster, scene)
     cluster.step(AFTER, scene.wrapper, *scene.fitting)
     cluster.step(AGAIN, scene.wrapper, *scene.fitting)
 
 
 @family(
-    "errors.state-after-error.{cause}-warm-wrapper",
-    cause=CAUSES,
-    only=lambda cause: cause.warms,
+    "errors.state-after-error.{mistake}-warm-wrapper",
+    mistake=MISTAKES,
+    only=lambda mistake: mistake.warms,
     fact=wrapper_fact,
     claim=CLAIM,
-    title="After {cause.text}, a wrapper that worked before works as before.",
-    needs=lambda cause: cause.needs,
-    topologies=lambda cause: cause.topologies,
-    expect=lambda cause: cause.columns(
-        before=cause.right, before_again=cause.right, after=cause.right, after_again=cause.right
+    title="After {mistake.text}, a wrapper that worked before works as before.",
+    needs=lambda mistake: mistake.needs,
+    topologies=lambda mistake: mistake.topologies,
+    expect=lambda mistake: mistake.columns(
+        before=mistake.right,
+        before_again=mistake.right,
+        after=mistake.right,
+        after_again=mistake.right,
     ),
 )
-def warm_wrapper(impl: Any, cluster: Any, cause: Cause) -> None:
+def warm_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
     """The wrapper that worked before the error, with the same arguments as then."""
-    scene = cause.scene(impl, cluster)
+    scene = mistake.scene(impl, cluster)
     cluster.step("before", scene.wrapper, *scene.fitting)
     cluster.step("before again", scene.wrapper, *scene.fitting)
     go_wrong(cluster, scene)

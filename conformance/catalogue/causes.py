@@ -1,0 +1,231 @@
+"""The causes: each one thing that JAX does and a user feels, with a program that shows it.
+
+A cause is a pair of files in `causes/` of the section that it belongs to: `<slug>.toml` says it,
+`<slug>.py` is a program of plain JAX, with nothing of this project in it, that prints it.
+Deviation entries name their cause, and so do the clauses under which something changes as
+documented: a reader meets causes, not cells.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
+from conformance.catalogue.topology import Topology
+
+# Who errs: JAX, the document that is checked, or a platform.
+KINDS = ("implementation", "documentation", "platform")
+HANGS = "hangs"
+FOLDER = Path(__file__).parents[1] / "sections"
+FILES = "*/causes/*.toml"
+
+# Whether a program's pmap is the legacy one: JAX's own variable, read up to 0.9.2.
+SWITCH = "JAX_PMAP_SHMAP_MERGE"
+SWITCHED = {LEGACY_PMAP: {SWITCH: "0"}, NEW_PMAP: {SWITCH: "1"}}
+
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_ENDS = re.compile(r"SIG[A-Z0-9]+|hangs|exit [1-9][0-9]*")
+_MODULES = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy"}
+
+
+class CauseError(ValueError):
+    """A cause that cannot be read, or that names what does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shows:
+    """What the program shows, and where: under which maps, in which JAX, on which topologies.
+
+    `prints` is its output and `raises` the last line of what it was ended by, both with `...` for
+    what may be anything. `ends` is how it ended otherwise: a signal's name, "hangs", or "exit 3".
+    `process` is whose end and output they are; None means every process's.
+    """
+
+    implementation: tuple[str, ...]
+    jax: str = ""
+    topology: tuple[str, ...] = ("1x8",)
+    prints: str = ""
+    raises: str = ""
+    ends: str = ""
+    process: int | None = None
+
+    def here(self, implementation: str, jax: str, topology: str) -> bool:
+        """Whether the program is to show this here."""
+        return (
+            implementation in self.implementation
+            and topology in self.topology
+            and SpecifierSet(self.jax).contains(Version(jax), prereleases=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that JAX does and a user feels.
+
+    `tags` are the calls and the parts of messages by which someone would search for it; `remedies`
+    ids of clauses, the best first; `links` JAX's commits, source lines, issues.
+    """
+
+    slug: str
+    section: str
+    title: str
+    sentence: str
+    kind: str
+    tags: tuple[str, ...]
+    links: tuple[str, ...]
+    shows: tuple[Shows, ...]
+    program: str
+    remedies: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """Its program, from the package's folder on."""
+        return f"conformance/sections/{self.section}/causes/{self.slug}.py"
+
+
+@functools.cache
+def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
+    """Every cause by its slug; CauseError says which file is wrong, and how."""
+    causes: dict[str, Cause] = {}
+    for file in sorted(folder.glob(FILES)):
+        one = load(file)
+        if one.slug in causes:
+            raise CauseError(f"{file.name}: {causes[one.slug].section} has a cause of that name")
+        causes[one.slug] = one
+    for program in sorted(folder.glob("*/causes/*.py")):
+        if program.stem not in causes:
+            raise CauseError(f"{program.name}: no {program.stem}.toml says what it shows")
+    return causes
+
+
+def load(file: Path) -> Cause:
+    """The cause of one TOML file and of the program beside it."""
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CauseError(f"{file.name} is not valid TOML: {error}") from error
+    made = {"slug", "section", "program"}
+    known = {one.name for one in fields(Cause)} - made
+    _keys(raw, known, known - {"remedies"}, file.name)
+    if not _SLUG.fullmatch(file.stem):
+        raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
+    for key in ("title", "sentence", "kind"):
+        if not (isinstance(raw[key], str) and raw[key].strip()):
+            raise CauseError(f"{file.name}: {key} must be a text")
+    if raw["kind"] not in KINDS:
+        raise CauseError(f"{file.name}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
+    for key, least in (("tags", 1), ("links", 1), ("remedies", 0)):
+        raw[key] = _texts(raw.get(key, []), least, f"{file.name}: {key}")
+    if not (isinstance(raw["shows"], list) and raw["shows"]):
+        raise CauseError(f"{file.name}: [[shows]] says what the program shows, and where")
+    raw["shows"] = tuple(_shows(one, file.name) for one in raw["shows"])
+    program = file.with_suffix(".py")
+    if not program.is_file():
+        raise CauseError(f"{file.name}: there is no {program.name} that shows it")
+    text = program.read_text(encoding="utf-8")
+    _plain(text, program.name)
+    return Cause(slug=file.stem, section=file.parents[1].name, program=text, **raw)
+
+
+def check(
+    causes: Mapping[str, Cause], clauses: Iterable[str], named: Mapping[str, Sequence[str]]
+) -> None:
+    """CauseError where a cause names a clause that is none, or is named wrongly or by nobody.
+
+    `named` are the slugs that clauses and deviation entries name, each with who names it.
+    """
+    ids = set(clauses)
+    for one in causes.values():
+        gone = [id for id in one.remedies if id not in ids]
+        if gone:
+            raise CauseError(f"cause {one.slug}: no clause is called {', '.join(gone)}")
+        if one.slug not in named:
+            raise CauseError(f"cause {one.slug}: no clause and no deviation entry names it")
+    for slug, who in named.items():
+        if slug not in causes:
+            raise CauseError(f"{who[0]}: no cause is called {slug}")
+
+
+def command(shows: Shows, program: str = "program.py") -> str:
+    """The shell's line by which someone runs a program where it shows this."""
+    implementation = shows.implementation[0]
+    place = Topology.parse(shows.topology[0])
+    switch = " ".join(f"{name}={value}" for name, value in SWITCHED.get(implementation, {}).items())
+    variables = (
+        f"JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES={place.devices_per_process} {switch}".strip()
+    )
+    if place.processes == 1:
+        return f"{variables} python {program}"
+    several = " ".join(map(str, range(place.processes)))
+    one = f"{variables} python {program} localhost:12345 {place.processes} $i"
+    return f"for i in {several}; do {one} & done; wait"
+
+
+def _shows(raw: Any, file: str) -> Shows:
+    if not isinstance(raw, dict):
+        raise CauseError(f"{file}: shows must be written [[shows]]")
+    known = {one.name for one in fields(Shows)}
+    where = f"{file}: [[shows]]"
+    _keys(raw, known, {"implementation"}, where)
+    for key in ("implementation", "topology"):
+        if key in raw:
+            raw[key] = _texts(raw[key], 1, f"{where} {key}")
+    unknown = set(raw["implementation"]) - set(COLUMNS)
+    if unknown:
+        raise CauseError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
+    for text in raw.get("topology", ()):
+        Topology.parse(text)
+    try:
+        SpecifierSet(raw.get("jax", ""))
+    except InvalidSpecifier as error:
+        raise CauseError(f"{where}: {error}") from error
+    if not any(raw.get(key) for key in ("prints", "raises", "ends")):
+        raise CauseError(f"{where} needs prints, raises or ends: what is seen")
+    if raw.get("ends") and (raw.get("raises") or not _ENDS.fullmatch(raw["ends"])):
+        raise CauseError(f"{where}: ends is a signal, hangs, or as in 'exit 3', without raises")
+    if JAX in raw["implementation"] and len(raw["implementation"]) > 1:
+        raise CauseError(f"{where}: what maps nothing is shown under {JAX!r} alone")
+    return Shows(**raw)
+
+
+def _keys(raw: Mapping[str, Any], known: set[str], required: set[str], where: str) -> None:
+    if raw.keys() - known or required - raw.keys():
+        raise CauseError(
+            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
+            f"missing keys {sorted(required - raw.keys())}"
+        )
+
+
+def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(one, str) and one for one in values):
+        raise CauseError(f"{where} must be texts in a list")
+    if len(values) < least:
+        raise CauseError(f"{where} must not be empty")
+    return tuple(values)
+
+
+def _plain(program: str, name: str) -> None:
+    """CauseError where a program needs more than a Python with JAX."""
+    for node in ast.walk(ast.parse(program)):
+        modules = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        for module in modules:
+            if module.split(".")[0] not in _MODULES:
+                raise CauseError(f"{name}: imports {module}, which is not plain JAX")

@@ -1,0 +1,241 @@
+"""`causes`: what JAX does and a user feels, each with its versions; `--run` shows each alone."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from conformance.catalogue import names
+from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
+from conformance.catalogue.topology import Topology
+from harness.clusters.scripts import DEADLINE_S, Ended, run_script
+from harness.targets.target import Target, describe, provision, worker_environment
+
+HANGS_AFTER_S = 15.0
+
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+
+Record = Mapping[str, Any]
+Place = tuple[str, str]  # implementation, topology
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One run of a cause's program: where, what each process did, and what is wrong with it."""
+
+    cause: str
+    jax: str
+    implementation: str
+    topology: str
+    ended: tuple[Ended, ...]
+    wrong: str
+
+    def record(self) -> dict[str, Any]:
+        """It as JSON."""
+        return {
+            "cause": self.cause,
+            "jax": self.jax,
+            "implementation": self.implementation,
+            "topology": self.topology,
+            "processes": [{"end": one.end, "out": one.out, "err": one.err} for one in self.ended],
+            "wrong": self.wrong,
+        }
+
+
+def listed(
+    causes: Mapping[str, Cause], named: Mapping[str, Sequence[str]], files: Sequence[Path]
+) -> Iterator[str]:
+    """Each cause with its sentence, who names it, and where the results of `files` show it."""
+    found = seen(files)
+    versions = sorted({jax for _, _, jax in found.ran}, key=Version)
+    section = ""
+    for one in sorted(causes.values(), key=lambda c: (c.section, c.slug)):
+        if one.section != section:
+            section = one.section
+            yield f"{section}:"
+        yield f"  {one.slug}: {one.title}"
+        yield f"      {one.sentence}"
+        yield f"      named by {len(named.get(one.slug, ()))}; {one.kind}; see {one.links[0]}"
+        for place in sorted(found.shown.get(one.slug, {})):
+            in_these = found.shown[one.slug][place]
+            ran = [v for v in versions if (*place, v) in found.ran]
+            yield f"      {place[0]} on {place[1]}: {ranges(in_these, ran)}"
+        if files and one.slug not in found.shown:
+            yield "      no cell of these results shows it"
+    yield f"{len(causes)} causes"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What results files show: by cause and place the versions, and all that was run."""
+
+    shown: dict[str, dict[Place, set[str]]]
+    ran: set[tuple[str, str, str]]
+
+
+def seen(files: Sequence[Path]) -> Seen:
+    """Of the cells, those that name a cause, or whose clause does and which conform."""
+    found = Seen({}, set())
+    for file in files:
+        targets: dict[str, str] = {}
+        by_clause: dict[str, str] = {}
+        for line in file.read_bytes().splitlines(keepends=True):
+            if not line.endswith(b"\n"):
+                break  # torn: its run was interrupted
+            record = json.loads(line)
+            if record["kind"] == "target":
+                targets[record["target"]] = record["jax"]
+            elif record["kind"] == "clause":
+                by_clause[record["clause"]] = record.get("cause", "")
+            elif record["kind"] == "cell" and targets.get(record["target"]):
+                _note(found, record, targets[record["target"]], by_clause)
+    return found
+
+
+def _note(found: Seen, cell: Record, jax: str, by_clause: Mapping[str, str]) -> None:
+    if cell["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION):
+        return
+    place = (cell["implementation"], cell["topology"])
+    found.ran.add((*place, jax))
+    if cell["verdict"] == names.KNOWN_DEVIATION:
+        slug = cell["deviation"].get("cause", "")
+    else:
+        slug = by_clause.get(cell["clause"], "")
+    if slug:
+        found.shown.setdefault(slug, {}).setdefault(place, set()).add(jax)
+
+
+def ranges(some: set[str], of: Sequence[str]) -> str:
+    """`some` of the versions `of`, in order, as in "0.7.2 to 0.9.0, 0.10.2 (of 7 that were run)".
+
+    What lies between two of a range was not run, or is in it.
+    """
+    runs: list[list[str]] = []
+    for before, version in zip(["", *of], of, strict=False):
+        if version not in some:
+            continue
+        if runs and runs[-1][-1] == before:
+            runs[-1].append(version)
+        else:
+            runs.append([version])
+    said = (run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return f"{', '.join(said)} (of {len(of)} that were run)"
+
+
+def run(
+    causes: Mapping[str, Cause],
+    targets: Sequence[str],
+    chosen: Sequence[str],
+    *,
+    everywhere: bool = False,
+    say: Callable[[str], None] = print,
+) -> list[Shown]:
+    """Run the programs of the causes that begin with one of `chosen` (all if none) on each target.
+
+    Each is run where it says that it shows something; `everywhere` also runs it in the versions
+    for which it says nothing, to see whether a bound is right. ValueError where `chosen` names
+    nothing.
+    """
+    some = [c for c in causes.values() if not chosen or c.slug.startswith(tuple(chosen))]
+    if not some:
+        raise ValueError(f"no cause is called {', '.join(chosen)}, or begins so")
+    done: list[Shown] = []
+    for spec in targets:
+        target = provision(spec, progress=lambda text: print(text, file=sys.stderr))
+        jax = describe(target)["jax"]
+        for cause in some:
+            for implementation, topology, shows in _places(cause, jax, everywhere):
+                one = _shown(cause, target, jax, implementation, topology, shows)
+                done.append(one)
+                say(line(one, shows))
+    return done
+
+
+def _places(cause: Cause, jax: str, everywhere: bool) -> Iterator[tuple[str, str, Shows | None]]:
+    places = dict.fromkeys(
+        (name, topology)
+        for shows in cause.shows
+        for name in shows.implementation
+        for topology in shows.topology
+    )
+    for name, topology in places:
+        shows = next((s for s in cause.shows if s.here(name, jax, topology)), None)
+        if shows is not None or everywhere:
+            yield name, topology, shows
+
+
+def _shown(
+    cause: Cause, target: Target, jax: str, implementation: str, topology: str, shows: Shows | None
+) -> Shown:
+    program = Path(__file__).parents[2] / cause.file
+    environment = worker_environment(target, os.environ) | SWITCHED.get(implementation, {})
+    environment.pop("PYTHONPATH")  # the program is plain: it finds nothing of this project
+    hangs = shows is not None and shows.ends == HANGS
+    ended = run_script(
+        target.python,
+        program,
+        Topology.parse(topology),
+        environment,
+        deadline_s=HANGS_AFTER_S if hangs else DEADLINE_S,
+    )
+    return Shown(
+        cause.slug,
+        jax,
+        implementation,
+        topology,
+        tuple(ended),
+        wrong(shows, ended) if shows else "",
+    )
+
+
+def wrong(shows: Shows, ended: Sequence[Ended]) -> str:
+    """What is not as the cause says, in the processes that it says it of; empty where all is."""
+    for number, one in enumerate(ended):
+        if shows.process not in (None, number):
+            continue
+        who = f"process {number}: " if len(ended) > 1 else ""
+        end = shows.ends or ("exit 1" if shows.raises else "exit 0")
+        if one.end != end:
+            return f"{who}ended with {one.end} in place of {end}: {last(one.err)}"
+        if shows.raises and not _alike(shows.raises, last(one.err)):
+            return f"{who}raised {last(one.err)!r} in place of {shows.raises!r}"
+        if shows.prints and not _alike(shows.prints, one.out):
+            return f"{who}printed {one.out.strip()!r} in place of {shows.prints.strip()!r}"
+    return ""
+
+
+def last(err: str) -> str:
+    """The first line of the last exception of a traceback, or else the last line."""
+    lines = [one for one in err.splitlines() if one.strip()]
+    for number in range(len(lines) - 1, 0, -1):
+        if lines[number - 1].startswith("  ") and _EXCEPTION.match(lines[number]):
+            return lines[number]
+    return lines[-1] if lines else ""
+
+
+def _alike(expected: str, got: str) -> bool:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(expected.strip(), got.strip(), flags)
+
+
+def line(one: Shown, shows: Shows | None) -> str:
+    """What a run showed, in a line."""
+    where = f"{one.cause} under {one.implementation} on {one.topology}, jax {one.jax}"
+    if one.wrong:
+        return f"WRONG {where}: {one.wrong}"
+    outcome = "; ".join(
+        dict.fromkeys(
+            f"{process.end}, {' | '.join((process.out.strip() or last(process.err)).splitlines())}"
+            for process in one.ended
+        )
+    )
+    return f"{'shown' if shows else 'says nothing here'} {where}: {outcome[:300]}"

@@ -1,0 +1,115 @@
+"""Runs a plain program as the processes of one job, as a user would start it: no worker of ours.
+
+A program for several processes is given the coordinator's address, how many they are and which it
+is, as its three arguments. Its output goes to files, since a process that hangs is not read from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.catalogue.topology import Topology
+from harness.clusters.ports import ReservedPort
+
+DEADLINE_S = 60.0
+KILL_S = 10.0
+POLL_S = 0.02
+
+# Lines of the collectives' library, which it prints whatever the program prints.
+_NOISE = re.compile(r"^\[Gloo\] .*\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one process ended: its exit status, negative for a signal, None where it still ran."""
+
+    status: int | None
+    out: str
+    err: str
+
+    @property
+    def end(self) -> str:
+        """As in "exit 0", "SIGSEGV" or "hangs"."""
+        if self.status is None:
+            return "hangs"
+        return signal.Signals(-self.status).name if self.status < 0 else f"exit {self.status}"
+
+
+def run_script(
+    python: Path,
+    program: Path,
+    topology: Topology,
+    environment: Mapping[str, str],
+    *,
+    deadline_s: float = DEADLINE_S,
+) -> list[Ended]:
+    """Run `program` on each process of `topology`, and say how each ended.
+
+    `environment` is all that the processes are given, beside the number of devices of each.
+    Processes that still run after `deadline_s` seconds are killed, with what they started.
+    """
+    variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
+    port = ReservedPort() if topology.processes > 1 else None
+    started: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        outputs = [Path(folder, f"{n}") for n in range(topology.processes)]
+        try:
+            for number, output in enumerate(outputs):
+                arguments = [port.address, str(topology.processes), str(number)] if port else []
+                with (
+                    output.with_suffix(".out").open("wb") as out,
+                    output.with_suffix(".err").open("wb") as err,
+                ):
+                    started.append(
+                        subprocess.Popen(
+                            [str(python), "-u", str(program), *arguments],
+                            stdin=subprocess.DEVNULL,
+                            stdout=out,
+                            stderr=err,
+                            env=variables,
+                            cwd=folder,
+                            start_new_session=True,
+                        )
+                    )
+            statuses = _await(started, time.monotonic() + deadline_s)
+        finally:
+            _kill(started)
+            if port:
+                port.close()
+        return [
+            Ended(
+                status,
+                _NOISE.sub("", _text(output.with_suffix(".out"))),
+                _text(output.with_suffix(".err")),
+            )
+            for status, output in zip(statuses, outputs, strict=True)
+        ]
+
+
+def _await(started: list[subprocess.Popen[bytes]], deadline: float) -> list[int | None]:
+    while time.monotonic() < deadline and any(one.poll() is None for one in started):
+        time.sleep(POLL_S)
+    return [one.poll() for one in started]
+
+
+def _kill(started: list[subprocess.Popen[bytes]]) -> None:
+    for one in started:
+        if one.poll() is None:
+            # It leads a group of its own: nothing that it started outlives it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+    for one in started:
+        one.wait(KILL_S)
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
