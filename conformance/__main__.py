@@ -11,8 +11,9 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from conformance.catalogue import names
 from conformance.catalogue.claims import drift, load_claims
@@ -89,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--examples", action="store_true", help="with a cell of each that was not noticed"
     )
     strength_parser.add_argument("--json", action="store_true", help="all figures, as JSON")
+    strength_parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="write each clause's strength, for the report"
+    )
     strength_parser.add_argument(
         "--floor", type=float, metavar="SHARE", help="exit 1 where less is noticed, as in 0.95"
     )
@@ -175,9 +179,7 @@ def _causes(options: argparse.Namespace) -> int:
     targets = options.target or ["current"]
     done = causes.run(known, targets, options.cause, everywhere=options.everywhere)
     if options.record:
-        options.record.write_text(
-            "".join(json.dumps(one.record()) + "\n" for one in done), encoding="utf-8"
-        )
+        _write(options.record, (one.record() for one in done))
     wrong = sum(1 for one in done if one.wrong)
     print(f"{len(done)} runs of {len({one.cause for one in done})} causes, {wrong} wrong")
     return EXIT_WRONG if wrong else EXIT_OK
@@ -185,7 +187,7 @@ def _causes(options: argparse.Namespace) -> int:
 
 def _strength(options: argparse.Namespace) -> int:
     from conformance.catalogue.loading import load
-    from conformance.commands.strength import lines, record, strength
+    from conformance.commands.strength import lines, record, records, strength
     from conformance.judging.deviations import load_all
 
     found = strength(
@@ -196,11 +198,19 @@ def _strength(options: argparse.Namespace) -> int:
     else:
         for line in lines(found, weakest=options.weakest, examples=options.examples):
             print(line)
+    if options.record:
+        _write(options.record, records(found))
     share = found.total().share
     if options.floor is not None and share < options.floor:
         print(f"noticed {share:.4f}, less than the floor {options.floor}", file=sys.stderr)
         return EXIT_WEAK
     return EXIT_OK
+
+
+def _write(file: Path, records: Iterable[dict[str, Any]]) -> None:
+    lines = "".join(json.dumps(one) + "\n" for one in records)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(lines, encoding="utf-8")
 
 
 def _new(id: str, claim: str, module: str | None) -> int:

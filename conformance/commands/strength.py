@@ -55,7 +55,7 @@ def strength(
     """The strength of what the files record; `sample` is how many cells, all unless given."""
     chosen = catalogue.beginning(clauses)
     recorded = read(files, catalogue)
-    every = {cell_id(cell) for cell, _ in recorded.cells}
+    every = {cell_id(cell): cell["clause"] for cell, _ in recorded.cells}
     taken = sampled(every, len(every) if sample is None else sample)
     cells = [
         (cell, target)
@@ -197,6 +197,19 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
         yield f"{len(found.otherwise)} cells are judged otherwise today, and were not measured"
     whole = found.total()
     yield f"{_percent(whole)} of {whole.judged} perturbations of {found.cells} cells noticed"
+
+
+def records(found: Strength) -> Iterator[dict[str, Any]]:
+    """Of each clause a line of a results file, for the report."""
+    for id, one in sorted(found.clauses().items()):
+        yield {
+            "kind": "strength",
+            "clause": id,
+            "cells": found.cells_of[id],
+            "judged": one.judged,
+            "noticed": one.noticed,
+            "unnoticed": found.unnoticed(id),
+        }
 
 
 def record(found: Strength) -> dict[str, Any]:

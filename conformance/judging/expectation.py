@@ -88,14 +88,14 @@ class OfEachStep:
             # Whoever calls once of `cluster.twice`'s calls the other as well, named or not.
             wanted = set(self.only) or ({*TWICE} if names & {*TWICE} else set())
             missing = wanted - names
+            for step in steps:
+                holds, saw = self.of(Place(topology, seen.process), step)
+                findings.append(Finding(step.name, seen.process, holds, self.text, saw))
             if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
                 findings.append(
                     Finding(absent, seen.process, False, self.text, "the probe did not get there")
                 )
-            for step in steps:
-                holds, saw = self.of(Place(topology, seen.process), step)
-                findings.append(Finding(step.name, seen.process, holds, self.text, saw))
         return findings
 
 

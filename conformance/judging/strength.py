@@ -7,8 +7,8 @@ excused cell would conform is noticed too, as the judge calls its entry stale.
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -63,19 +63,22 @@ def _shares() -> Any:
 class Strength:
     """Shares by (perturbation, section, excused) and by (clause, perturbation, excused).
 
-    `cells` were judged, `otherwise` are those whose verdict is not the recorded one today: they
-    measure nothing. `missed` are the first few of what was not noticed, by perturbation and clause.
+    `cells` were judged, `cells_of` each clause, `otherwise` are those whose verdict is not the
+    recorded one today: they measure nothing. `missed` are the first few of what was not noticed, by
+    perturbation and clause.
     """
 
     by_section: dict[tuple[str, str, bool], Share] = field(default_factory=_shares)
     by_clause: dict[tuple[str, str, bool], Share] = field(default_factory=_shares)
     missed: dict[tuple[str, str], str] = field(default_factory=dict)
     cells: int = 0
+    cells_of: Counter[str] = field(default_factory=Counter)
     otherwise: list[str] = field(default_factory=list)
 
     def add(self, case: Case, excused: bool, trials: Iterable[Trial]) -> None:
         """Count a cell's trials."""
         self.cells += 1
+        self.cells_of[case.clause.id] += 1
         for one in trials:
             clause = case.clause
             self.by_section[one.perturbation, clause.section, excused].add(one.noticed)
@@ -169,9 +172,19 @@ def trials(case: Case, perturbations: Sequence[Perturbation] = PERTURBATIONS) ->
                 yield Trial(perturbation.name, not passed, judgement.reason)
 
 
-def sampled(ids: Iterable[str], most: int) -> set[str]:
-    """`most` of the ids, always the same ones, and those of a smaller sample among them."""
-    return set(sorted(ids, key=lambda one: (zlib.crc32(one.encode()), one))[:most])
+def sampled(ids: Mapping[str, str], most: int) -> set[str]:
+    """`most` of the ids, always the same ones, and those of a smaller sample among them.
+
+    `ids` say of which clause each is: one of every clause comes before a second of any.
+    """
+    drawn = sorted(ids, key=lambda one: (zlib.crc32(one.encode()), one))
+    turn: Counter[str] = Counter()
+    turns = []
+    for one in drawn:
+        turns.append(turn[ids[one]])
+        turn[ids[one]] += 1
+    order = sorted(range(len(drawn)), key=lambda n: (turns[n], n))
+    return {drawn[n] for n in order[:most]}
 
 
 def remembering(expectation: Expectation, seen: Seen) -> Expectation:

@@ -112,6 +112,20 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class Strength:
+    """How many wrong observations a clause's cells would notice, of those that were tried.
+
+    `unnoticed` is how often each kind of wrong was let pass.
+    """
+
+    clause: str
+    cells: int
+    judged: int
+    noticed: int
+    unnoticed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that the judge looked at, in one process or (None) across them."""
 
@@ -221,12 +235,13 @@ class Timing:
     failed: str | None
 
 
-KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Timing]] = {
+KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Strength | Timing]] = {
     "target": Target,
     "claim": Claim,
     "clause": Clause,
     "cause": Cause,
     "cell": Cell,
+    "strength": Strength,
     "timing": Timing,
 }
 

@@ -31,6 +31,7 @@ from reports.reading.records import (
     Claim,
     Clause,
     RecordError,
+    Strength,
     Target,
     TargetKey,
     Timing,
@@ -106,6 +107,7 @@ class Results:
     grid: Mapping[str, tuple[str, ...]]
     timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
     causes: Mapping[str, Cause] = field(default_factory=dict)
+    strength: Mapping[str, Strength] = field(default_factory=dict)
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -206,6 +208,7 @@ class _Merge:
     claims: dict[str, Claim] = field(default_factory=dict)
     clauses: dict[str, Clause] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
+    strength: dict[str, Strength] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -242,6 +245,8 @@ class _Merge:
                 self._add_clause(clause)
             case Cause() as cause:
                 self.causes[cause.cause] = cause
+            case Strength() as strength:
+                self.strength[strength.clause] = strength
             case Cell() as cell:
                 self._add_cell(cell)
             case Timing() as timing:
@@ -334,6 +339,7 @@ class _Merge:
             claims=self.claims,
             clauses=self.clauses,
             causes=self.causes,
+            strength=self.strength,
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

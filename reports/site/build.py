@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
+from reports.site import causes
 from reports.site.memory import memory_page
 from reports.site.pages import clause_file, clause_page, index_page
 from reports.summary import printable
@@ -45,11 +46,15 @@ def render(results: Results) -> dict[str, str]:
     }
     # The matrix comes last: whoever finds it finds the pages that it leads to.
     pages["style.css"] = _style()
+    if results.causes:
+        pages[causes.PAGE] = env.get_template("causes.html.j2").render(
+            page=causes.causes_page(results)
+        )
     memory = memory_page(results)
     if memory.tables:
         pages["memory.html"] = env.get_template("memory.html.j2").render(page=memory)
     pages["index.html"] = env.get_template("index.html.j2").render(
-        page=index_page(results), memory=bool(memory.tables)
+        page=index_page(results), memory=bool(memory.tables), causes=len(results.causes)
     )
     return {name: printable(text) for name, text in pages.items()}
 
@@ -71,7 +76,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     env.globals.update(mark=MARK, verdicts=tuple(Verdict))
-    env.filters["zip"] = zip
+    env.filters.update(zip=zip, cause_anchor=causes.anchor)
     env.tests["web_link"] = lambda text: text.startswith("https://")
     return env
 

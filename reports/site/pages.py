@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
 from reports.reading.order import short_implementation
-from reports.reading.records import Cell, Claim, Clause, Finding, Target, Timing
+from reports.reading.records import (
+    Cause,
+    Cell,
+    Claim,
+    Clause,
+    Finding,
+    Strength,
+    Target,
+    Timing,
+)
 from reports.reading.results import CellKey, Outcome, Results, Run
 from reports.reading.verdicts import Verdict
 from reports.site.observed import ObservedView, observed
@@ -146,6 +155,9 @@ class ClausePage:
 
     clause: Clause
     claim: Claim | None
+    cause: Cause | None
+    causes: Mapping[str, Cause]
+    strength: Strength | None
     fixes: Link | None
     fixed_by: tuple[Link, ...]
     expected: tuple[tuple[str, str], ...]
@@ -217,9 +229,14 @@ def clause_page(results: Results, clause: Clause) -> ClausePage:
     return ClausePage(
         clause=clause,
         claim=results.claims.get(clause.claim),
-        fixes=_link(results, clause.fixes) if clause.fixes else None,
+        cause=results.causes.get(clause.cause),
+        causes=results.causes,
+        strength=results.strength.get(clause.clause),
+        fixes=clause_link(results, clause.fixes) if clause.fixes else None,
         fixed_by=tuple(
-            _link(results, c.clause) for c in results.clauses.values() if c.fixes == clause.clause
+            clause_link(results, c.clause)
+            for c in results.clauses.values()
+            if c.fixes == clause.clause
         ),
         expected=tuple((i, clause.expected.get(i, "nothing is said")) for i in columns),
         targets=tuple(results.labels[t.key] for t in results.targets),
@@ -332,7 +349,8 @@ def _anchor(results: Results, key: CellKey) -> str:
     return f"c-{safe_name(chr(0).join(place))}"
 
 
-def _link(results: Results, clause: str) -> Link:
+def clause_link(results: Results, clause: str) -> Link:
+    """The id of a clause, and its page's file where it has one."""
     return Link(clause, clause_file(clause) if clause in results.clauses else "")
 
 

@@ -23,6 +23,7 @@ Json = dict[str, Any]
 JAX = "0.9.0"
 TOPOLOGY = Topology(2, 2)
 FIRST, SECOND = "first call", "second call"
+CALL = "a call"  # of a probe that makes but one
 
 # What a good run of each implementation leaves as its witness.
 WITNESS: Mapping[str, Json] = {
@@ -63,7 +64,7 @@ def leaf(array: Any, **other: Any) -> Json:
     } | other
 
 
-def returned(*leaves: Any, name: str = FIRST, **other: Any) -> Json:
+def returned(*leaves: Any, name: str = CALL, **other: Any) -> Json:
     """A step that returned these arrays, or these records of leaves."""
     records = [one if isinstance(one, dict) else leaf(one) for one in leaves]
     value = {"tree": "PyTreeDef(*)", "leaves": records}
@@ -82,7 +83,7 @@ def raised(
     type: str = "ValueError",
     message: str = "Received incompatible devices for pmapped computation",
     *,
-    name: str = FIRST,
+    name: str = CALL,
     bases: Sequence[str] = ("Exception", "BaseException"),
     phase: str = "lower",
     frames: Sequence[str] = ("pjit.py:_resolve_and_lower",),

@@ -11,6 +11,7 @@ from unittest import TestCase
 import numpy as np
 import pytest
 from observations import (
+    CALL,
     FIRST,
     JAX,
     SECOND,
@@ -138,7 +139,7 @@ class ReturnsTest(TestCase):
     def test_deviates(self, case: str, values: list[Any], dtype: str, saw: str) -> None:
         verdict = judged_once(returns(doubled), returned(np.array(values, dtype)))
         assert verdict.verdict == names.DEVIATES
-        assert verdict.reason.startswith(f"{FIRST}: {saw}")
+        assert verdict.reason.startswith(f"{CALL}: {saw}")
         assert [f.expected for f in verdict.findings if not f.holds] == ["returns the rows doubled"]
 
     def test_nothing_returned_deviates(self) -> None:
@@ -164,7 +165,7 @@ class ReturnsTest(TestCase):
         verdict = judged_once(returns(doubled), raised())
         assert verdict.verdict == names.DEVIATES
         assert verdict.reason == (
-            "first call: raised ValueError (phase lower): Received incompatible devices for "
+            "a call: raised ValueError (phase lower): Received incompatible devices for "
             "pmapped computation"
         )
 
@@ -185,7 +186,7 @@ class ReturnsTest(TestCase):
         expect = returns(doubled, mistakes={"the sum of all": lambda place: doubled(place) + 1})
         verdict = judged_once(expect, returned(doubled_once() + 1))
         assert verdict.verdict == names.DEVIATES
-        assert verdict.reason.startswith(f"{FIRST}: it is the sum of all: same shape, wrong values")
+        assert verdict.reason.startswith(f"{CALL}: it is the sum of all: same shape, wrong values")
         assert "it is" not in judged_once(expect, returned(doubled_once() + 2)).reason
         assert judged_once(expect, returned(doubled_once())).verdict == names.CONFORMS
 
@@ -239,7 +240,7 @@ class RaisesTest(TestCase):
 
     def test_a_return_deviates(self) -> None:
         verdict = judged_once(REFUSED, returned(doubled_once()))
-        assert verdict.reason == f"{FIRST}: returned float32[2] [2., 4.]"
+        assert verdict.reason == f"{CALL}: returned float32[2] [2., 4.]"
 
     def test_a_second_call_that_returns_deviates(self) -> None:
         verdict = judged_once(REFUSED, raised(), returned(doubled_once(), name=SECOND))
@@ -265,7 +266,7 @@ class RaisesTest(TestCase):
         expect = raises(ValueError, "incompatible devices", otherwise=doubled)
         verdict = judged_once(expect, returned(np.array(values, np.float32)))
         assert verdict.verdict == names.DEVIATES
-        assert verdict.reason.startswith(f"{FIRST}: {saw}")
+        assert verdict.reason.startswith(f"{CALL}: {saw}")
         assert judged_once(expect, raised()).verdict == names.CONFORMS
         assert judged_once(expect, raised("TypeError")).verdict == names.DEVIATES
 
@@ -276,15 +277,15 @@ class RaisesTest(TestCase):
 
 def test_each_step_may_be_expected_to_differ() -> None:
     expect = steps(first_call=returns(doubled), second_call=REFUSED)
-    good = returned(doubled_once()), raised(name=SECOND)
+    good = returned(doubled_once(), name=FIRST), raised(name=SECOND)
     assert judged_once(expect, *good).verdict == names.CONFORMS
-    swapped = raised(), returned(doubled_once(), name=SECOND)
+    swapped = raised(name=FIRST), returned(doubled_once(), name=SECOND)
     assert judged_once(expect, *swapped).verdict == names.DEVIATES
 
 
 def test_a_step_that_never_occurred_deviates() -> None:
     expect = steps(first_call=returns(doubled), third_call=returns(doubled))
-    verdict = judged_once(expect, returned(doubled_once()))
+    verdict = judged_once(expect, returned(doubled_once(), name=FIRST))
     assert verdict.verdict == names.DEVIATES
     assert verdict.reason == "third call: the probe did not get there"
 
@@ -300,7 +301,7 @@ def test_a_step_that_one_process_did_not_reach_deviates() -> None:
 def test_a_step_that_no_expectation_looked_at_deviates() -> None:
     expect = steps(first_call=returns(doubled))
     extra = returned(np.array([0.0]), name="after the error")
-    verdict = judged_once(expect, returned(doubled_once()), extra)
+    verdict = judged_once(expect, returned(doubled_once(), name=FIRST), extra)
     assert verdict.verdict == names.DEVIATES
     assert verdict.reason == "after the error: unchecked: returned float64[1] [0.]"
 
@@ -308,7 +309,7 @@ def test_a_step_that_no_expectation_looked_at_deviates() -> None:
 def test_an_exception_outside_any_step_deviates() -> None:
     expect = steps(first_call=returns(doubled))
     outside = raised("NameError", "name 'x' is not defined", name="outside any step")
-    verdict = judged_once(expect, returned(doubled_once()), outside)
+    verdict = judged_once(expect, returned(doubled_once(), name=FIRST), outside)
     assert verdict.verdict == names.DEVIATES
     assert "outside any step" in verdict.reason
 
@@ -615,12 +616,12 @@ def test_what_an_entry_says_is_a_known_deviation() -> None:
     verdict = judged(returns(doubled), wrong(), deviations=[known])
     assert verdict.verdict == names.KNOWN_DEVIATION
     assert verdict.deviation == known
-    assert verdict.reason.startswith(f"{FIRST}: same shape, wrong values")
+    assert verdict.reason.startswith(f"{CALL}: same shape, wrong values")
     assert any(not f.holds for f in verdict.findings)
 
 
 def test_an_entry_must_explain_every_step_that_failed() -> None:
-    records = observations(returned(np.array([0.0])), raised(name=SECOND))
+    records = observations(returned(np.array([0.0]), name=FIRST), raised(name=SECOND))
     for saw, verdict in (
         ("incompatible devices", names.DEVIATES),
         (r"shape \[1\] in place of \[2\]", names.DEVIATES),
@@ -642,7 +643,7 @@ def test_an_entry_must_explain_every_process_that_failed() -> None:
 def test_an_entry_does_not_cover_a_step_that_nothing_looked_at() -> None:
     expect = steps(first_call=returns(doubled))
     extra = returned(np.array([0.0]), name="after the error")
-    records = observations(raised(), extra)
+    records = observations(raised(name=FIRST), extra)
     known = entry("incompatible devices")
     assert judged(expect, records, deviations=[known]).verdict == names.DEVIATES
 

@@ -56,7 +56,8 @@ SCHEMA = json.loads(
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 CLAIMS = load_claims()
 GOOD = clause_of(returns(doubled))
-WRONG = returned(np.array([np.nan, np.inf], np.float32))
+WRONG = returned(np.array([np.nan, np.inf], np.float32), name="first call")
+WRONG_ONCE = WRONG | {"name": "a call"}
 
 
 def fault(kind: str) -> ClusterFault:
@@ -228,11 +229,12 @@ def test_a_cell_that_deviates_fits_the_schema() -> None:
 
 
 def test_a_known_deviation_fits_the_schema() -> None:
-    runner = runner_on(FakePool(observations(WRONG)), GOOD, deviations=[entry()])
+    runner = runner_on(FakePool(observations(WRONG_ONCE)), GOOD, deviations=[entry()])
     record = only(GOOD, runner)
     assert record["verdict"] == names.KNOWN_DEVIATION
     assert record["deviation"] == {
         "observed": "wrong values",
+        "cause": "",
         "why": "the check was removed",
         "link": "https://example.org/issues/1",
         "kind": "implementation",
@@ -295,10 +297,10 @@ def test_a_target_that_goes_down_is_not_run() -> None:
 
 
 def test_a_cell_whose_verdicts_differ_is_flaky() -> None:
-    pool = FakePool(observations(), observations(WRONG), observations())
+    pool = FakePool(observations(), observations(WRONG_ONCE), observations())
     record = only(GOOD, runner_on(pool, GOOD, repeat=3))
     assert record["verdict"] == names.FLAKY
-    assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; first call: same shape")
+    assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; a call: same shape")
     assert not all(f["holds"] for f in record["findings"])
 
 

@@ -157,7 +157,7 @@ STRONG: Mapping[str, Case] = {
         both(warnings=WARNED),
     ),
     "logs": case(claiming(aspects.LOGS, holds=lambda step: len(step.logs) == 1), both(logs=LOGGED)),
-    "exception": case(BOTH_REFUSED, observations(raised(), raised(name=SECOND))),
+    "exception": case(BOTH_REFUSED, observations(raised(name=FIRST), raised(name=SECOND))),
     "a number": noting(8),
     "a flag": noting(True),
     "flags": noting([True, False]),
@@ -171,7 +171,7 @@ STRONG: Mapping[str, Case] = {
     ),
     "an excused error": case(
         IN_BOTH,
-        observations(raised(), raised(name=SECOND)),
+        observations(raised(name=FIRST), raised(name=SECOND)),
         saw=r"^raised ValueError \(phase lower\): Received incompatible devices",
     ),
     "a hang": case(hangs(SECOND), [], fault=HUNG),
@@ -302,7 +302,7 @@ def test_the_numbers_add_up() -> None:
         case(clause_of(IN_BOTH, "errors.wrong"), observations(returned(leaf([9.0, 9.0])))),
         case(
             clause_of(IN_BOTH, "errors.excused"),
-            observations(raised(), raised(name=SECOND)),
+            observations(raised(name=FIRST), raised(name=SECOND)),
             saw=".",
         ),
     ]
@@ -324,8 +324,15 @@ def test_the_numbers_add_up() -> None:
 
 
 def test_a_sample_is_always_the_same_and_grows() -> None:
-    ids = [f"errors.a{n}" for n in range(50)]
-    assert sampled(ids, 10) == sampled(reversed(ids), 10) < sampled(ids, 20) < set(ids)
+    ids = {f"errors.a{n}": f"a{n % 10}" for n in range(50)}
+    backwards = dict(reversed(ids.items()))
+    assert sampled(ids, 10) == sampled(backwards, 10) < sampled(ids, 20) < set(ids)
+
+
+def test_a_sample_has_one_of_every_clause_before_a_second_of_any() -> None:
+    ids = {f"a{n}": "often" for n in range(50)} | {"b": "once"}
+    assert len(sampled(ids, 2)) == 2
+    assert "b" in sampled(ids, 2)
 
 
 # The command
