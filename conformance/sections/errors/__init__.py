@@ -60,7 +60,6 @@ def incompatible(first: str = _IDS, second: str = _IDS) -> str:
 INCOMPATIBLE = incompatible()
 
 
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """An error of this section as it is known: its type (in some version), what it says, where."""
@@ -325,7 +324,8 @@ def _is_known(raised: Raised, known: Iterable[Known]) -> bool:
 def remedied(model: Model, faulty: Model | None = None) -> Expectation:
     """Both calls of the fixed form are right; `faulty` is what the other form computes."""
     fixed = returns(model)
-    return steps(without_the_fix=needed(faulty or model, *OF_PLACES), first_call=fixed, second_call=fixed)
+    without = needed(faulty or model, *OF_PLACES)
+    return steps(without_the_fix=without, first_call=fixed, second_call=fixed)
 
 
 def _none(_: Place, programs: Any) -> bool:

@@ -161,10 +161,18 @@ def claim_of(use: Use) -> str:
     return "pmap-silence.multi-process-slice-and-compute"
 
 
+def cause_of(use: Use) -> str:
+    """What a user of legacy pmap meets, where the document says that something changes."""
+    if use.refused:
+        return "using-an-output-raises-copy-arrays"
+    return "global-array-cannot-be-fetched" if use.unfetchable else ""
+
+
 @family(
     "errors.copy-arrays.{use}",
     use=USES,
     fact=lambda use: use.fact,
+    cause=cause_of,
     claim=claim_of,
     title="{use.text} of a map's output, in several processes.",
     needs=processes(2),
