@@ -7,7 +7,7 @@ leaves behind; the grid is the input of nested maps.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.judging.observation import Step
+from conformance.judging.observation import Raised, Step
 from conformance.probing.bodies import addend
 
 DEVICES_CLAIM = "migrate-pmap.incompatible-devices"
@@ -59,22 +59,82 @@ def incompatible(first: str = _IDS, second: str = _IDS) -> str:
 
 INCOMPATIBLE = incompatible()
 
-# What the errors of this section are known to say, in whichever JAX and wherever the argument lay.
-KNOWN = "|".join(
-    (
-        INCOMPATIBLE,
-        "Sharding passed to jit does not match the sharding on the respective arg",
-        r"Buffer passed to Execute\(\) as argument \d to replica 0 is on device",
-        "device_put expects an array with exactly one shard, got an array with",
-        "^Store (empty|occupied)$",
-        "The context mesh .* should match the mesh passed to shard_map",
-        "CopyArrays only supports destination device list of the same size",
-        "Argument types differ from the types for which this computation was compiled",
-        "axis sizes that are not evenly divisible by the corresponding mesh axis sizes",
-        "sync_global_devices name mismatch",
-        r"[Ff]etching value for `jax\.Array` that spans non-addressable",
-    )
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An error of this section as it is known: its type (in some version), what it says, where."""
+
+    types: tuple[str, ...]
+    pattern: str
+    phases: tuple[str, ...]
+
+    def is_it(self, raised: Raised) -> bool:
+        """Whether this was raised."""
+        return (
+            not {*self.types}.isdisjoint((raised.type, *raised.bases))
+            and raised.phase in self.phases
+            and re.search(self.pattern, raised.message, re.DOTALL) is not None
+        )
+
+
+_RUNTIME = ("XlaRuntimeError", "JaxRuntimeError")  # up to 0.7.2, and after
+
+# In whichever JAX and wherever the argument lay; the last of them of a call after the first.
+HALF_FILLED = Known(("StoreException",), "^Store (empty|occupied)$", ("trace", "arguments"))
+COPY_ARRAYS = Known(
+    _RUNTIME,
+    "CopyArrays only supports destination device list of the same size",
+    ("arguments", "unknown", "execute"),
 )
+OF_DEVICES = Known(("ValueError",), INCOMPATIBLE, ("lower",))
+OF_PLACES = (
+    OF_DEVICES,
+    Known(
+        ("ValueError",),
+        "Sharding passed to jit does not match the sharding on the respective arg",
+        ("lower",),
+    ),
+    Known(
+        ("ValueError",),
+        r"Buffer passed to Execute\(\) as argument \d to replica 0 is on device",
+        ("execute",),
+    ),
+    Known(
+        _RUNTIME,
+        "device_put expects an array with exactly one shard, got an array with",
+        ("arguments",),
+    ),
+    COPY_ARRAYS,
+    HALF_FILLED,
+)
+OF_MESHES = (
+    Known(
+        ("ValueError",),
+        "The context mesh .* should match the mesh passed to shard_map",
+        ("trace",),
+    ),
+    HALF_FILLED,
+)
+OF_STAGES = (
+    Known(
+        ("TypeError",),
+        "Argument types differ from the types for which this computation was compiled",
+        ("unknown",),
+    ),
+    Known(
+        ("ValueError",),
+        "axis sizes that are not evenly divisible by the corresponding mesh axis sizes",
+        ("trace",),
+    ),
+    HALF_FILLED,
+)
+OF_BARRIERS = Known(("AssertionError",), "^sync_global_devices name mismatch ", ("unknown",))
+OF_FETCHES = Known(
+    ("RuntimeError",),
+    r"[Ff]etching value for `jax\.Array` that spans non-addressable",
+    ("fetch",),
+)
+KNOWN = (*OF_PLACES, *OF_MESHES, *OF_STAGES, OF_BARRIERS, OF_FETCHES)
 
 WITHOUT = "without the fix"
 NOTHING_TO_FIX = "no error here: nothing to fix"
@@ -225,7 +285,7 @@ def refused_as(message: str, model: Model, shard_map: Model | None = None) -> Co
     }
 
 
-def needed(model: Model) -> Expectation:
+def needed(model: Model, *known: Known) -> Expectation:
     """Of the form that a fix replaces: one of the known errors, or right after all.
 
     Which of the two is for the error's own clause to judge; the cell says it, so that a fix of
@@ -238,13 +298,13 @@ def needed(model: Model) -> Expectation:
         if step.raised is None:
             holds, saw = right.of(place, step)
             return holds, NOTHING_TO_FIX if holds else f"WRONG: {saw}"
-        return re.search(KNOWN, step.raised.message, re.DOTALL) is not None, f"remedied: {step}"
+        return _is_known(step.raised, known or KNOWN), f"remedied: {step}"
 
     return OfEachStep("one of the errors that it remedies, or the right values", of)
 
 
-def an_error(otherwise: Model) -> Expectation:
-    """One of the known errors, whichever: which of them it is, is for its own clause to judge."""
+def an_error(otherwise: Model, *known: Known) -> Expectation:
+    """One of these errors, whichever: which of them it is, is for its own clause to judge."""
     right = returns(otherwise)
     assert isinstance(right, OfEachStep)
 
@@ -252,15 +312,20 @@ def an_error(otherwise: Model) -> Expectation:
         if step.raised is None:
             holds, saw = right.of(place, step)
             return False, f"{RIGHT_VALUES}: {step}" if holds else f"WRONG: {saw}"
-        return re.search(KNOWN, step.raised.message, re.DOTALL) is not None, str(step)
+        return _is_known(step.raised, known), str(step)
 
     return OfEachStep("raises one of the known errors", of)
+
+
+def _is_known(raised: Raised, known: Iterable[Known]) -> bool:
+    return any(one.is_it(raised) for one in known)
 
 
 def remedied(model: Model, faulty: Model | None = None) -> Expectation:
     """Both calls of the fixed form are right; `faulty` is what the other form computes."""
     fixed = returns(model)
-    return steps(without_the_fix=needed(faulty or model), first_call=fixed, second_call=fixed)
+    without = needed(faulty or model, *OF_PLACES)
+    return steps(without_the_fix=without, first_call=fixed, second_call=fixed)
 
 
 def _none(_: Place, programs: Any) -> bool:
@@ -268,9 +333,12 @@ def _none(_: Place, programs: Any) -> bool:
 
 
 def _operations(programs: Any) -> str:
-    every = [one for program in programs for one in program["collectives"]]
+    moving = [one for one in programs if one["collectives"]]
+    every = [one for program in moving for one in program["collectives"]]
     found = dict.fromkeys(f"{one['operation']} {one['shape']}" for one in every)
-    return f"collectives: {', '.join(found) or 'none'}"
+    if not found:
+        return "collectives: none"
+    return f"collectives: {', '.join(found)}, in {len(moving)} of {len(programs)} programs"
 
 
 NO_COLLECTIVE = noted("programs", "compiles no program with a collective", _none, show=_operations)

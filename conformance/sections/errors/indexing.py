@@ -18,17 +18,21 @@ from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.aspects import SHARDING_TYPE, SPEC
 from conformance.judging.expectation import (
     Expectation,
+    OfEachStep,
     along,
     every,
     raises,
     returns,
     sharded,
     steps,
+    twice,
 )
+from conformance.judging.observation import Step
 from conformance.probing.bodies import double
-from conformance.sections.errors import NO_COLLECTIVE, WITHOUT, needed
+from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, needed
 
 Function = Callable[[Any], Any]
 
@@ -157,10 +161,18 @@ def claim_of(use: Use) -> str:
     return "pmap-silence.multi-process-slice-and-compute"
 
 
+def cause_of(use: Use) -> str:
+    """What a user of legacy pmap meets, where the document says that something changes."""
+    if use.refused:
+        return "using-an-output-raises-copy-arrays"
+    return "global-array-cannot-be-fetched" if use.unfetchable else ""
+
+
 @family(
     "errors.copy-arrays.{use}",
     use=USES,
     fact=lambda use: use.fact,
+    cause=cause_of,
     claim=claim_of,
     title="{use.text} of a map's output, in several processes.",
     needs=processes(2),
@@ -214,7 +226,7 @@ class Fix:
 
         right = returns(model, text=self.text)
         values = steps(
-            without_the_fix=needed(lambda place: self.faulty_model(whole(place))),
+            without_the_fix=needed(lambda place: self.faulty_model(whole(place)), COPY_ARRAYS),
             from_empty_caches=right,
             first_call=right,
             second_call=right,
@@ -233,14 +245,34 @@ def _replicated(place: Place, sharding: Mapping[str, Any]) -> bool:
     return along()(place, sharding) and len(set(sharding["devices"])) in (here, everywhere)
 
 
-ON_ONE = steps(
-    **{
-        name: sharded(
-            "each row lies on one device, the one that held it",
-            lambda place, sharding: len(sharding["devices"]) == 1,
-        )
-        for name in ("from_empty_caches", "first_call", "second_call")
-    }
+def _where(step: Step) -> str:
+    """How the leaves of a step lie, each way once."""
+    ways = [
+        f"{s['type']} {s['spec']}" if s.get("spec") is not None else s["type"]
+        for s in (leaf.sharding for leaf in step.leaves)
+        if s
+    ]
+    devices = [s["devices"] for s in (leaf.sharding for leaf in step.leaves) if s]
+    both = zip(ways, devices, strict=True)
+    return ", ".join(dict.fromkeys(f"{way} on {len(on)} devices" for way, on in both))
+
+
+def _on_one(place: Place, step: Step) -> tuple[bool, str]:
+    """Row after row on device after device of this process, each on one alone."""
+    if step.raised is not None:
+        return False, str(step)
+    found = [leaf.sharding for leaf in step.leaves]
+    ids = [s["devices"] for s in found if s and s["type"] == "SingleDeviceSharding"]
+    first = ids[0][0] if ids else 0
+    return bool(ids) and ids == [[first + at] for at in range(len(found))], _where(step)
+
+
+ON_ONE = twice(
+    OfEachStep(
+        "each row lies on one device, the next one on the next",
+        _on_one,
+        claims=frozenset({SHARDING_TYPE, SPEC}),
+    )
 )
 
 FIXES: Mapping[str, Fix] = table(

@@ -23,11 +23,19 @@ from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.sections.errors import (
+    COPY_ARRAYS,
     FOUR_DEVICES,
     INNER,
+    OF_BARRIERS,
+    OF_DEVICES,
+    OF_FETCHES,
+    OF_MESHES,
+    OF_PLACES,
+    OF_STAGES,
     OUTER,
     WHERE,
     WIDTH,
+    Known,
     an_error,
     grid,
     plus_addend,
@@ -54,7 +62,7 @@ class Mistake:
 
     `erring` is what the call that goes wrong would return, and `of` are the implementations in
     which it does; `warms` says that a wrapper which was called before is worth a clause of its own;
-    `finding` names what is one finding with other causes.
+    `finding` names what is one finding with other causes; `errors` are those that it may raise.
     """
 
     key: str
@@ -67,6 +75,7 @@ class Mistake:
     of: tuple[str, ...] = (NEW_PMAP, SHARD_MAP)
     warms: bool = False
     finding: str = ""
+    errors: tuple[Known, ...] = OF_PLACES
 
     @property
     def right(self) -> Expectation:
@@ -75,7 +84,7 @@ class Mistake:
 
     def columns(self, **around: Expectation) -> Columns:
         """Both calls raise, and `around` them all is right; of the implementations that raise."""
-        error = an_error(self.erring)
+        error = an_error(self.erring, *self.errors)
         expected = steps(the_cause=error, the_cause_again=error, **around)
         unasked = not_applicable("no error here: nothing could be left behind")
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
@@ -184,6 +193,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         doubled(WIDTH),
         times(3, WHERE["one-device"]),
         needs=devices(2),
+        errors=(OF_DEVICES,),
     ),
     Mistake(
         "nested",
@@ -194,6 +204,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         needs=devices(OUTER * INNER),
         of=(NEW_PMAP,),
         warms=True,
+        errors=OF_MESHES,
     ),
     Mistake(
         "set-mesh",
@@ -202,6 +213,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         doubled(WIDTH),
         doubled(WIDTH),
         warms=True,
+        errors=OF_MESHES,
     ),
     Mistake(
         "index",
@@ -212,6 +224,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         FOUR_PROCESSES,
         processes(2),
         (NEW_PMAP,),
+        errors=(COPY_ARRAYS,),
     ),
     Mistake(
         "lowered",
@@ -223,6 +236,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         processes(2),
         (NEW_PMAP,),
         warms=True,
+        errors=OF_STAGES,
     ),
     Mistake(
         "fetch",
@@ -233,6 +247,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         FOUR_PROCESSES,
         processes(2),
         (SHARD_MAP,),
+        errors=(OF_FETCHES,),
     ),
     Mistake(
         "sync-names",
@@ -243,6 +258,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         FOUR_PROCESSES,
         processes(2),
         IMPLEMENTATIONS,
+        errors=(OF_BARRIERS,),
     ),
 )
 
