@@ -87,7 +87,7 @@ def seen(files: Sequence[Path]) -> Seen:
     found = Seen({}, set())
     for file in files:
         targets: dict[str, str] = {}
-        by_clause: dict[str, str] = {}
+        by_clause: dict[str, Record] = {}
         for line in file.read_bytes().splitlines(keepends=True):
             if not line.endswith(b"\n"):
                 break  # torn: its run was interrupted
@@ -95,13 +95,13 @@ def seen(files: Sequence[Path]) -> Seen:
             if record["kind"] == "target":
                 targets[record["target"]] = record["jax"]
             elif record["kind"] == "clause":
-                by_clause[record["clause"]] = record.get("cause", "")
+                by_clause[record["clause"]] = record
             elif record["kind"] == "cell" and targets.get(record["target"]):
                 _note(found, record, targets[record["target"]], by_clause)
     return found
 
 
-def _note(found: Seen, cell: Record, jax: str, by_clause: Mapping[str, str]) -> None:
+def _note(found: Seen, cell: Record, jax: str, by_clause: Mapping[str, Record]) -> None:
     if cell["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION):
         return
     place = (cell["implementation"], cell["topology"])
@@ -109,9 +109,16 @@ def _note(found: Seen, cell: Record, jax: str, by_clause: Mapping[str, str]) -> 
     if cell["verdict"] == names.KNOWN_DEVIATION:
         slug = cell["deviation"].get("cause", "")
     else:
-        slug = by_clause.get(cell["clause"], "")
+        slug = _changed(by_clause.get(cell["clause"], {}), cell["implementation"])
     if slug:
         found.shown.setdefault(slug, {}).setdefault(place, set()).add(jax)
+
+
+def _changed(clause: Record, implementation: str) -> str:
+    """The cause that a clause names, where something else is expected than of legacy pmap."""
+    expected = clause.get("expected", {})
+    as_legacy = expected.get(implementation) == expected.get(names.LEGACY_PMAP)
+    return "" if as_legacy else clause.get("cause", "")
 
 
 def ranges(some: set[str], of: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from reports.reading.verdicts import Verdict
 from reports.site.pages import Link, clause_link, safe_name
 
 PAGE = "causes.html"
+LEGACY_PMAP = "legacy_pmap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,14 @@ def anchor(slug: str) -> str:
 
 
 def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
-    """The causes that a cell shows: its entry's, or its clause's where that conforms."""
+    """The causes that a cell shows: its entry's, or, where that conforms, its clause's.
+
+    The clause's is about what changes: where the same is expected as of legacy pmap, nothing does.
+    """
     if outcome.verdict is Verdict.CONFORMS:
-        return {results.clauses[key.clause].cause} - {""}
+        clause = results.clauses[key.clause]
+        as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY_PMAP)
+        return set() if as_legacy else {clause.cause} - {""}
     entries = [run.cell.deviation for run in outcome.runs]
     return {entry.cause for entry in entries if entry is not None} - {""}
 
