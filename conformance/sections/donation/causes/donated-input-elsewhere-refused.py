@@ -1,7 +1,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 by_columns = NamedSharding(Mesh(np.array(jax.devices()), ("i",)), P(None, "i"))
 for where in (jax.devices()[0], by_columns):

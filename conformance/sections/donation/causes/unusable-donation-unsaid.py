@@ -2,7 +2,8 @@ import warnings
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 mesh = Mesh(np.array(jax.devices()), ("i",))
 summed = jax.shard_map(lambda x: x.sum(1), mesh=mesh, in_specs=P("i"), out_specs=P("i"))

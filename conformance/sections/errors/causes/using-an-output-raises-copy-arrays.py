@@ -17,4 +17,4 @@ for name, use in uses.items():
     try:
         print(name, int(np.asarray(use(x)).ravel()[0]))
     except Exception as error:
-        print(name, type(error).__name__, str(error)[:70])
+        print(name, type(error).__name__, str(error).split(" only")[0])

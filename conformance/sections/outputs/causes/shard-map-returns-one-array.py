@@ -1,6 +1,7 @@
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 stack = jax.pmap(lambda x: 2 * x)(np.ones((8, 2, 3)))
 mesh = Mesh(np.array(jax.devices()), ("i",))
