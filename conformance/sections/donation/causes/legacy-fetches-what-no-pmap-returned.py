@@ -7,7 +7,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
-def kept_in_memory(what):
+def kept_in_memory(what: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(one.split()[1]) * 1024 for one in lines if one.startswith(what))
 

@@ -8,7 +8,7 @@ if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
     jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 
 
-def kept_in_memory(what):
+def kept_in_memory(what: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(one.split()[1]) * 1024 for one in lines if one.startswith(what))
 

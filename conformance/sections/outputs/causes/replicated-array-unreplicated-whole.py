@@ -2,7 +2,7 @@ import jax
 import numpy as np
 
 
-def unreplicate(x):  # as flax 0.12.6 has it
+def unreplicate(x: jax.Array) -> jax.Array:  # as flax 0.12.6 has it
     if x.ndim == 0:
         return x
     if x.sharding.is_fully_replicated:
