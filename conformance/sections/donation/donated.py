@@ -269,6 +269,7 @@ def sentence(text: str) -> str:
     claim="migrate-pmap.donation-warning",
     title="Donated, {kind.said} is warned about by the new pmap, in each call.",
     fact="donation.warning",
+    cause="donated-copy-original-deleted",
     needs=devices(2),
     topologies=lambda kind: kind.topologies,
     left_out=lambda kind: kind.left_out,

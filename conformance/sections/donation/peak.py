@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,7 +21,8 @@ from conformance.catalogue.family import family
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, every, noted, returns, steps
+from conformance.judging.expectation import Expectation, OfEachStep, every, noted, returns, steps
+from conformance.judging.observation import Step
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.recording import local_rows
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
@@ -89,8 +91,22 @@ def control(cluster: Any) -> None:
         cluster.note("known", round(known / GIVEN_BYTES, 2))
 
 
+def figured(
+    key: str, text: str, holds: Callable[[Place, Any], bool], *, at_most: bool = False
+) -> Expectation:
+    """As `noted`, of a step that came back: the figure of a call that failed says nothing."""
+    figure = noted(key, text, holds, at_most=at_most)
+    if not isinstance(figure, OfEachStep):
+        raise TypeError("a figure is noted of one step")
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        return (False, str(step)) if step.raised is not None else figure.of(place, step)
+
+    return replace(figure, of=of)
+
+
 KNOWN = steps(
-    known=noted(
+    known=figured(
         "known",
         f"an allocation of known size is measured as 1 within {RESOLUTION}",
         lambda _, seen: abs(seen - 1) <= RESOLUTION,
@@ -104,7 +120,7 @@ def of_input(wanted: float, text: str) -> Expectation:
     def holds(_: Place, seen: Any) -> bool:
         return bool(abs(seen["multiple"] - wanted) <= RESOLUTION)
 
-    return steps(peak=noted(MULTIPLE, text, holds))
+    return steps(peak=figured(MULTIPLE, text, holds))
 
 
 ONCE = of_input(1, "1 time the argument: its buffers are reused")
@@ -122,7 +138,7 @@ def _cut(copies: Callable[[Place], float], text: str) -> Expectation:
         wanted = 1 + copies(place)
         return bool(abs(seen["multiple"] - wanted) <= RESOLUTION)
 
-    return steps(peak=noted(MULTIPLE, text, holds))
+    return steps(peak=figured(MULTIPLE, text, holds))
 
 
 def _of_all_rows(place: Place) -> float:
@@ -133,7 +149,7 @@ def _of_own_rows(place: Place) -> float:
     return 2 / place.topology.processes - 1 / place.topology.devices
 
 
-COPIED = steps(peak=noted(MULTIPLE, "2 to 3 times the argument: it is copied", _copied))
+COPIED = steps(peak=figured(MULTIPLE, "2 to 3 times the argument: it is copied", _copied))
 ROWS_CUT = _cut(_of_all_rows, "the argument, its rows, and a copy of each but the first")
 OWN_ROWS_CUT = _cut(
     _of_own_rows, "the argument, this process's rows of it, and a copy of each but the first"
@@ -287,15 +303,16 @@ def state_after(place: Place) -> Any:
         every(
             KNOWN,
             steps(
-                kept=noted(
+                kept=figured(
                     MULTIPLE,
                     "the old state and the new one, and at most as much again",
                     lambda _, seen: bool(2 - RESOLUTION <= seen["multiple"] <= 3 + RESOLUTION),
                 ),
-                donated=noted(
+                donated=figured(
                     "saved",
                     "no more than without donation, and at most the state is saved",
                     lambda _, seen: bool(-RESOLUTION <= seen <= 1 + RESOLUTION),
+                    at_most=True,  # that nothing is saved is no more than without
                 ),
                 values=returns(state_after),
             ),

@@ -159,6 +159,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     claim="multi-process.print-non-addressable",
     title="`{way.text}` of an array that spans processes (pmap's does not)",
     fact=lambda way: way.not_here,
+    cause="global-array-cannot-be-fetched",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=fetched_unless_elsewhere,

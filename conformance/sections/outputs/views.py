@@ -85,6 +85,7 @@ def _is_one_array(place: Place, seen: Any) -> bool:
     "outputs.one-array.shape",
     claim=ONE_ARRAY,
     title="shard_map returns one array of all devices' rows",
+    cause="shard-map-returns-one-array",
     topologies=ONE_AND_SEVERAL,
     expect=of_shard_map(
         every(
@@ -158,6 +159,7 @@ JOINS: Mapping[str, Join] = table(
     claim=STACK,
     title="`{join.text}` joins a pmap's stack; of shard_map's output {join.of_one_array}",
     fact="outputs.stack.join",
+    cause="shard-map-returns-one-array",
     topologies=ONE_AND_FOUR,
     expect=lambda join: unless_shard_map(returns_array(joined), join.expected),
 )
