@@ -10,7 +10,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +22,7 @@ from packaging.version import Version
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
+from conformance.judging.expectation import Finding
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
@@ -53,6 +54,7 @@ class Deviation:
     platform: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    processes: tuple[int, ...] | None = None
     where: str = field(default="a deviation entry", compare=False)  # its file and number
 
     @property
@@ -89,18 +91,32 @@ class Deviation:
             )
         )
 
-    def explains(self, failed: Sequence[tuple[str, str]], compared: Collection[str]) -> bool:
-        """Whether what `failed`, as pairs of a step and what was seen, is what the entry says.
+    def explains(self, reason: str, findings: Sequence[Finding]) -> bool:
+        """Whether what failed of the `findings` is what the entry says.
 
-        `compared` are the steps that were compared, none where the case did not come back.
+        Where there are none the case did not come back: then it is about `reason`, a fault's text.
         """
+        failed = [f for f in findings if not f.holds]
+        if not failed:
+            return isinstance(self.saw, str) and _found(self.saw, reason)
         if isinstance(self.saw, str):
             # Which step fails is said by `saw` itself only where there is but one.
-            known = len(set(compared)) <= 1 or not self.cause
-            return known and all(_found(self.saw, text) for _, text in failed)
-        if {step for step, _ in failed} != set(self.saw):
+            if self.cause and len({f.step for f in findings}) > 1:
+                return False
+            return all(_found(self.saw, f.saw) for f in failed) and self._where(findings)
+        if {f.step for f in failed} != set(self.saw):
             return False
-        return all(_found(self.saw[step], text) for step, text in failed)
+        return all(_found(self.saw[f.step], f.saw) for f in failed) and self._where(findings)
+
+    def _where(self, findings: Sequence[Finding]) -> bool:
+        """Whether each step that fails does so in the processes that the entry names, or in all."""
+        every = {f.process for f in findings}
+        wanted = every if self.processes is None else every & set(self.processes)
+        failing: dict[str, set[int]] = {}
+        for f in findings:
+            if not f.holds:
+                failing.setdefault(f.step, set()).add(f.process)
+        return all(processes == wanted for processes in failing.values())
 
 
 class DeviationError(ValueError):
@@ -205,7 +221,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             f"missing keys {sorted(required - raw.keys())}"
         )
     lists = ("clause", "implementation", "platform", "topology")
-    for key in raw.keys() - {"review", "cells", "saw"}:
+    for key in raw.keys() - {"review", "cells", "saw", "processes"}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
             several = ", or several in a list" if key in lists else ""
@@ -218,6 +234,8 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         raise DeviationError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
+    if "processes" in raw:
+        raw["processes"] = tuple(raw["processes"])
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
     try:

@@ -62,9 +62,8 @@ def judge(
             seen.findings,
         )
     unproven = [f for f in seen.findings if f.step == PROOF and not f.holds]
-    failed = [(f.step, f.saw) for f in seen.findings if not f.holds] or [("", seen.reason)]
-    compared = {f.step for f in seen.findings if f.step != PROOF}
-    if unproven or not entry.explains(failed, compared):
+    compared = [f for f in seen.findings if f.step != PROOF]
+    if unproven or not entry.explains(seen.reason, compared):
         return Judgement(
             seen.verdict,
             f"{seen.reason} — not what {entry.where} says is seen ({entry.seen!r})",

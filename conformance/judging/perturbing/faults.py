@@ -16,6 +16,7 @@ ELSEWHERE = 'File "elsewhere.py", line 1 in other'
 ANOTHER_STEP = "another step"
 LONG_S = 12
 
+_IN_STEP = re.compile(r"in step “[^”]*”")
 _FRAME = re.compile(r'File "[^"]*", line \d+ in \S+')
 _PROCESSES = re.compile(r"process(?:es)? (\d+(?:, \d+)*)")
 _SIGNAL = re.compile(r"SIG[A-Z]+")
@@ -81,7 +82,8 @@ def _in_another_step(case: Case, fault: Fault) -> Fault:
         else one
         for one in fault.processes
     )
-    return replace(fault, processes=there)
+    detail = _IN_STEP.sub(f"in step “{ANOTHER_STEP}”", fault.detail)
+    return replace(fault, processes=there, detail=detail)
 
 
 def _in_another_process(case: Case, fault: Fault) -> Fault | None:

@@ -86,8 +86,10 @@ def _one_element(array: Array) -> Array:
     return new
 
 
-def _negated(array: Array) -> Array:
-    return ~array if array.dtype.kind in "ub" else -_wide(array)
+def _negated(array: Array) -> Array | None:
+    if array.dtype.kind in "ub":
+        return ~array
+    return -_wide(array) if array.any() else None  # zeros are as they were
 
 
 def _nan(array: Array) -> Array | None:
