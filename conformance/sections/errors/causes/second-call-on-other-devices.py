@@ -1,6 +1,7 @@
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 backwards = Mesh(np.array(jax.devices()[::-1]), ("i",))
 rows = jax.device_put(np.arange(8), NamedSharding(backwards, P("i")))
