@@ -16,7 +16,13 @@ from conformance.catalogue.family import family
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import not_applicable, raises, returns, steps
+from conformance.judging.expectation import (
+    in_steps,
+    not_applicable,
+    raises,
+    returns,
+    steps,
+)
 from conformance.probing.bodies import add, addend, double
 from conformance.sections.errors import (
     AS_JIT_CLAIM,
@@ -46,6 +52,7 @@ PASSING = "errors.incompatible-devices.passes"
     where={key: where for key, where in WHERE.items() if key not in ("one-device", "replicated")},
     claim="{where.claim}",
     fact="errors.incompatible-devices.unmapped-argument",
+    cause="argument-elsewhere-refused",
     title="An unmapped argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
@@ -66,6 +73,7 @@ def unmapped(impl: Any, cluster: Any, where: Where) -> None:
     where=WHERE,
     claim="{where.claim}",
     fact=FACT,
+    cause="argument-elsewhere-refused",
     title="A keyword argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
@@ -87,6 +95,7 @@ def keyword(impl: Any, cluster: Any, where: Where) -> None:
     where=WHERE,
     claim="{where.claim}",
     fact=FACT,
+    cause="argument-elsewhere-refused",
     title="One leaf of a pytree argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,
@@ -104,8 +113,9 @@ def refused_later(where: Where) -> Columns:
     """As `refused_unless_legacy`, once two calls with fitting arguments were right."""
     model = times(2, where)
     refused = raises(ValueError, INCOMPATIBLE, phase="lower", otherwise=model)
+    names = ("fitting call", "fitting call again", "misplaced call", "misplaced call again")
     return unless_legacy(
-        returns(model),
+        in_steps(returns(model), *names),
         steps(
             fitting_call=returns(model),
             fitting_call_again=returns(model),
@@ -120,6 +130,7 @@ def refused_later(where: Where) -> Columns:
     where=WHERE,
     claim="pmap-silence.incompatible-devices-second-call",
     fact=FACT,
+    cause="argument-elsewhere-refused",
     title="After two fitting calls of the same wrapper, its argument lies {where.text}.",
     needs=lambda where: where.needs,
     topologies=lambda where: where.topologies,

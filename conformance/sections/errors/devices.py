@@ -41,6 +41,7 @@ def tripled(place: Place) -> Any:
     claim=DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def one_device(impl: Any, cluster: Any) -> None:
@@ -54,6 +55,7 @@ def one_device(impl: Any, cluster: Any) -> None:
     claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def fewer_devices(impl: Any, cluster: Any) -> None:
@@ -67,6 +69,7 @@ def fewer_devices(impl: Any, cluster: Any) -> None:
     claim=DEVICES_CLAIM,
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
 def other_devices(impl: Any, cluster: Any) -> None:
@@ -81,6 +84,7 @@ def other_devices(impl: Any, cluster: Any) -> None:
     claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def other_order(impl: Any, cluster: Any) -> None:
@@ -94,6 +98,7 @@ def other_order(impl: Any, cluster: Any) -> None:
     claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(lambda place: place.rows(8) * 2),
 )
 def other_spec(impl: Any, cluster: Any) -> None:
@@ -107,6 +112,7 @@ def other_spec(impl: Any, cluster: Any) -> None:
     claim=OWN_DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
 def replicated(impl: Any, cluster: Any) -> None:
@@ -120,6 +126,7 @@ def replicated(impl: Any, cluster: Any) -> None:
     claim=DEVICES_CLAIM,
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(plus_addend(2)),
 )
 def unmapped_argument(impl: Any, cluster: Any) -> None:
@@ -135,6 +142,7 @@ def unmapped_argument(impl: Any, cluster: Any) -> None:
     fact="errors.incompatible-devices.one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(tripled),
 )
 def mixed_with_one_device(impl: Any, cluster: Any) -> None:
@@ -150,6 +158,7 @@ def mixed_with_one_device(impl: Any, cluster: Any) -> None:
     fact="errors.incompatible-devices.other-devices",
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
+    cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
 def output_of_other_map(impl: Any, cluster: Any) -> None:

@@ -170,6 +170,7 @@ def converted_as_the_map(program: Program) -> Expectation:
     program=PROGRAMS,
     claim="migrate-pmap.lowered-multi-process",
     fact="errors.lowered.several-processes",
+    cause="compiled-stage-is-global",
     title="The compiled stage of {program.text}, given each process's own arguments: the new "
     "pmap's is for the global array and refuses them.",
     needs=processes(2),

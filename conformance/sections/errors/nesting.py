@@ -77,6 +77,7 @@ def remedied(model: Model) -> Columns:
     "errors.context-mesh.different-names",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_summed),
 )
@@ -90,6 +91,7 @@ def different_names(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.unnamed",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -104,6 +106,7 @@ def unnamed(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.same-name",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -117,6 +120,7 @@ def same_name(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.vmap-between",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, None] * 2),
 )
@@ -130,6 +134,7 @@ def vmap_between(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.under-scan",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -146,6 +151,7 @@ def under_scan(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.inside-shard-map",
     claim=CLAIM,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -164,6 +170,7 @@ def inside_shard_map(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.under-jit",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -177,6 +184,7 @@ def under_jit(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.three-levels",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(8),
     expect=nested(lambda place: np.broadcast_to(box(place).sum((0, 1, 2)), (2, 2, 2, 3))),
 )
@@ -190,6 +198,7 @@ def three_levels(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.inside-cond",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -207,6 +216,7 @@ def inside_cond(impl: Any, cluster: Any) -> None:
     "errors.context-mesh.inside-while",
     claim=CLAIM,
     fact=NESTED,
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
@@ -223,6 +233,7 @@ def inside_while(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.inner-devices",
     claim="migrate-pmap.nested-pmap-unsupported",
+    cause="nested-pmap-refused",
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled) | {LEGACY_PMAP: NO_DEVICES},
 )
@@ -235,6 +246,7 @@ def inner_devices(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.context-mesh.several-processes",
     claim=CLAIM,
+    cause="nested-pmap-refused",
     needs=processes(2, devices_per_process=INNER),
     topologies=FOUR_PROCESSES,
     expect=nested(lambda place: place.rows(3)[:, None] * 2),
