@@ -20,7 +20,15 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, Model, every, noted, returns, steps
+from conformance.judging.expectation import (
+    Expectation,
+    Model,
+    OfEachStep,
+    every,
+    noted,
+    returns,
+    steps,
+)
 from conformance.probing.memory import known_peak, peak_bytes
 from conformance.sections.drop_in import (
     JNP,
@@ -38,8 +46,15 @@ MIB = 2**20
 STACKED_BYTES = 32 * MIB  # of the array along the new leading axis
 RESOLUTION = 0.1  # of a stacked array; the known allocation shows that a peak is as exact as that
 
+WHOLE_STACK = "replacement-holds-the-whole-stack"
+
 PEAK = "peak in stacked arrays"
 ABOVE = "peak above the original's"
+
+# What tells one stacked array more from none, where nothing else is claimed: half of one. A peak
+# of the whole process has in it what else was allocated meanwhile, of which one run of jax 0.7.2
+# had 0.104 of a stacked array where some thirty others had none.
+HALF_AN_ARRAY = 0.5
 
 # At most these are there at once: the shards as arrays of the default device, each of them with an
 # axis more, the stack, and its parts.
@@ -49,9 +64,19 @@ ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
 OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
 
 
-def between(least: float, most: float, text: str, key: str = PEAK) -> Expectation:
-    """A peak of `least` to `most` stacked arrays, within the resolution."""
-    return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + RESOLUTION)
+def between(
+    least: float, most: float, text: str, key: str = PEAK, *, slack: float = RESOLUTION
+) -> Expectation:
+    """A peak of `least` to `most` stacked arrays, within the resolution, or `slack` above it."""
+    return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + slack)
+
+
+# What is measured comes back; its peak is what is noted of it.
+MEASURED = OfEachStep(
+    "comes back",
+    lambda _, step: (step.raised is None, str(step)),
+    claims=frozenset(),
+)
 
 
 KNOWN = between(1, 1, "a known allocation of one stacked array is measured as one")
@@ -123,7 +148,11 @@ COSTS: Mapping[str, Cost] = table(
         NP,
         ON_HOST,
         "drop_in.memory.np-stack",
-        steps(replacement=between(1, 2, "the stack and its parts, nothing else")),
+        steps(
+            replacement=between(
+                1, 2, "the stack and its parts, no third array", slack=HALF_AN_ARRAY
+            )
+        ),
         each_shard,
     ),
     Cost(
@@ -135,7 +164,10 @@ COSTS: Mapping[str, Cost] = table(
         "drop_in.memory.np-stack",
         steps(
             replacement=between(
-                1, 2, "the copies on the host and those on the devices, nothing else"
+                1,
+                2,
+                "the copies on the host and those on the devices, no third array",
+                slack=HALF_AN_ARRAY,
             )
         ),
         each_copy,
@@ -146,8 +178,10 @@ COSTS: Mapping[str, Cost] = table(
 def measured(cost: Cost) -> Expectation:
     """The known allocation as known, the peak as it must be, and the result right."""
     return every(
+        steps(known=MEASURED, replacement=MEASURED),
         steps(known=KNOWN, result=returns(cost.held)),
         cost.peak,
+        of_the_original(MEASURED),
         of_the_original(AVOIDED),
     )
 
@@ -157,6 +191,7 @@ def measured(cost: Cost) -> Expectation:
     cost=COSTS,
     claim="{cost.claim}",
     fact=lambda cost: cost.fact,
+    cause=lambda cost: WHOLE_STACK if cost.stacking is JNP else "",
     title="{cost.title}",
     needs=devices(8),
     left_out=OWN_MEMORY,
@@ -216,6 +251,7 @@ ON_DEFAULT = every(
             STACK,
             "the stack is all of it on the default device",
             lambda _, seen: seen["on"] == [seen["default"]],
+            parts=("on",),
         )
     ),
     steps(
@@ -227,7 +263,11 @@ ON_DEFAULT = every(
     ),
 )
 STAYS_ON_HOST = every(
-    steps(replacement=noted(STACK, "the stack is on the host", lambda _, seen: seen["on"] == [])),
+    steps(
+        replacement=noted(
+            STACK, "the stack is on the host", lambda _, seen: seen["on"] == [], parts=("on",)
+        )
+    ),
     steps(
         replacement_again=noted(
             PLACED,
@@ -313,6 +353,7 @@ def most_rows_on(device: Any) -> Iterator[list[int]]:
     way=WAYS,
     claim="{way.claim}",
     fact=lambda way: way.fact,
+    cause=lambda way: WHOLE_STACK if way.stacking is JNP else "",
     title="{way.title}",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
