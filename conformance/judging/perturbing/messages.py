@@ -36,6 +36,7 @@ class Messages:
             others = [
                 (len(words & other) / max(1, len(words | other)), text)
                 for other, text in self._of.get(raised.type, {}).items()
+                if text != raised.message  # where neither says anything
             ]
             self._found[key] = max((o for o in others if o[0] < ANOTHER), default=(0, None))[1]
         return self._found[key]
