@@ -30,9 +30,11 @@ from conformance.probing.memory import known_peak, peak_bytes
 from conformance.sections.drop_in import (
     JNP,
     NP,
+    ON_HOST,
     ORIGINAL,
     REPLICATED,
     SHARDED,
+    WHOLE_STACK,
     Replaced,
     Stacking,
     of_the_original,
@@ -41,8 +43,6 @@ from conformance.sections.drop_in import (
 MIB = 2**20
 STACKED_BYTES = 32 * MIB  # of the array along the new leading axis
 RESOLUTION = 0.1  # of a stacked array; the known allocation shows that a peak is as exact as that
-
-WHOLE_STACK = "replacement-holds-the-whole-stack"
 
 PEAK = "peak in stacked arrays"
 ABOVE = "peak above the original's"
@@ -56,7 +56,6 @@ HALF_AN_ARRAY = 0.5
 # axis more, the stack, and its parts.
 MOST_ARRAYS = 4
 
-ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
 OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
 
 

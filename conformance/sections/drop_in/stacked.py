@@ -16,8 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every, noted, returns, steps
-from conformance.sections.drop_in import JNP, NP, Stacking, put_sharded
-from conformance.sections.drop_in.memory import ON_HOST, WHOLE_STACK
+from conformance.sections.drop_in import JNP, NP, ON_HOST, WHOLE_STACK, Stacking, put_sharded
 
 STACK = "the stack"
 PLACED = "most rows in one array on the default device"
