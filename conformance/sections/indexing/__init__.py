@@ -191,7 +191,7 @@ def moves(
     holds: Callable[[dict[str, Any]], bool],
     *parts: str,
     at_most: bool = False,
-) -> OfEachStep:
+) -> Expectation:
     """A step's `MOVED` fulfils `holds`, which looks at these `parts` of it."""
     return noted(MOVED, text, lambda _, seen: holds(seen), show=told, parts=parts, at_most=at_most)
 
@@ -201,15 +201,20 @@ def accessed(*parts: Expectation) -> Expectation:
     return in_steps(every(*parts), ACCESS)
 
 
-def at_once(*parts: OfEachStep) -> OfEachStep:
+def at_once(*parts: Expectation) -> Expectation:
     """All of `parts` as one: a step that fails says what each of them saw, in their order."""
+    one_by_one = [part for part in parts if isinstance(part, OfEachStep)]
+    if len(one_by_one) < len(parts):
+        raise TypeError("only returns(), raises() and the like, not a group")
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
-        found = [part.of(place, step) for part in parts]
+        found = [part.of(place, step) for part in one_by_one]
         return all(holds for holds, _ in found), "; ".join(saw for _, saw in found)
 
     text = "; ".join(part.text for part in parts)
-    return OfEachStep(text, of, claims=frozenset[str]().union(*(part.claims for part in parts)))
+    return OfEachStep(
+        text, of, claims=frozenset[str]().union(*(part.claims for part in one_by_one))
+    )
 
 
 COMMUNICATES = moves(
