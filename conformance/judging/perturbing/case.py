@@ -63,7 +63,7 @@ class Case:
         found = claimed(self.clause.expect[self.implementation], step)
         if step in self.failed and found & OUTCOME:
             found |= OUTCOME
-            if any("phase" in entry.saw for entry in self.entries):
+            if any("phase" in entry.seen for entry in self.entries):
                 found |= {PHASE}
         return found
 

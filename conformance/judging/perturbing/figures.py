@@ -49,9 +49,10 @@ def _noted(
                 else []
             )
             new = change({part: old[part] for part in parts} if parts else old)
+            if parts and new is not None:
+                new = {**old, **new}
             if new is None or new == old:
                 return None
-            new = {**old, **new} if parts else new
             return replace(one, extra={**one.extra, key: new})
 
         return in_one_process(name, aspects.figure(key), changed)

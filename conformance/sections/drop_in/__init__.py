@@ -41,6 +41,8 @@ NARROWED = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
 
 LEADING = "migrate-pmap-later.replacements-leading-axis"
 SILENT = "pmap-silence.replacements-prng-keys-and-errors"
+ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
+WHOLE_STACK = "replacement-holds-the-whole-stack"  # the cause of what jnp.stack costs
 
 # What is one finding, whichever of the two functions is replaced.
 ZERO_SIZE = "drop_in.zero-size"
@@ -170,8 +172,7 @@ def worked(array: Any) -> Any:
 
 def narrow(array: Any) -> Any:
     """A NumPy value in the dtype that JAX gives it."""
-    found = np.asarray(array)
-    return found.astype(NARROWED.get(str(found.dtype), found.dtype))
+    return (found := np.asarray(array)).astype(NARROWED.get(str(found.dtype), found.dtype))
 
 
 def weak_leaves(tree: Tree) -> list[bool]:

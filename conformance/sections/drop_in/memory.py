@@ -1,4 +1,4 @@
-"""What the replacements cost: the peak of memory, and where a stack lies before it is placed.
+"""What the replacements cost: the peak of memory.
 
 On CPU the devices' memory is the process's own, so one peak counts the host's copies and the
 devices' alike, and a peak is given in multiples of the stacked array's bytes. Nothing is mapped.
@@ -6,10 +6,7 @@ devices' alike, and a peak is given in multiples of the stacked array's bytes. N
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,20 +15,29 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.catalogue.topology import Place
 from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, Model, every, noted, returns, steps
+from conformance.judging.expectation import (
+    Expectation,
+    Model,
+    OfEachStep,
+    every,
+    noted,
+    returns,
+    steps,
+)
 from conformance.probing.memory import known_peak, peak_bytes
 from conformance.sections.drop_in import (
     JNP,
     NP,
+    ON_HOST,
     ORIGINAL,
     REPLICATED,
     SHARDED,
+    WHOLE_STACK,
     Replaced,
     Stacking,
     of_the_original,
-    put_sharded,
 )
 
 MIB = 2**20
@@ -41,17 +47,31 @@ RESOLUTION = 0.1  # of a stacked array; the known allocation shows that a peak i
 PEAK = "peak in stacked arrays"
 ABOVE = "peak above the original's"
 
+# What tells one stacked array more from none, where nothing else is claimed: half of one. A peak
+# of the whole process has in it what else was allocated meanwhile, of which one run of jax 0.7.2
+# had 0.104 of a stacked array where some thirty others had none.
+HALF_AN_ARRAY = 0.5
+
 # At most these are there at once: the shards as arrays of the default device, each of them with an
 # axis more, the stack, and its parts.
 MOST_ARRAYS = 4
 
-ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
 OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
 
 
-def between(least: float, most: float, text: str, key: str = PEAK) -> Expectation:
-    """A peak of `least` to `most` stacked arrays, within the resolution."""
-    return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + RESOLUTION)
+def between(
+    least: float, most: float, text: str, key: str = PEAK, *, slack: float = RESOLUTION
+) -> Expectation:
+    """A peak of `least` to `most` stacked arrays, within the resolution, or `slack` above it."""
+    return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + slack)
+
+
+# What is measured comes back; its peak is what is noted of it.
+MEASURED = OfEachStep(
+    "comes back",
+    lambda _, step: (step.raised is None, str(step)),
+    claims=frozenset(),
+)
 
 
 KNOWN = between(1, 1, "a known allocation of one stacked array is measured as one")
@@ -123,7 +143,11 @@ COSTS: Mapping[str, Cost] = table(
         NP,
         ON_HOST,
         "drop_in.memory.np-stack",
-        steps(replacement=between(1, 2, "the stack and its parts, nothing else")),
+        steps(
+            replacement=between(
+                1, 2, "the stack and its parts, no third array", slack=HALF_AN_ARRAY
+            )
+        ),
         each_shard,
     ),
     Cost(
@@ -135,7 +159,10 @@ COSTS: Mapping[str, Cost] = table(
         "drop_in.memory.np-stack",
         steps(
             replacement=between(
-                1, 2, "the copies on the host and those on the devices, nothing else"
+                1,
+                2,
+                "the copies on the host and those on the devices, no third array",
+                slack=HALF_AN_ARRAY,
             )
         ),
         each_copy,
@@ -146,8 +173,10 @@ COSTS: Mapping[str, Cost] = table(
 def measured(cost: Cost) -> Expectation:
     """The known allocation as known, the peak as it must be, and the result right."""
     return every(
+        steps(known=MEASURED, replacement=MEASURED),
         steps(known=KNOWN, result=returns(cost.held)),
         cost.peak,
+        of_the_original(MEASURED),
         of_the_original(AVOIDED),
     )
 
@@ -157,6 +186,7 @@ def measured(cost: Cost) -> Expectation:
     cost=COSTS,
     claim="{cost.claim}",
     fact=lambda cost: cost.fact,
+    cause=lambda cost: WHOLE_STACK if cost.stacking is JNP else "",
     title="{cost.title}",
     needs=devices(8),
     left_out=OWN_MEMORY,
@@ -193,156 +223,3 @@ def peaks(impl: Any, cluster: Any, cost: Cost) -> None:
         return np.array([[shards[one].min(), shards[one].max()] for one in there])
 
     cluster.step("result", held)
-
-
-# --- Where the stack lies before it is placed
-
-STACK = "the stack"
-PLACED = "most rows in one array on the default device"
-WIDTH = 251  # of a row: no other array in the process is as wide
-
-THROUGH_DEFAULT = "migrate-pmap-later.jnp-stack-through-default-device"
-
-
-def rows_of(place: Place) -> Any:
-    """this process's rows"""
-    return place.rows(WIDTH)
-
-
-STACKED = returns(rows_of)
-ON_DEFAULT = every(
-    steps(
-        replacement=noted(
-            STACK,
-            "the stack is all of it on the default device",
-            lambda _, seen: seen["on"] == [seen["default"]],
-        )
-    ),
-    steps(
-        replacement_again=noted(
-            PLACED,
-            "the default device holds all rows at some time",
-            lambda place, seen: seen == place.topology.devices_per_process,
-        )
-    ),
-)
-STAYS_ON_HOST = every(
-    steps(replacement=noted(STACK, "the stack is on the host", lambda _, seen: seen["on"] == [])),
-    steps(
-        replacement_again=noted(
-            PLACED,
-            "the default device holds its own row alone, as each goes straight to its device",
-            lambda _, seen: seen == 1,
-        )
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """NumPy shards, stacked while the local device number `default` is the default."""
-
-    key: str
-    title: str
-    stacking: Stacking
-    default: int
-    claim: str
-    fact: str
-    lies: Expectation
-
-
-WAYS: Mapping[str, Way] = table(
-    Way(
-        "jnp",
-        "jnp.stack of NumPy shards puts all of them on the first device.",
-        JNP,
-        0,
-        THROUGH_DEFAULT,
-        "drop_in.stack.jnp",
-        ON_DEFAULT,
-    ),
-    Way(
-        "jnp.other-default",
-        "jnp.stack of NumPy shards puts all of them on the default device, whichever that is.",
-        JNP,
-        -1,
-        THROUGH_DEFAULT,
-        "drop_in.stack.jnp",
-        ON_DEFAULT,
-    ),
-    Way(
-        "np",
-        "np.stack of NumPy shards puts on a device nothing but its own shard.",
-        NP,
-        0,
-        ON_HOST,
-        "drop_in.stack.np",
-        STAYS_ON_HOST,
-    ),
-)
-
-
-@contextmanager
-def most_rows_on(device: Any) -> Iterator[list[int]]:
-    """The most rows in one array of `WIDTH` that lay on the device at one time, when it ends.
-
-    Looked for at each Python function that JAX enters or leaves in between. What an earlier case
-    left is collected first.
-    """
-    gc.collect()
-    most = [0]
-
-    def profile(frame: object, event: str, _: object) -> None:
-        for array in jax.live_arrays():
-            if array.is_deleted() or array.shape[1:] != (WIDTH,):
-                continue
-            for shard in array.addressable_shards:
-                if shard.device == device:
-                    most[0] = max(most[0], len(shard.data))
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        yield most
-    finally:
-        sys.setprofile(before)
-
-
-@family(
-    "drop_in.stack.{way}",
-    way=WAYS,
-    claim="{way.claim}",
-    fact=lambda way: way.fact,
-    title="{way.title}",
-    needs=devices(2),
-    topologies=ONE_AND_FOUR,
-    expect=lambda way: of_jax(
-        every(steps(replacement=STACKED, replacement_again=STACKED), way.lies)
-    ),
-)
-def where_stacked(impl: Any, cluster: Any, way: Way) -> None:
-    """The replacement: where its stack lies, then what the default device holds meanwhile."""
-    there = cluster.local_devices
-    default = there[way.default]
-    seen: list[list[int]] = []
-
-    def looked_at(leaves: Sequence[Any]) -> Any:
-        stacked = way.stacking.stack(leaves)
-        on_device = isinstance(stacked, jax.Array)
-        seen.append([device.id for device in stacked.devices()] if on_device else [])
-        return stacked
-
-    rows = list(cluster.rows(WIDTH))
-    with jax.default_device(default):
-        cluster.step("replacement", put_sharded, rows, there, looked_at)
-        cluster.note(STACK, {"on": seen[-1], "default": default.id})
-
-        def watched() -> Any:
-            with most_rows_on(default) as most:
-                result = jax.block_until_ready(put_sharded(rows, there, way.stacking.stack))
-            counted.append(most[0])
-            return result
-
-        counted: list[int] = []
-        cluster.step("replacement again", watched)
-        cluster.note(PLACED, counted[-1])

@@ -19,13 +19,24 @@ import numpy as np
 from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, along, noted, returns, sharded
+from conformance.judging.expectation import (
+    Expectation,
+    OfEachStep,
+    along,
+    every,
+    in_steps,
+    noted,
+    returns,
+    sharded,
+)
+from conformance.judging.observation import Step
 from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
 
 ROW = (3, 4)
 MOVED = "moved"
+ACCESS = "access"  # the step that reads an output
 
 Use = Callable[..., Any]
 
@@ -175,27 +186,63 @@ def told(seen: dict[str, Any]) -> str:
     )
 
 
-def moves(text: str, holds: Callable[[dict[str, Any]], bool]) -> Expectation:
-    """A step's `MOVED` fulfils `holds`."""
-    return noted(MOVED, text, lambda _, seen: holds(seen), show=told)
+def moves(
+    text: str,
+    holds: Callable[[dict[str, Any]], bool],
+    *parts: str,
+    at_most: bool = False,
+) -> Expectation:
+    """A step's `MOVED` fulfils `holds`, which looks at these `parts` of it."""
+    return noted(MOVED, text, lambda _, seen: holds(seen), show=told, parts=parts, at_most=at_most)
+
+
+def accessed(*parts: Expectation) -> Expectation:
+    """All of `parts` of the step that reads an output, which must occur."""
+    return in_steps(every(*parts), ACCESS)
+
+
+def at_once(*parts: Expectation) -> Expectation:
+    """All of `parts` as one: a step that fails says what each of them saw, in their order."""
+    one_by_one = [part for part in parts if isinstance(part, OfEachStep)]
+    if len(one_by_one) < len(parts):
+        raise TypeError("only returns(), raises() and the like, not a group")
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        found = [part.of(place, step) for part in one_by_one]
+        return all(holds for holds, _ in found), "; ".join(saw for _, saw in found)
+
+    text = "; ".join(part.text for part in parts)
+    return OfEachStep(
+        text, of, claims=frozenset[str]().union(*(part.claims for part in one_by_one))
+    )
 
 
 COMMUNICATES = moves(
     "communicates between devices, on the devices alone, and no more than the whole array",
     lambda m: 0 < m["bytes"] <= m["array"] and not m["host"],
+    "bytes",
+    "host",
 )
 MOVES_WHOLE = moves(
     "moves the whole array to every device, once, on the devices alone",
     lambda m: m["bytes"] == m["array"] > 0 and not m["host"],
+    "bytes",
+    "host",
 )
-NO_COLLECTIVE = moves("no communication between devices", lambda m: not m["collectives"])
+NO_COLLECTIVE = moves(
+    "no communication between devices", lambda m: not m["collectives"], "collectives"
+)
 STAYS = moves(
     "no communication between devices, and not through the host",
     lambda m: not m["collectives"] and not m["host"],
+    "collectives",
+    "host",
 )
 BOUNCES = moves(
     "no communication between devices, but through the host",
     lambda m: not m["collectives"] and m["host"],
+    "collectives",
+    "host",
 )
 
 
@@ -203,10 +250,13 @@ def moves_at_most_its_result(bounces: bool) -> Expectation:
     """No more bytes between devices than the result has, and off them only where legacy is."""
     text = "moves no more bytes between devices than its result has"
     if bounces:
-        return moves(text, lambda m: m["bytes"] <= m["result"])
+        return moves(text, lambda m: m["bytes"] <= m["result"], "bytes", at_most=True)
     return moves(
         f"{text}, and not through the host",
         lambda m: m["bytes"] <= m["result"] and not m["host"],
+        "bytes",
+        "host",
+        at_most=True,
     )
 
 

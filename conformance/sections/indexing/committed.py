@@ -11,16 +11,29 @@ from typing import Any
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.aspects import COMMITTED as BOUND
+from conformance.judging.aspects import SHARDING_TYPE
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import (
     Expectation,
     OfEachStep,
     every,
+    in_steps,
     returns,
     sharded,
 )
 from conformance.judging.observation import Step
-from conformance.sections.indexing import ROW, first_of_all, first_row, output, over_the_map
+from conformance.sections.indexing import (
+    ACCESS,
+    ONE_DEVICE,
+    ROW,
+    accessed,
+    at_once,
+    first_of_all,
+    first_row,
+    output,
+    over_the_map,
+)
 
 
 def committed_is(wanted: bool, text: str) -> OfEachStep:
@@ -32,7 +45,7 @@ def committed_is(wanted: bool, text: str) -> OfEachStep:
         seen = [leaf.committed for leaf in step.leaves]
         return bool(seen) and all(one is wanted for one in seen), f"committed: {seen}"
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, of, claims=frozenset({BOUND}))
 
 
 COMMITTED = committed_is(True, "committed to its devices, as legacy's")
@@ -52,17 +65,15 @@ def rows_and_one(place: Place) -> Any:
 def stays(implementation: str) -> Expectation:
     """The rows, committed to each device of the map."""
     there = sharded(
-        "over all devices of the map", lambda place, s: over_the_map(place, implementation, s)
+        "over all devices of the map",
+        lambda place, s: over_the_map(place, implementation, s),
+        claims=frozenset({SHARDING_TYPE}),
     )
-    return every(returns(rows), COMMITTED, there)
+    return in_steps(every(returns(rows), COMMITTED, there), "output")
 
 
 # Legacy brings what it computes eagerly with to its first device, by way of the host.
-AS_LEGACY = every(
-    returns(rows_and_one),
-    UNCOMMITTED,
-    sharded("on one device", lambda _, s: len(s["devices"]) == 1),
-)
+AS_LEGACY = in_steps(every(returns(rows_and_one), at_once(UNCOMMITTED, ONE_DEVICE)), "later")
 
 
 @clause(
@@ -93,12 +104,12 @@ def later(impl: Any, cluster: Any) -> None:
     claim="pmap-silence.committed-outputs",
     topologies=ONE_AND_FOUR,
     expect={
-        LEGACY_PMAP: every(UNCOMMITTED, returns(first_row)),
-        NEW_PMAP: every(UNCOMMITTED, returns(first_row)),
-        SHARD_MAP: every(UNCOMMITTED, returns(first_of_all)),
+        LEGACY_PMAP: accessed(UNCOMMITTED, returns(first_row)),
+        NEW_PMAP: accessed(UNCOMMITTED, returns(first_row)),
+        SHARD_MAP: accessed(UNCOMMITTED, returns(first_of_all)),
     },
 )
 def committed(impl: Any, cluster: Any) -> None:
     """`x[0]` is committed to no device, so that it mixes with arrays of any."""
     x = output(impl, cluster)
-    cluster.step("access", lambda: x[0])
+    cluster.step(ACCESS, lambda: x[0])

@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     Expectation,
     Model,
     every,
+    in_steps,
     not_applicable,
     noted,
     raises,
@@ -70,7 +71,12 @@ def counted(cluster: Any, name: str, function: Callable[..., Any], *args: Any) -
     return calls.total
 
 
-NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0)
+def some(what: str) -> Callable[[int], str]:
+    """A number in words, by its first digit: a few more or fewer are nobody's business."""
+    return lambda n: f"some {float(f'{n:.1g}'):.0f} {what}"
+
+
+NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0, show=some(CALLS))
 
 
 @family(
@@ -80,7 +86,7 @@ NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0)
     title="A warmed call with {program.text} runs no Python function, as legacy's.",
     fact="indexing.dispatch",
     topologies=ONE_AND_FOUR,
-    expect=lambda program: everywhere(every(NONE, returns(program.model))),
+    expect=lambda program: everywhere(in_steps(every(NONE, returns(program.model)), "call")),
 )
 def dispatch(impl: Any, cluster: Any, program: Program) -> None:
     """A warmed call of the map."""
@@ -100,7 +106,7 @@ def _faster(program: Program) -> Expectation:
     right = returns(program.model)
     return every(
         steps(top_level=right, under_jit=right),
-        steps(under_jit=noted(EXCESS, text, lambda _, n: n <= 0)),
+        steps(under_jit=noted(EXCESS, text, lambda _, n: n <= 0, show=some(EXCESS), at_most=True)),
     )
 
 
@@ -204,7 +210,9 @@ TO_GLOBAL = "host_local_array_to_global_array"
 TO_LOCAL = "global_array_to_host_local_array"
 
 ROUND_TRIP = noted(
-    CONVERSIONS, "converted to a global array and back", lambda _, seen: len(seen) == 2
+    CONVERSIONS,
+    "converted to a global array and back",
+    lambda _, seen: seen == [TO_GLOBAL, TO_LOCAL],
 )
 NO_ROUND_TRIP = noted(CONVERSIONS, "no conversion", lambda _, seen: not seen)
 
@@ -238,8 +246,8 @@ def _converted(model: Model) -> dict[str, Expectation]:
     """The new pmap converts there and back, where legacy does not."""
     right = returns(model)
     return {
-        LEGACY_PMAP: every(NO_ROUND_TRIP, right),
-        NEW_PMAP: every(ROUND_TRIP, right),
+        LEGACY_PMAP: in_steps(every(NO_ROUND_TRIP, right), "call"),
+        NEW_PMAP: in_steps(every(ROUND_TRIP, right), "call"),
         SHARD_MAP: not_applicable("the statement is about jax.pmap"),
     }
 
@@ -261,6 +269,7 @@ def converting(impl: Any, cluster: Any, body: Body, **options: Any) -> None:
     claim="migrate-pmap.round-trip-conversion",
     title="A call converts its host-local arrays to global ones and back.",
     fact="indexing.round-trip",
+    cause="calls-convert-to-global-and-back",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=_converted(ONE.model),
@@ -272,7 +281,9 @@ def converting(impl: Any, cluster: Any, body: Body, **options: Any) -> None:
     fixes="indexing.round-trip.none",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    expect=of_shard_map(every(NO_ROUND_TRIP, returns(ONE.model)), "the fix is jax.shard_map"),
+    expect=of_shard_map(
+        in_steps(every(NO_ROUND_TRIP, returns(ONE.model)), "call"), "the fix is jax.shard_map"
+    ),
 )
 def round_trip(impl: Any, cluster: Any) -> None:
     """A call of the map as it is."""
@@ -285,6 +296,7 @@ def round_trip(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.round-trip-unavoidable",
     title="A call converts its host-local arrays to global ones and back, with {option} too.",
     fact="indexing.round-trip",
+    cause="calls-convert-to-global-and-back",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=lambda option: _converted(option.model),

@@ -19,9 +19,11 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import (
+    TWICE,
     Expectation,
     Model,
     every,
+    in_steps,
     not_applicable,
     noted,
     raises,
@@ -37,6 +39,7 @@ from conformance.sections.indexing import (
     STAYS,
     Form,
     access,
+    accessed,
     double_sum,
     double_summed,
     first_of_all,
@@ -90,7 +93,8 @@ OUT_AXES: Mapping[str, OutAxes] = table(
 
 def of_a(sharding: Expectation, out_axes: OutAxes) -> Expectation:
     """The right values, so sharded."""
-    return every(sharding, returns(out_axes.model, text="the doubled rows, or their sum"))
+    right = returns(out_axes.model, text="the doubled rows, or their sum")
+    return in_steps(every(sharding, right), *TWICE)
 
 
 @family(
@@ -102,6 +106,7 @@ def of_a(sharding: Expectation, out_axes: OutAxes) -> Expectation:
         "legacy's a PmapSharding."
     ),
     fact="indexing.named-sharding",
+    cause="outputs-in-a-named-sharding",
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: lambda out_axes: of_a(A_PMAP_SHARDING, out_axes),
@@ -125,8 +130,8 @@ def twice(impl: Any, cluster: Any, out_axes: OutAxes) -> None:
     topologies=ONE_AND_FOUR,
     expect={
         LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(replicated(NEW_PMAP), returns(double_summed)),
-        SHARD_MAP: every(replicated(SHARD_MAP), returns(double_summed)),
+        NEW_PMAP: in_steps(every(replicated(NEW_PMAP), returns(double_summed)), *TWICE),
+        SHARD_MAP: in_steps(every(replicated(SHARD_MAP), returns(double_summed)), *TWICE),
     },
 )
 def out_axes_none(impl: Any, cluster: Any) -> None:
@@ -154,7 +159,7 @@ READINGS: Mapping[str, Form] = table(
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
     expect=lambda reading: everywhere(
-        every(
+        accessed(
             NO_COLLECTIVE,
             returns(
                 lambda place: reading.of(double_summed(place)),
@@ -223,7 +228,7 @@ def shard_shapes(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.addressable-shard-no-communication",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
-    expect=everywhere(every(STAYS, returns(first_row))),
+    expect=everywhere(accessed(STAYS, returns(first_row))),
 )
 def shard_cost(impl: Any, cluster: Any) -> None:
     """Reading the first shard moves nothing."""
@@ -233,8 +238,12 @@ def shard_cost(impl: Any, cluster: Any) -> None:
 NO_GATHER = moves(
     "JAX's _gather does not run, and nothing communicates",
     lambda m: not m["gather"] and not m["collectives"],
+    "gather",
+    "collectives",
 )
-GATHERS = moves("JAX's _gather runs, so that its absence says something", lambda m: m["gather"])
+GATHERS = moves(
+    "JAX's _gather runs, so that its absence says something", lambda m: m["gather"], "gather"
+)
 
 
 @clause(
@@ -268,42 +277,17 @@ def no_gather(impl: Any, cluster: Any) -> None:
 
 # --- H3, H6, H8: what x[0] does ------------------------------------------------------------------
 
-ALL_GATHER = moves("an all-gather is compiled", lambda m: "all-gather" in m["collectives"])
-
-
-@clause(
-    "indexing.unreplicate.flax",
-    claim="migrate-pmap.unreplicate-gathers",
-    topologies=ONE_AND_FOUR,
-    requires=("flax",),
-    expect={
-        LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(ALL_GATHER, returns(first_row)),
-        SHARD_MAP: every(
-            ALL_GATHER, returns(first_of_all, mistakes={"the process's own first row": first_row})
-        ),
-    },
-)
-def unreplicate(impl: Any, cluster: Any) -> None:
-    """flax's unreplicate of an output that is split by rows gathers it."""
-    from flax import jax_utils
-
-    form = Form("unreplicate", "", jax_utils.unreplicate)
-    access(cluster, "access", form, output(impl, cluster))
-
-
 STACK = ("__getitem__", "rewriting_take", "_gather", "gather")
 
 
 def runs_through(names: tuple[str, ...]) -> Expectation:
-    """The noted stack has functions of these names, in this order, and ends with the last."""
+    """The noted stack is that of functions of these names, in this order."""
 
     def holds(_: Place, stack: Any) -> bool:
-        functions = [name.rsplit(":", 1)[-1] for name in stack]
-        rest = iter(functions)
-        return bool(functions) and functions[-1] == names[-1] and all(n in rest for n in names)
+        # Above them is nothing but the function that has `x[0]`.
+        return [name.rsplit(":", 1)[-1] for name in stack[1:]] == list(names)
 
-    return noted("stack", f"a stack through {', '.join(names)}", holds, show=" > ".join)
+    return noted("stack", f"a stack of {', '.join(names)}", holds, show=" > ".join)
 
 
 @clause(
@@ -312,8 +296,8 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
     left_out="one process is enough: each runs the same functions",
     expect={
         LEGACY_PMAP: OF_NEW,
-        NEW_PMAP: every(runs_through(STACK), returns(first_row)),
-        SHARD_MAP: every(runs_through(STACK), returns(first_of_all)),
+        NEW_PMAP: accessed(runs_through(STACK), returns(first_row)),
+        SHARD_MAP: accessed(runs_through(STACK), returns(first_of_all)),
     },
 )
 def stack_trace(impl: Any, cluster: Any) -> None:
@@ -332,9 +316,9 @@ def stack_trace(impl: Any, cluster: Any) -> None:
     topologies=SEVERAL_PROCESSES,
     expect={
         # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
-        LEGACY_PMAP: returns(first_row),
-        NEW_PMAP: returns(first_row),
-        SHARD_MAP: every(replicated(SHARD_MAP), returns(first_of_all)),
+        LEGACY_PMAP: accessed(returns(first_row)),
+        NEW_PMAP: accessed(returns(first_row)),
+        SHARD_MAP: accessed(replicated(SHARD_MAP), returns(first_of_all)),
     },
 )
 def first_row_of_all(impl: Any, cluster: Any) -> None:
@@ -345,12 +329,15 @@ def first_row_of_all(impl: Any, cluster: Any) -> None:
 @clause(
     "indexing.multi-process.hard-error",
     claim="migrate-pmap.multi-host-index-hard-error",
+    cause="using-an-output-raises-copy-arrays",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect={
-        LEGACY_PMAP: returns(first_row),
-        NEW_PMAP: raises("JaxRuntimeError", "INVALID_ARGUMENT.*CopyArrays", otherwise=first_row),
-        SHARD_MAP: returns(first_of_all),
+        LEGACY_PMAP: accessed(returns(first_row)),
+        NEW_PMAP: accessed(
+            raises("JaxRuntimeError", "^INVALID_ARGUMENT: CopyArrays only", otherwise=first_row)
+        ),
+        SHARD_MAP: accessed(returns(first_of_all)),
     },
 )
 def hard_error(impl: Any, cluster: Any) -> None:

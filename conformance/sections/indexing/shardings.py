@@ -19,7 +19,6 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import (
     Expectation,
-    every,
     not_applicable,
     returns,
     steps,
@@ -33,6 +32,7 @@ from conformance.sections.indexing import (
     STAYS,
     Form,
     access,
+    accessed,
     double_sum,
     double_summed,
     named,
@@ -137,7 +137,7 @@ def results(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     """The result's sharding, of every implementation that can have such an array."""
 
     def of(implementation: str) -> Expectation:
-        return every(layout.result(implementation), values(layout, form, implementation))
+        return accessed(layout.result(implementation), values(layout, form, implementation))
 
     return {
         LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else NO_SPEC,
@@ -159,7 +159,7 @@ def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     """What the index moves. Legacy, which is what a user compares with, never communicates."""
 
     def of(implementation: str, holds: Expectation) -> Expectation:
-        return every(holds, values(layout, form, implementation))
+        return accessed(holds, values(layout, form, implementation))
 
     return {
         LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else of(LEGACY_PMAP, legacy_cost(layout, form)),

@@ -1,0 +1,57 @@
+"""What flax's unreplicate does with a map's output, which the document says is gathered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.aspects import RESULT
+from conformance.judging.comparing import against
+from conformance.judging.expectation import OfEachStep, not_applicable, returns
+from conformance.judging.observation import Step
+from conformance.sections.indexing import (
+    ACCESS,
+    Form,
+    access,
+    accessed,
+    at_once,
+    first_of_all,
+    first_row,
+    moves,
+    output,
+)
+
+ALL_GATHER = moves(
+    "an all-gather is compiled", lambda m: "all-gather" in m["collectives"], "collectives"
+)
+
+
+def _whose(place: Place, step: Step) -> tuple[bool, str]:
+    problem = against(first_of_all, place, step)
+    # In the first process both are one, and it is told by what it is in the others.
+    own = against(first_row, place, step) is None
+    return problem is None, "it is the process's own first row" if own else problem or str(step)
+
+
+WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
+
+
+@clause(
+    "indexing.unreplicate.flax",
+    claim="migrate-pmap.unreplicate-gathers",
+    topologies=ONE_AND_FOUR,
+    requires=("flax",),
+    expect={
+        LEGACY_PMAP: not_applicable("the statement is about arrays of the new jax.pmap"),
+        NEW_PMAP: accessed(ALL_GATHER, returns(first_row)),
+        SHARD_MAP: accessed(at_once(ALL_GATHER, WHOSE)),
+    },
+)
+def unreplicate(impl: Any, cluster: Any) -> None:
+    """flax's unreplicate of an output that is split by rows gathers it."""
+    from flax import jax_utils
+
+    form = Form("unreplicate", "", jax_utils.unreplicate)
+    access(cluster, ACCESS, form, output(impl, cluster))
