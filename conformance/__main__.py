@@ -105,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         "--target", action="append", metavar="SPEC", help="as pytest's --target; default: current"
     )
     causes_parser.add_argument(
+        "--extra", action="append", default=[], metavar="NAME", help="as pytest's --extra"
+    )
+    causes_parser.add_argument(
         "--cause",
         action="append",
         default=[],
@@ -173,7 +176,9 @@ def _causes(options: argparse.Namespace) -> int:
             print(line)
         return EXIT_OK
     targets = options.target or ["current"]
-    done = causes.run(known, targets, options.cause, everywhere=options.everywhere)
+    done = causes.run(
+        known, targets, options.cause, everywhere=options.everywhere, extras=options.extra
+    )
     if options.record:
         options.record.write_text(
             "".join(json.dumps(one.record()) + "\n" for one in done), encoding="utf-8"
