@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
@@ -187,11 +187,14 @@ def _shows(raw: Any, file: str) -> Shows:
     unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
         raise CauseError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
-    for text in raw.get("topology", ()):
-        Topology.parse(text)
+    for key in raw.keys() & {"jax", "prints", "raises", "ends"}:
+        if not isinstance(raw[key], str):
+            raise CauseError(f"{where}: {key} must be a text")
     try:
+        for text in raw.get("topology", ()):
+            Topology.parse(text)
         SpecifierSet(raw.get("jax", ""))
-    except InvalidSpecifier as error:
+    except ValueError as error:
         raise CauseError(f"{where}: {error}") from error
     if not any(raw.get(key) for key in ("prints", "raises", "ends")):
         raise CauseError(f"{where} needs prints, raises or ends: what is seen")

@@ -1,6 +1,5 @@
 import sys
 
-import absl  # without it, parse_flags_with_absl raises
 import jax
 import numpy as np
 
