@@ -120,6 +120,7 @@ def shown(name: Name, form: Form) -> Expectation:
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
+        problem: str | None
         if len(step.leaves) != 1:
             problem = f"{len(step.leaves)} leaves in place of one: {step}"
         elif called:

@@ -27,7 +27,7 @@ def _is_legacy(place: Place, sharding: Mapping[str, Any]) -> bool:
     """A PmapSharding of one chunk for each of the map's devices, of which it takes its own."""
     chunks = place.topology.devices_per_process
     spec = f"ShardingSpec((Chunked({chunks}), NoSharding()), (ShardedAxis(axis=0),))"
-    return sharding["type"] == "PmapSharding" and sharding["spec"] == spec
+    return (sharding["type"], sharding["spec"]) == ("PmapSharding", spec)
 
 
 def outputs(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Expectation:
