@@ -109,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
         "--target", action="append", metavar="SPEC", help="as pytest's --target; default: current"
     )
     causes_parser.add_argument(
+        "--extra", action="append", default=[], metavar="NAME", help="as pytest's --extra"
+    )
+    causes_parser.add_argument(
         "--cause",
         action="append",
         default=[],
@@ -177,7 +180,9 @@ def _causes(options: argparse.Namespace) -> int:
             print(line)
         return EXIT_OK
     targets = options.target or ["current"]
-    done = causes.run(known, targets, options.cause, everywhere=options.everywhere)
+    done = causes.run(
+        known, targets, options.cause, everywhere=options.everywhere, extras=options.extra
+    )
     if options.record:
         _write(options.record, (one.record() for one in done))
     wrong = sum(1 for one in done if one.wrong)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
@@ -37,6 +37,7 @@ SWITCHED = {LEGACY_PMAP: {SWITCH: "0"}, NEW_PMAP: {SWITCH: "1"}}
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ENDS = re.compile(r"SIG[A-Z0-9]+|hangs|exit [1-9][0-9]*")
 _MODULES = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy"}
+_MODULE_OF = {"absl-py": "absl"}  # of a package that is not called as its module is
 
 
 class CauseError(ValueError):
@@ -74,7 +75,8 @@ class Cause:
     """One thing that JAX does and a user feels.
 
     `tags` are the calls and the parts of messages by which someone would search for it; `remedies`
-    ids of clauses, the best first; `links` JAX's commits, source lines, issues.
+    ids of clauses, the best first; `links` JAX's commits, source lines, issues; `requires` names
+    the packages that its program needs beside JAX.
     """
 
     slug: str
@@ -87,6 +89,7 @@ class Cause:
     shows: tuple[Shows, ...]
     program: str
     remedies: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -117,7 +120,7 @@ def load(file: Path) -> Cause:
         raise CauseError(f"{file.name} is not valid TOML: {error}") from error
     made = {"slug", "section", "program"}
     known = {one.name for one in fields(Cause)} - made
-    _keys(raw, known, known - {"remedies"}, file.name)
+    _keys(raw, known, known - {"remedies", "requires"}, file.name)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
     for key in ("title", "sentence", "kind"):
@@ -125,7 +128,7 @@ def load(file: Path) -> Cause:
             raise CauseError(f"{file.name}: {key} must be a text")
     if raw["kind"] not in KINDS:
         raise CauseError(f"{file.name}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
-    for key, least in (("tags", 1), ("links", 1), ("remedies", 0)):
+    for key, least in (("tags", 1), ("links", 1), ("remedies", 0), ("requires", 0)):
         raw[key] = _texts(raw.get(key, []), least, f"{file.name}: {key}")
     if not (isinstance(raw["shows"], list) and raw["shows"]):
         raise CauseError(f"{file.name}: [[shows]] says what the program shows, and where")
@@ -134,7 +137,7 @@ def load(file: Path) -> Cause:
     if not program.is_file():
         raise CauseError(f"{file.name}: there is no {program.name} that shows it")
     text = program.read_text(encoding="utf-8")
-    _plain(text, program.name)
+    _plain(text, program.name, raw["requires"])
     return Cause(slug=file.stem, section=file.parents[1].name, program=text, **raw)
 
 
@@ -184,11 +187,14 @@ def _shows(raw: Any, file: str) -> Shows:
     unknown = set(raw["implementation"]) - set(COLUMNS)
     if unknown:
         raise CauseError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
-    for text in raw.get("topology", ()):
-        Topology.parse(text)
+    for key in raw.keys() & {"jax", "prints", "raises", "ends"}:
+        if not isinstance(raw[key], str):
+            raise CauseError(f"{where}: {key} must be a text")
     try:
+        for text in raw.get("topology", ()):
+            Topology.parse(text)
         SpecifierSet(raw.get("jax", ""))
-    except InvalidSpecifier as error:
+    except ValueError as error:
         raise CauseError(f"{where}: {error}") from error
     if not any(raw.get(key) for key in ("prints", "raises", "ends")):
         raise CauseError(f"{where} needs prints, raises or ends: what is seen")
@@ -216,8 +222,9 @@ def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _plain(program: str, name: str) -> None:
-    """CauseError where a program needs more than a Python with JAX."""
+def _plain(program: str, name: str, requires: Sequence[str]) -> None:
+    """CauseError where a program needs more than a Python with JAX and what it says it requires."""
+    known = _MODULES | {_MODULE_OF.get(one, one) for one in requires}
     for node in ast.walk(ast.parse(program)):
         modules = (
             [alias.name for alias in node.names]
@@ -227,5 +234,5 @@ def _plain(program: str, name: str) -> None:
             else []
         )
         for module in modules:
-            if module.split(".")[0] not in _MODULES:
+            if module.split(".")[0] not in known:
                 raise CauseError(f"{name}: imports {module}, which is not plain JAX")

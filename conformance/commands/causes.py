@@ -144,22 +144,28 @@ def run(
     chosen: Sequence[str],
     *,
     everywhere: bool = False,
+    extras: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> list[Shown]:
     """Run the programs of the causes that begin with one of `chosen` (all if none) on each target.
 
     Each is run where it says that it shows something; `everywhere` also runs it in the versions
-    for which it says nothing, to see whether a bound is right. ValueError where `chosen` names
-    nothing.
+    for which it says nothing, to see whether a bound is right. Targets are given the packages
+    `extras`; a program that requires others is not run. ValueError where `chosen` names nothing.
     """
     some = [c for c in causes.values() if not chosen or c.slug.startswith(tuple(chosen))]
     if not some:
         raise ValueError(f"no cause is called {', '.join(chosen)}, or begins so")
     done: list[Shown] = []
     for spec in targets:
-        target = provision(spec, progress=lambda text: print(text, file=sys.stderr))
+        target = provision(spec, extras=extras, progress=lambda text: print(text, file=sys.stderr))
         jax = describe(target)["jax"]
         for cause in some:
+            missing = [one for one in cause.requires if one not in target.extras]
+            if missing:
+                asked = " ".join(f"--extra {one}" for one in missing)
+                say(f"not run {cause.slug}, jax {jax}: it requires {', '.join(missing)}: {asked}")
+                continue
             for implementation, topology, shows in _places(cause, jax, everywhere):
                 one = _shown(cause, target, jax, implementation, topology, shows)
                 done.append(one)

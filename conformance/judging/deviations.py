@@ -272,7 +272,7 @@ def _cells(raw: Mapping[str, Any], where: str) -> tuple[tuple[str, tuple[str, ..
     if "jax" in raw or "topology" in raw:
         raise DeviationError(f"{where}: cells says which jax and topology; leave those two out")
     found = []
-    for one in raw["cells"] if isinstance(raw["cells"], list) else [None]:
+    for one in (raw["cells"] if isinstance(raw["cells"], list) else []) or [None]:
         if not isinstance(one, dict) or set(one) - {"jax", "topology"} or not one:
             raise DeviationError(f'{where}: cells are written {{ jax = "<0.9", topology = "2x2" }}')
         found.append((one.get("jax", ""), _tuple(one.get("topology", "*"))))

@@ -76,6 +76,24 @@ def clause(id: str, **other: Any) -> Record:
     } | other
 
 
+def cause(slug: str, **other: Any) -> Record:
+    """What JAX does and a user feels."""
+    return {
+        "kind": "cause",
+        "cause": slug,
+        "section": "errors",
+        "title": f"Title of {slug}",
+        "sentence": "JAX does this, and a user feels that.",
+        "cause_kind": "implementation",
+        "tags": ["jax.pmap"],
+        "remedies": ["errors.fix"],
+        "links": ["https://example.org/1"],
+        "program": "import jax\n",
+        "command": "python program.py",
+        "file": f"conformance/sections/errors/causes/{slug}.py",
+    } | other
+
+
 def timing(*illustrates: str, **other: Any) -> Record:
     """Figures of a contender under new_pmap, jax 0.9.0, 4x2."""
     return {
@@ -294,6 +312,7 @@ def sample() -> list[Record]:
         unavailable("jax==0.12.0.1", "no Python of 3.12 or newer"),
         claim("migrate-pmap.errors"),
         claim("migrate-pmap.gap", ref="C9", heading="Performance", statement=f"Gap {HOSTILE}"),
+        cause("a-cause"),
         *(clause(id) for id in ids),
         clause("errors.fix", fixes="errors.deviates", title=HOSTILE, source=HOSTILE),
         *(cell(id, verdict) for id, verdict in zip(ids, VERDICT_CELLS, strict=True)),

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import loading
+from conformance.catalogue.causes import Cause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
+from conformance.judging import deviations
 from conformance.judging.deviations import (
     Deviation,
     DeviationError,
@@ -29,7 +31,7 @@ from conformance.judging.expectation import NotApplicable
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
-WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.2", "0.12.0.1")
+WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.0", "0.11.2", "0.12.0.1")
 PUBLISHED = WITH_LEGACY + WITHOUT_LEGACY
 PLATFORM = "cpu"
 
@@ -113,7 +115,6 @@ def test_a_file_without_entries_is_read(read: Any) -> None:
         *((toml(**{key: None}), rf"missing keys \['{key}'\]") for key in GOOD),
         (toml(implementation="'pmap'"), "no implementation is called pmap"),
         (toml(implementation="['new_pmap', 'jit']"), "no implementation is called jit"),
-        (toml(kind="'bug'"), "kind 'bug' is none of documentation, implementation, platform"),
         (toml(saw="'('"), "unterminated subpattern"),
         (toml(jax="'0.8 to 0.9'"), "Invalid specifier"),
         (toml(review="'2027-01-31'"), "review must be a date"),
@@ -134,6 +135,102 @@ def test_a_mistake_in_an_entry_is_refused(read: Any, text: str, said: str) -> No
 def test_an_unknown_table_is_refused(read: Any) -> None:
     with pytest.raises(DeviationError, match=r"some.toml: unknown table deviations; use \[\["):
         read(toml().replace("[[deviation]]", "[[deviations]]"))
+
+
+# An entry that names its cause
+
+NAMED: dict[str, str | None] = {"why": None, "link": None, "kind": None, "cause": "'a-cause'"}
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one cause."""
+    cause = Cause(
+        slug="a-cause",
+        section="errors",
+        title="It changed",
+        sentence="The check was removed.",
+        kind="platform",
+        tags=("jax.pmap",),
+        links=("https://example.org/first", "https://example.org/second"),
+        shows=(),
+        program="",
+    )
+    monkeypatch.setattr(deviations, "load_causes", lambda: {"a-cause": cause})
+
+
+@pytest.mark.usefixtures("known")
+def test_a_cause_says_why_and_where_to_read_more(read: Any) -> None:
+    plain, noted = read(toml(**NAMED) + toml(**NAMED, note="'Here too.'"))
+    assert plain.cause == noted.cause == "a-cause"
+    assert plain.why == "The check was removed."
+    assert noted.why == "The check was removed. Here too."
+    assert (plain.link, plain.kind) == ("https://example.org/first", "platform")
+
+
+@pytest.mark.usefixtures("known")
+def test_what_is_seen_may_be_said_of_each_step(read: Any) -> None:
+    steps = "{ 'first call' = '^returned', 'second call' = 'KeyError$' }"
+    (one,) = read(toml(**NAMED, saw=steps))
+    assert one.saw == {"first call": "^returned", "second call": "KeyError$"}
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("cells", "meant"),
+    [
+        ("[{ jax = '<0.9' }]", (("<0.9", ("*",)),)),
+        ("[{ topology = '1x8' }]", (("", ("1x8",)),)),
+        (
+            "[{ jax = '<0.9', topology = ['2x2', '4x*'] }, { topology = '1x8' }]",
+            (("<0.9", ("2x2", "4x*")), ("", ("1x8",))),
+        ),
+    ],
+)
+def test_an_entry_may_be_about_several_ranges(read: Any, cells: str, meant: Any) -> None:
+    (one,) = read(toml(**NAMED, cells=cells))
+    assert one.cells == meant
+
+
+def test_each_range_goes_with_its_own_topologies() -> None:
+    one = entry(cells=(("<0.9", ("2x2", "4x*")), ("", ("1x8",))))
+    places = [(jax, place) for jax in ("0.8.0", "0.9.0") for place in ("1x8", "2x2", "4x2", "2x4")]
+    found = {at for at in places if one.matches("errors.a", NEW_PMAP, at[0], "cpu", at[1])}
+    assert found == {("0.8.0", "1x8"), ("0.8.0", "2x2"), ("0.8.0", "4x2"), ("0.9.0", "1x8")}
+    assert one.versions == "<0.9 on 2x2, 4x*; any on 1x8"
+    assert entry(jax=">=0.8").versions == ">=0.8"
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (toml(**NAMED | {"cause": "'other'"}), "no cause is called other"),
+        (toml(**NAMED | {"why": "'x'"}), r"unknown keys \['why'\]"),
+        (toml(**NAMED | {"link": "'x'"}), r"unknown keys \['link'\]"),
+        (toml(**NAMED | {"kind": "'platform'"}), r"unknown keys \['kind'\]"),
+        (toml(**NAMED | {"cause": "3"}), "cause must be a text"),
+        (toml(**NAMED, note="''"), "note must be a text"),
+        (toml(**NAMED, saw="''"), "saw must be a text, or a table of steps"),
+        (toml(**NAMED, saw="{}"), "saw must be a text, or a table of steps"),
+        (toml(**NAMED, saw="['x']"), "saw must be a text, or a table of steps"),
+        (toml(**NAMED, saw="{ 'first call' = '' }"), "saw must be a text, or a table of steps"),
+        (toml(**NAMED, saw="{ 'first call' = ['x'] }"), "saw must be a text, or a table"),
+        (toml(**NAMED, saw="{ 'first call' = '(' }"), "unterminated subpattern"),
+        (toml(**NAMED, cells="[{ jax = '<0.9' }]", jax="'<0.9'"), "leave those two out"),
+        (toml(**NAMED, cells="[{ jax = '<0.9' }]", topology="'1x8'"), "leave those two out"),
+        (toml(**NAMED, cells="[]"), "cells are written"),
+        (toml(**NAMED, cells="[{}]"), "cells are written"),
+        (toml(**NAMED, cells="'<0.9'"), "cells are written"),
+        (toml(**NAMED, cells="['<0.9']"), "cells are written"),
+        (toml(**NAMED, cells="[{ version = '<0.9' }]"), "cells are written"),
+        (toml(**NAMED, cells="[{ jax = '0.8 to 0.9' }]"), "Invalid specifier"),
+    ],
+)
+def test_a_mistake_in_an_entry_with_a_cause_is_refused(read: Any, text: str, said: str) -> None:
+    with pytest.raises(DeviationError, match=said) as caught:
+        read(toml(**NAMED) + text)
+    assert str(caught.value).startswith("some.toml, entry 2 (")
 
 
 # Matching
@@ -217,9 +314,47 @@ def test_two_entries_that_claim_one_cell_are_refused() -> None:
         matching(both, "errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
 
 
+FIRST, SECOND = ("first call", "returned float32[2]\n[2., 4.]"), ("second call", "raised KeyError")
+BOTH = {"first call", "second call"}
+
+
 def test_an_entry_explains_what_its_pattern_finds() -> None:
-    assert entry(saw="returned .*4").explains("first call: returned float32[2]\n[2., 4.]")
-    assert not entry(saw="returned .*4").explains("raised ValueError")
+    assert entry(saw="returned .*4").explains([FIRST], {"first call"})
+    assert not entry(saw="returned .*4").explains([SECOND], {"second call"})
+    assert not entry(saw="returned .*4").explains([FIRST, SECOND], BOTH)
+
+
+@pytest.mark.parametrize(
+    ("compared", "explained"),
+    [(set(), True), ({"first call"}, True), (BOTH, False)],
+)
+def test_which_of_several_steps_fails_must_be_said(compared: set[str], explained: bool) -> None:
+    """Of a fault nothing was compared; an entry of the old form names no cause and no step."""
+    assert entry(cause="a-cause").explains([FIRST], compared) is explained
+    assert entry().explains([FIRST], compared)
+
+
+@pytest.mark.parametrize(
+    ("failed", "explained"),
+    [
+        ([FIRST, SECOND], True),
+        ([SECOND, FIRST, FIRST], True),
+        ([FIRST], False),
+        ([SECOND], False),
+        ([], False),
+        ([FIRST, SECOND, ("third call", "raised KeyError")], False),
+        ([FIRST, ("second call", "raised ValueError")], False),
+        ([FIRST, SECOND, ("second call", "raised ValueError")], False),
+        ([("first call", SECOND[1]), ("second call", FIRST[1])], False),
+    ],
+)
+def test_the_steps_that_are_named_and_no_others_must_fail(
+    failed: list[tuple[str, str]], explained: bool
+) -> None:
+    one = entry(cause="a-cause", saw={"first call": "^returned .*4", "second call": "KeyError$"})
+    compared = {*BOTH, "third call"}
+    assert one.explains(failed, compared) is explained
+    assert one.seen == "first call: ^returned .*4; second call: KeyError$"
 
 
 def test_an_entry_that_matches_nothing_is_found() -> None:

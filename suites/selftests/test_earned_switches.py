@@ -186,15 +186,79 @@ def test_a_parameter_that_is_missing_is_the_one_that_is_known(message: str, expe
     assert verdict("switches.names.make-mesh", names.JAX, "0.12.0.1", *steps) == expected
 
 
+BODY = ["squeeze", "mul", "broadcast_in_dim"]
+TRACED = {"primitives": ["jit", "shard_map", *BODY]}
+GLOBAL = ["host_local_array_to_global_array", *TRACED["primitives"]]
+
+
+def trace_holds(implementation: str, scale: int, *traces: Json) -> bool:
+    """Whether two calls and these traces are what is expected of the implementation."""
+    expected = CLAUSES["switches.built-on-shard-map"].expect[implementation]
+    steps = twice(lambda name: returned(Place(ONE, 0).rows(2) * scale, name=name))
+    seen = received(observation(*steps, *traces, topology=ONE))
+    return all(finding.holds for finding in expected.check(ONE, [seen]))
+
+
+def traces(*primitives: str) -> list[Json]:
+    extra = {"primitives": list(primitives)}
+    return [returned(name=name, extra=extra) for name in ("first trace", "second trace")]
+
+
+@pytest.mark.parametrize(
+    ("primitives", "of"),
+    [
+        (["jit", "shard_map", *BODY], names.NEW_PMAP),
+        (["pjit", "shard_map", *BODY], names.NEW_PMAP),
+        (["jit", "shard_map", "squeeze", "pvary", "mul", "broadcast_in_dim"], names.NEW_PMAP),
+        ([*GLOBAL, "global_array_to_host_local_array"], names.NEW_PMAP),
+        (["xla_pmap", "mul"], names.LEGACY_PMAP),
+        (["jit", *BODY], ""),
+        (["shard_map", *BODY], ""),
+        (["jit", "shard_map", *BODY[:2]], ""),
+        (["jit", "shard_map", *BODY, "psum"], ""),
+        (["jit", "xla_pmap", "shard_map", *BODY], ""),
+        (GLOBAL, ""),
+        (["xla_pmap", "mul", "mul"], ""),
+        ([], ""),
+    ],
+)
+def test_a_map_is_traced_to_what_it_is_made_of(primitives: list[str], of: str) -> None:
+    for implementation in (names.LEGACY_PMAP, names.NEW_PMAP):
+        assert trace_holds(implementation, 2, *traces(*primitives)) is (of == implementation)
+
+
 def test_what_a_map_is_traced_to_must_compute_too() -> None:
-    id, place = "switches.built-on-shard-map", Place(ONE, 0)
-    expected = CLAUSES[id].expect[names.NEW_PMAP]
-    traced = [
-        returned(name=name, extra={"primitives": ["jit", "shard_map", "mul"]})
-        for name in ("first trace", "second trace")
-    ]
-    for scale, holds in ((2, True), (3, False)):
-        steps = twice(lambda name, by=scale: returned(place.rows(2) * by, name=name))
-        seen = received(observation(*steps, *traced, topology=ONE))
-        found = expected.check(ONE, [seen])
-        assert all(finding.holds for finding in found) == holds
+    assert trace_holds(names.NEW_PMAP, 2, *traces(*TRACED["primitives"]))
+    assert not trace_holds(names.NEW_PMAP, 3, *traces(*TRACED["primitives"]))
+
+
+def test_a_trace_that_fails_is_none() -> None:
+    good, _ = traces(*TRACED["primitives"])
+    bad = raised("ValueError", "no", name="second trace") | {"extra": TRACED}
+    assert not trace_holds(names.NEW_PMAP, 2, good, bad)
+    assert not trace_holds(names.NEW_PMAP, 2, good)
+
+
+CHUNKED = "ShardingSpec((Chunked(8), NoSharding()), (ShardedAxis(axis=0),))"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "of"),
+    [
+        ("PmapSharding", CHUNKED, names.LEGACY_PMAP),
+        ("PmapSharding", CHUNKED.replace("8", "4"), ""),
+        ("NamedSharding", ["i"], names.NEW_PMAP),
+        ("NamedSharding", ["i", None], names.NEW_PMAP),
+        ("NamedSharding", [], ""),
+        ("NamedSharding", [None, "i"], ""),
+    ],
+)
+def test_a_maps_output_lies_as_its_implementation_lays_it(kind: str, spec: Any, of: str) -> None:
+    values = Place(ONE, 0).rows(2) * 2
+    sharding = {"type": kind, "spec": spec, "mesh": {"i": 8}, "devices": list(range(8))}
+    steps = twice(lambda name: returned(leaf(values, sharding=sharding), name=name))
+    seen = received(observation(*steps, topology=ONE))
+    for implementation in (names.LEGACY_PMAP, names.NEW_PMAP):
+        expected = CLAUSES["switches.sharding-of-outputs"].expect[implementation]
+        found = all(finding.holds for finding in expected.check(ONE, [seen]))
+        assert found is (of == implementation)

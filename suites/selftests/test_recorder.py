@@ -31,6 +31,7 @@ from observations import Json, clause_of, doubled, observations, raised, receive
 
 import reports
 from conformance.catalogue import loading, names
+from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims
 from conformance.catalogue.clause import Clause, processes
 from conformance.catalogue.loading import Catalogue
@@ -138,6 +139,21 @@ def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
     assert load([file.path]).gaps() == [
         c for c in load([file.path]).claims.values() if c.slug not in claims_of(real)
     ]
+
+
+def test_causes_stand_in_the_file_and_fit_the_schema(file: File) -> None:
+    records = file.records("cause")
+    for record in records:
+        VALIDATOR.validate(record)
+    known = load_causes()
+    assert [record["cause"] for record in records] == list(known)
+    assert {slug: read.program for slug, read in load([file.path]).causes.items()} == {
+        slug: one.program for slug, one in known.items()
+    }
+    for record in records:
+        one = known[record["cause"]]
+        assert record["command"] == command(one.shows[0], f"{one.slug}.py")
+        assert (record["cause_kind"], record["section"]) == (one.kind, one.section)
 
 
 def claims_of(clauses: Catalogue) -> set[str]:

@@ -18,6 +18,7 @@ from sample_results import (
     HOSTILE,
     VERDICT_CELLS,
     Record,
+    cause,
     cell,
     claim,
     clause,
@@ -32,7 +33,7 @@ from sample_results import (
 import reports
 from reports.__main__ import main
 from reports.reading.order import topology_order, version_order
-from reports.reading.records import KINDS
+from reports.reading.records import KINDS, Cause
 from reports.reading.results import Results, ResultsError, load
 from reports.reading.verdicts import Verdict
 from reports.site.build import SiteError, build, render
@@ -97,6 +98,9 @@ def test_the_sample_has_every_verdict() -> None:
         target(jax=None, target="current"),
         clause("errors.a", expected={"new_pmap": 1}),
         clause("errors.a", line=True),
+        cause("a-cause") | {"note": "x"},
+        cause("a-cause", tags="jax.pmap"),
+        {key: value for key, value in cause("a-cause").items() if key != "program"},
         {"kind": "note"},
         {"no": "kind"},
         [],
@@ -106,6 +110,15 @@ def test_schema_and_loader_refuse_the_same(bad: Any, tmp_path: Path) -> None:
     assert not validator().is_valid(bad)
     path = write(tmp_path / "bad.jsonl", [*HEAD, bad])
     assert f"{path}:4: " in error_of(path)
+
+
+def test_causes_are_read(load_records: Any) -> None:
+    one = cause("a-cause")
+    results = load_records([*HEAD, one], [*HEAD, cause("b"), cause("a-cause", title="Later")])
+    assert set(results.causes) == {"a-cause", "b"}
+    values = {key: value for key, value in one.items() if key != "kind"}
+    lists = {key: tuple(values[key]) for key in ("tags", "remedies", "links")}
+    assert load_records([*HEAD, one]).causes["a-cause"] == Cause(**values | lists)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,6 +26,7 @@ from conformance.judging.expectation import (
     noted,
     raises,
     returns,
+    twice,
 )
 from conformance.judging.observation import Step
 from conformance.judging.releases import by_release
@@ -35,8 +36,10 @@ from conformance.sections.switches import (
     DEADLINE_S,
     OF_A_PROCESS,
     ON_TWO_DEVICES,
+    PROGRAM,
     PROGRAMS,
     REMOVED_IN,
+    of_program,
     saw_warnings,
 )
 
@@ -117,7 +120,10 @@ def shown(name: Name, form: Form) -> Expectation:
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
-        if called:
+        problem: str | None
+        if len(step.leaves) != 1:
+            problem = f"{len(step.leaves)} leaves in place of one: {step}"
+        elif called:
             problem = difference(step.leaves[0], name.result)
         else:
             problem = None if step.leaves[0].text == repr(name.name) else str(step)
@@ -125,7 +131,7 @@ def shown(name: Name, form: Form) -> Expectation:
         right = [w["category"] for w in told] == ["DeprecationWarning"]
         return right and problem is None, problem or saw_warnings(step)
 
-    return OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", of)
+    return of_program(OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", of))
 
 
 def warns_of(name: Name, form: Form) -> Expectation:
@@ -136,7 +142,9 @@ def warns_of(name: Name, form: Form) -> Expectation:
     warned = shown(name, form)
     if claim_of(name, form) != SILENT:
         return warned
-    gone = raises(child.ChildError, f"(Attribute|Import)Error: .*use {name.instead}")
+    gone = of_program(
+        raises(child.ChildError, f"^(Attribute|Import)Error: .*use {name.instead} instead")
+    )
     return by_release(REMOVED_IN, before=warned, since=gone)
 
 
@@ -167,7 +175,7 @@ def reach_for(impl: Any, cluster: Any, name: Name, form: Form) -> None:
         result = answers[0].result()
         return np.array(result, np.float32) if form.key == "call" else result
 
-    cluster.step("the program", wait)
+    cluster.step(PROGRAM, wait)
     if answers:
         cluster.note("warned", answers[0].warnings)
 
@@ -217,7 +225,7 @@ UTILITIES: Mapping[str, Utility] = table(
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=lambda utility: of_jax(
-        every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH)
+        twice(every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH))
     ),
 )
 def stack(impl: Any, cluster: Any, utility: Utility) -> None:

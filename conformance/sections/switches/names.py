@@ -14,7 +14,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import along, every, noted, returns, sharded, steps
+from conformance.judging.expectation import along, every, noted, returns, sharded, steps, twice
 from conformance.probing.bodies import double, doubled
 
 SHORT = "switches.names.short"
@@ -26,7 +26,12 @@ def true(question: str) -> Any:
     return returns(lambda place: np.True_, text=f"yes: {question}")
 
 
-ONE = of_jax(true("both names are one"))
+def answered(question: str) -> Any:
+    """The same at both calls."""
+    return of_jax(twice(true(question)))
+
+
+ONE = answered("both names are one")
 
 
 @clause("switches.names.p", claim="migrate-pmap.name-p", fact=SHORT, left_out=A_NAME, expect=ONE)
@@ -62,7 +67,7 @@ def name_single_device_sharding(impl: Any, cluster: Any) -> None:
     "switches.names.tree-map",
     claim="migrate-pmap.unreplicate-is-index-zero",
     left_out=A_NAME,
-    expect=of_jax(returns(lambda place: place.rows(2)[0], text="the first row")),
+    expect=of_jax(twice(returns(lambda place: place.rows(2)[0], text="the first row"))),
 )
 def name_tree_map(impl: Any, cluster: Any) -> None:
     """`jax.tree_map(lambda x: x[0], tree)`, as the document writes what flax's unreplicate does."""
@@ -75,7 +80,7 @@ def name_tree_map(impl: Any, cluster: Any) -> None:
     claim="sharded-computation.with-sharding-constraint",
     needs=devices(8),
     left_out=A_NAME,
-    expect=of_jax(returns(lambda place: np.int32(8), text="its size")),
+    expect=of_jax(twice(returns(lambda place: np.int32(8), text="its size"))),
 )
 def name_create_mesh(impl: Any, cluster: Any) -> None:
     """`jax.create_mesh((8,), 'x')` makes a mesh of eight devices."""
@@ -86,7 +91,7 @@ def name_create_mesh(impl: Any, cluster: Any) -> None:
     "switches.names.jaxruntimeerror",
     claim="migrate-pmap.copy-arrays",
     left_out=A_NAME,
-    expect=of_jax(true("it is caught, and says what the runtime could not do")),
+    expect=answered("it is caught, and says what the runtime could not do"),
 )
 def name_jax_runtime_error(impl: Any, cluster: Any) -> None:
     """`except jax.errors.JaxRuntimeError` catches what the runtime raises: no memory, here."""
@@ -128,7 +133,7 @@ def name_lowered(impl: Any, cluster: Any) -> None:
     claim="migrate-pmap.name-smap",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=of_jax(returns(doubled(2))),
+    expect=of_jax(twice(returns(doubled(2)))),
 )
 def name_smap(impl: Any, cluster: Any) -> None:
     """`jax.smap` maps over the axis of the mesh in context."""
@@ -161,7 +166,7 @@ def of_processes(some: Any) -> Any:
     claim="migrate-pmap.name-make-mesh",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
-    expect=of_jax(returns(counts)),
+    expect=of_jax(twice(returns(counts))),
 )
 def name_make_mesh(impl: Any, cluster: Any) -> None:
     """`jax.make_mesh(shape=..., axis_names=...)` makes a mesh over the devices."""
@@ -178,13 +183,15 @@ MESH = "mesh"
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=of_jax(
-        every(
-            returns(counts),
-            noted(
-                MESH,
-                "each of jax.devices() once, on an axis of the type that was asked for",
-                lambda _, seen: seen == {"all": True, "axes": ["Explicit"]},
-            ),
+        twice(
+            every(
+                returns(counts),
+                noted(
+                    MESH,
+                    "each of jax.devices() once, on an axis of the type that was asked for",
+                    lambda _, seen: seen == {"all": True, "axes": ["Explicit"]},
+                ),
+            )
         )
     ),
 )
@@ -221,15 +228,18 @@ JOINED = "joined with"
     claim="multi-process.launch-explicit-arguments",
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(
-        every(
-            returns(who),
-            noted(
-                JOINED,
-                "the cluster was joined with its address, its size and this process's number",
-                lambda place, seen: (
-                    seen == {"address": True, "of": place.topology.processes, "as": place.process}
+        twice(
+            every(
+                returns(who),
+                noted(
+                    JOINED,
+                    "the cluster was joined with its address, its size and this process's number",
+                    lambda place, seen: (
+                        seen
+                        == {"address": True, "of": place.topology.processes, "as": place.process}
+                    ),
                 ),
-            ),
+            )
         )
     ),
 )
@@ -270,7 +280,11 @@ def product(place: Place) -> Any:
     claim="multi-process.sharded-matmul-result",
     needs=devices(4),
     topologies=ONE_AND_FOUR,
-    expect=of_jax(every(returns(product), sharded("with the spec P('a', None)", along("a", None)))),
+    expect=of_jax(
+        twice(
+            every(returns(product), sharded("with the spec P('a', None)", along("a", None))),
+        )
+    ),
 )
 def sharded_matmul(impl: Any, cluster: Any) -> None:
     """The tutorial's distributed product, as written: a mesh of two axes, `jax.nn.relu(x @ y)`."""

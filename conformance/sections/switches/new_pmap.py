@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,45 +10,71 @@ import jax
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
 from conformance.judging.columns import unless_legacy
-from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.judging.expectation import (
+    Expectation,
+    along,
+    every,
+    in_steps,
+    noted,
+    returns,
+    sharded,
+    twice,
+)
 from conformance.probing.bodies import double, doubled
 
 
-def outputs_with(sharding: str) -> Expectation:
-    """The rows doubled, in an array whose sharding is of this type."""
-    return every(
-        sharded(f"is a {sharding}", lambda place, s: s["type"] == sharding),
-        returns(doubled(2), text="the rows, doubled"),
-    )
+def _is_legacy(place: Place, sharding: Mapping[str, Any]) -> bool:
+    """A PmapSharding of one chunk for each of the map's devices, of which it takes its own."""
+    chunks = place.topology.devices_per_process
+    spec = f"ShardingSpec((Chunked({chunks}), NoSharding()), (ShardedAxis(axis=0),))"
+    return (sharding["type"], sharding["spec"]) == ("PmapSharding", spec)
+
+
+def outputs(text: str, holds: Callable[[Place, Mapping[str, Any]], bool]) -> Expectation:
+    """The rows doubled, in an array with this sharding."""
+    values = returns(doubled(2), text="the rows, doubled")
+    return twice(every(sharded(text, holds), values))
+
+
+LEGACY_OUTPUTS = outputs("is a PmapSharding of one chunk per device", _is_legacy)
+NAMED_OUTPUTS = outputs("is a NamedSharding along the map's axis", along("i"))
 
 
 @clause(
     "switches.sharding-of-outputs",
     claim="migrate-pmap.pmap-sharding-legacy",
+    cause="outputs-in-a-named-sharding",
     needs=devices(2),
     topologies=ONE_AND_SEVERAL,
-    expect=unless_legacy(outputs_with("PmapSharding"), outputs_with("NamedSharding")),
+    expect=unless_legacy(LEGACY_OUTPUTS, NAMED_OUTPUTS),
 )
 def sharding_of_outputs(impl: Any, cluster: Any) -> None:
     """A map's output has the sharding of its implementation."""
     cluster.twice(impl.map(double()), impl.rows(cluster, 2))
 
 
+# Beside the map of which they are: the body's product, and what takes its row in and out.
+BODY = ["squeeze", "mul", "broadcast_in_dim"]
+CASTS = ("pvary", "convert_element_type")  # of the factor, where the map checks what varies
+MADE_GLOBAL, MADE_LOCAL = "host_local_array_to_global_array", "global_array_to_host_local_array"
+
+
 def _is_primitive_of_its_own(place: Place, seen: Sequence[str]) -> bool:
-    return "xla_pmap" in seen[:1] and "shard_map" not in seen
+    return list(seen) == ["xla_pmap", "mul"]
 
 
 def _is_jit_of_shard_map(place: Place, seen: Sequence[str]) -> bool:
-    outer = seen[: seen.index("shard_map")] if "shard_map" in seen else []
-    return ("jit" in outer or "pjit" in outer) and "xla_pmap" not in seen
+    outer = list(seen[1:-1]) if MADE_GLOBAL in seen[:1] and MADE_LOCAL in seen[-1:] else list(seen)
+    body = [name for name in outer[2:] if name not in CASTS]
+    return outer[:2] in (["jit", "shard_map"], ["pjit", "shard_map"]) and body == BODY
 
 
 def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expectation:
     """Both traces hold such primitives, and the map of which they are returns the right values."""
-    both = noted("primitives", text, holds)
-    values = returns(doubled(2), text="the rows, doubled")
+    traced = every(noted("primitives", text, holds), returns(lambda place: [], text="no array"))
     return every(
-        steps(first_call=values, second_call=values), steps(first_trace=both, second_trace=both)
+        twice(returns(doubled(2), text="the rows, doubled")),
+        in_steps(traced, "first trace", "second trace"),
     )
 
 

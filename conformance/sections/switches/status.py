@@ -28,6 +28,7 @@ from conformance.sections.switches import (
     REMOVED_IN,
     VARIABLE,
     follow,
+    of_program,
     only_old,
     ran,
     results,
@@ -38,8 +39,15 @@ from conformance.sections.switches import (
 OLD_RAN = ran(LEGACY_PMAP, LEGACY_PMAP)
 
 # What a user is told of each switch that is gone.
-NO_OPTION = raises(child.ChildError, f"AttributeError: Unrecognized config option: {FLAG}$")
-NO_FLAG = raises(child.ChildError, f"^exit status 1: .*Unknown command line flag '{FLAG}'")
+NO_OPTION = of_program(
+    raises(child.ChildError, f"^AttributeError: Unrecognized config option: {FLAG}$")
+)
+NO_FLAG = of_program(
+    raises(
+        child.ChildError,
+        f"^exit status 1: FATAL Flags parsing error: Unknown command line flag '{FLAG}' ",
+    )
+)
 
 
 # --- The default, and for how long the old pmap may be asked for ----------------------------------
@@ -48,6 +56,7 @@ NO_FLAG = raises(child.ChildError, f"^exit status 1: .*Unknown command line flag
 @clause(
     "switches.default",
     claim="migrate-pmap.new-default",
+    cause="new-pmap-by-default",
     left_out=OF_A_PROCESS,
     expect=of_jax(by_release(NEW_BY_DEFAULT, before=OLD_RAN, since=ran(NEW_PMAP, NEW_PMAP))),
     deadline_s=DEADLINE_S,
@@ -84,9 +93,11 @@ def told() -> Expectation:
         ]
         return bool(named) and step.raised is None, f"{saw_run(step)}; {saw_warnings(step)}"
 
-    return every(
-        OfEachStep("a warning that names the switch is shown", of),
-        returns(results(2), text="the rows plus their sum, at both calls"),
+    return of_program(
+        every(
+            OfEachStep("a warning that names the switch is shown", of),
+            returns(results(2), text="the rows plus their sum, at both calls"),
+        )
     )
 
 
@@ -107,7 +118,7 @@ def warned(text: str, *, shown: bool = False, says: str = DEPRECATED) -> Expecta
         ]
         return len(about) == 1 and about[0]["shown" if shown else "count"] > 0, saw
 
-    return OfEachStep(text, of)
+    return of_program(OfEachStep(text, of))
 
 
 def until_removed(expected: Expectation, gone: Expectation) -> Expectation:
@@ -228,7 +239,7 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     claim=WARNING,
     title="The DeprecationWarning of the option says what to do instead.",
     left_out=OF_A_PROCESS,
-    expect=only_old(until_removed(HELPFUL, raises(child.ChildError, "shard_map"))),
+    expect=only_old(until_removed(HELPFUL, of_program(raises(child.ChildError, "shard_map")))),
     deadline_s=DEADLINE_S,
     selects=True,
 )

@@ -1,0 +1,443 @@
+"""Causes: what is refused in their files, where they say what, and how a run of one is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_results import cell, clause, deviation, target, unavailable, write
+
+import conformance.commands.causes as running
+from conformance.catalogue.causes import (
+    Cause,
+    CauseError,
+    Shows,
+    check,
+    command,
+    load,
+    load_causes,
+)
+from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from harness.clusters.scripts import Ended
+
+GOOD: Mapping[str, str] = {
+    "title": "'A headline'",
+    "sentence": "'JAX does this, and a user feels that.'",
+    "kind": "'implementation'",
+    "tags": "['jax.pmap']",
+    "links": "['https://example.org/1']",
+}
+SHOWN: Mapping[str, str] = {"implementation": "'new_pmap'", "prints": "'1'"}
+PROGRAM = "import json\nimport os.path\n\nimport jax\nimport numpy as np\nfrom jax import lax\n"
+
+Write = Callable[..., Path]
+
+
+def table(keys: Mapping[str, str | None]) -> str:
+    return "".join(f"{key} = {text}\n" for key, text in keys.items() if text is not None)
+
+
+def shows(**other: str | None) -> str:
+    """A `[[shows]]` in TOML; None leaves a key out."""
+    return "\n[[shows]]\n" + table({**SHOWN, **other})
+
+
+def toml(*shown: str, **other: str | None) -> str:
+    """A cause in TOML, which shows something somewhere; None leaves a key out."""
+    return table({**GOOD, **other}) + "".join(shown or (shows(),))
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Write:
+    """Writes a cause's two files; None leaves the program out."""
+
+    def write(
+        text: str, program: str | None = PROGRAM, slug: str = "a-cause", section: str = "errors"
+    ) -> Path:
+        folder = tmp_path / "conformance" / "sections" / section / "causes"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{slug}.toml"
+        file.write_text(text, encoding="utf-8")
+        if program is not None:
+            file.with_suffix(".py").write_text(program, encoding="utf-8")
+        return file
+
+    return write
+
+
+# Reading
+
+
+def test_a_cause_is_read_with_its_program(make: Write) -> None:
+    found = load(make(toml(shows(jax="'<0.9'", topology="['2x2', '4x2']"), remedies="'errors.b'")))
+    assert found == Cause(
+        slug="a-cause",
+        section="errors",
+        title="A headline",
+        sentence="JAX does this, and a user feels that.",
+        kind="implementation",
+        tags=("jax.pmap",),
+        links=("https://example.org/1",),
+        shows=(Shows((NEW_PMAP,), "<0.9", ("2x2", "4x2"), "1"),),
+        program=PROGRAM,
+        remedies=("errors.b",),
+    )
+    assert found.file == "conformance/sections/errors/causes/a-cause.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("title = ", "is not valid TOML"),
+        (toml(why="'x'"), r"unknown keys \['why'\]"),
+        (toml(slug="'x'"), r"unknown keys \['slug'\]"),
+        (toml(program="'x'"), r"unknown keys \['program'\]"),
+        *((toml(**{key: None}), rf"missing keys \['{key}'\]") for key in GOOD),
+        (table(GOOD), r"missing keys \['shows'\]"),
+        (toml(title="' '"), "title must be a text"),
+        (toml(sentence="3"), "sentence must be a text"),
+        (toml(kind="''"), "kind must be a text"),
+        (toml(kind="'bug'"), "kind 'bug' is none of implementation, documentation, platform"),
+        (toml(tags="[]"), "tags must not be empty"),
+        (toml(links="[]"), "links must not be empty"),
+        (toml(links="['']"), "links must be texts in a list"),
+        (toml(remedies="3"), "remedies must be texts in a list"),
+        (toml(requires="[3]"), "requires must be texts in a list"),
+        (table({**GOOD, "shows": "[]"}), r"\[\[shows\]\] says what the program shows"),
+        (table({**GOOD, "shows": "'1'"}), r"\[\[shows\]\] says what the program shows"),
+        (table({**GOOD, "shows": "['1']"}), r"shows must be written \[\[shows\]\]"),
+        (toml(shows(version="'0.9'")), r"unknown keys \['version'\]"),
+        (toml(shows(implementation=None)), r"missing keys \['implementation'\]"),
+        (toml(shows(implementation="[]")), "implementation must not be empty"),
+        (toml(shows(implementation="'pmap'")), "no implementation is called pmap"),
+        (toml(shows(implementation="['jax', 'new_pmap']")), "under 'jax' alone"),
+        (toml(shows(topology="'eight'")), "topology 'eight' is not PROCESSESxDEVICES"),
+        (toml(shows(jax="0.9")), "jax must be a text"),
+        (toml(shows(prints="1")), "prints must be a text"),
+        (toml(shows(jax="'0.8 to 0.9'")), "Invalid specifier"),
+        (toml(shows(prints=None)), "needs prints, raises or ends"),
+        (toml(shows(prints="''")), "needs prints, raises or ends"),
+        (toml(shows(ends="'stops'")), "ends is a signal"),
+        (toml(shows(ends="'exit 0'")), "ends is a signal"),
+        (toml(shows(ends="'SIGSEGV'", raises="'ValueError'")), "without raises"),
+    ],
+)
+def test_a_mistake_in_a_cause_is_refused(make: Write, text: str, said: str) -> None:
+    with pytest.raises(CauseError, match=said) as caught:
+        load(make(text))
+    assert str(caught.value).startswith("a-cause.toml")
+
+
+@pytest.mark.parametrize("ends", ["SIGSEGV", "SIGABRT", "hangs", "exit 1", "exit 17"])
+def test_a_program_may_end_in_its_own_way(make: Write, ends: str) -> None:
+    (one,) = load(make(toml(shows(prints=None, ends=f"'{ends}'")))).shows
+    assert one.ends == ends
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import flax",
+        "import conformance.catalogue",
+        "from absl import app",
+        "from . import other",
+        "def f():\n    import jaxtyping",
+    ],
+)
+def test_a_program_is_plain_jax(make: Write, line: str) -> None:
+    with pytest.raises(CauseError, match=r"a-cause\.py: imports .*, which is not plain JAX"):
+        load(make(toml(), f"{PROGRAM}\n{line}\n"))
+
+
+def test_a_program_may_import_what_it_requires(make: Write) -> None:
+    assert load(make(toml(requires="['absl-py']"), "from absl import app\n")).requires
+    assert load(make(toml(requires="['flax']"), "import flax.nnx\n")).requires == ("flax",)
+    with pytest.raises(CauseError, match="imports flax"):
+        load(make(toml(requires="['absl-py']"), "import flax\n"))
+
+
+def test_the_two_files_of_a_cause_belong_together(make: Write) -> None:
+    with pytest.raises(CauseError, match=r"there is no a-cause\.py that shows it"):
+        load(make(toml(), None))
+    with pytest.raises(CauseError, match="called by words-with-hyphens"):
+        load(make(toml(), slug="A_cause"))
+
+
+def test_all_causes_are_found_by_their_slugs(make: Write, tmp_path: Path) -> None:
+    make(toml())
+    make(toml(), slug="another", section="rank")
+    found = load_causes(tmp_path / "conformance" / "sections")
+    assert {slug: one.section for slug, one in found.items()} == {
+        "a-cause": "errors",
+        "another": "rank",
+    }
+
+
+def test_no_two_causes_have_one_name(make: Write, tmp_path: Path) -> None:
+    make(toml())
+    make(toml(), section="rank")
+    with pytest.raises(CauseError, match="errors has a cause of that name"):
+        load_causes(tmp_path / "conformance" / "sections")
+
+
+def test_a_program_without_its_words_is_refused(make: Write, tmp_path: Path) -> None:
+    make(toml()).with_name("left-over.py").write_text(PROGRAM)
+    with pytest.raises(CauseError, match=r"left-over\.py: no left-over\.toml says"):
+        load_causes(tmp_path / "conformance" / "sections")
+
+
+def test_the_causes_there_are_can_be_read() -> None:
+    assert load_causes()
+
+
+# Where it shows
+
+
+@pytest.mark.parametrize(
+    ("place", "here"),
+    [
+        ((NEW_PMAP, "0.9.0", "1x8"), True),
+        ((NEW_PMAP, "0.9.0", "2x2"), True),
+        ((SHARD_MAP, "0.9.0", "1x8"), False),
+        ((NEW_PMAP, "0.9.1", "1x8"), False),
+        ((NEW_PMAP, "0.7.2", "1x8"), False),
+        ((NEW_PMAP, "0.9.0.dev20251101", "1x8"), True),
+        ((NEW_PMAP, "0.9.0", "4x2"), False),
+    ],
+)
+def test_what_is_shown_is_shown_somewhere(place: tuple[str, str, str], here: bool) -> None:
+    one = Shows((LEGACY_PMAP, NEW_PMAP), ">=0.8.0,<0.9.1", ("1x8", "2x2"), "1")
+    assert one.here(*place) is here
+
+
+def test_a_program_is_started_as_a_user_would() -> None:
+    assert command(Shows((LEGACY_PMAP, NEW_PMAP))) == (
+        "JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=8 JAX_PMAP_SHMAP_MERGE=0 python program.py"
+    )
+    assert command(Shows((JAX,), topology=("1x2",)), "a.py") == (
+        "JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=2 python a.py"
+    )
+    assert command(Shows((NEW_PMAP,), topology=("2x4",)), "a.py") == (
+        "for i in 0 1; do JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=4 JAX_PMAP_SHMAP_MERGE=1 "
+        "python a.py localhost:12345 2 $i & done; wait"
+    )
+
+
+def test_causes_and_those_that_name_them_agree(make: Write) -> None:
+    causes = {"a-cause": load(make(toml(remedies="['errors.b']")))}
+    named = {"a-cause": ["errors.a"]}
+    check(causes, ["errors.a", "errors.b"], named)
+    with pytest.raises(CauseError, match=r"cause a-cause: no clause is called errors\.b"):
+        check(causes, ["errors.a"], named)
+    with pytest.raises(CauseError, match="cause a-cause: no clause and no deviation entry"):
+        check(causes, ["errors.a", "errors.b"], {})
+    with pytest.raises(CauseError, match=r"some\.toml, entry 2: no cause is called other"):
+        check(causes, ["errors.b"], named | {"other": ["some.toml, entry 2", "errors.a"]})
+
+
+# Judging a run
+
+TRACEBACK = """Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    jax.pmap(f)(x)
+ValueError: incompatible devices: [0, 1]
+  second line of the message
+For simplicity, JAX has removed its internal frames.
+"""
+CHAINED = f"""{TRACEBACK}
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "a.py", line 5, in <module>
+    raise
+jax.errors.JaxRuntimeError: INTERNAL: it broke
+E1121 08:00:00 coordination_service.cc:12] a line that a library logged
+"""
+
+
+@pytest.mark.parametrize(
+    ("err", "said"),
+    [
+        (TRACEBACK, "ValueError: incompatible devices: [0, 1]"),
+        (CHAINED, "jax.errors.JaxRuntimeError: INTERNAL: it broke"),
+        ("  File 'a.py'\n    assert x\nAssertionError\n", "AssertionError"),
+        ("one line\nFatal: the last\n\n", "Fatal: the last"),
+        ("", ""),
+    ],
+)
+def test_the_last_exception_is_found(err: str, said: str) -> None:
+    assert running.last(err) == said
+
+
+FINE = Ended(0, "[0, 2]\n1 of 2\n", "")
+BROKEN = Ended(1, "", TRACEBACK)
+
+
+@pytest.mark.parametrize(
+    ("shown", "ended", "said"),
+    [
+        ({"prints": "[0, 2]\n1 of 2"}, FINE, ""),
+        ({"prints": "[0,  2] 1 of 2"}, FINE, ""),
+        ({"prints": "[0, ...]..."}, FINE, ""),
+        ({"prints": "[0, 4]..."}, FINE, r"printed '\[0, 2\]\\n1 of 2' in place of"),
+        ({"prints": "[0, 2]"}, FINE, "printed"),
+        ({"prints": "[0, 2]..."}, BROKEN, "ended with exit 1 in place of exit 0: ValueError: inc"),
+        ({"raises": "ValueError: incompatible devices: ..."}, BROKEN, ""),
+        ({"raises": "TypeError: ..."}, BROKEN, "raised 'ValueError: .*' in place of 'TypeError"),
+        ({"raises": "ValueError: ..."}, FINE, "ended with exit 0 in place of exit 1"),
+        ({"raises": "ValueError: ...", "prints": "1"}, BROKEN, "printed '' in place of '1'"),
+        ({"ends": "SIGSEGV"}, Ended(-11, "", ""), ""),
+        ({"ends": "SIGSEGV"}, Ended(-6, "", ""), "ended with SIGABRT in place of SIGSEGV"),
+        ({"ends": "SIGSEGV", "prints": "1"}, Ended(-11, "", ""), "printed"),
+        ({"ends": "hangs"}, Ended(None, "", ""), ""),
+        ({"ends": "hangs"}, FINE, "ended with exit 0 in place of hangs"),
+        ({"ends": "exit 3"}, Ended(3, "", ""), ""),
+        ({"ends": "exit 3"}, Ended(1, "", ""), "ended with exit 1 in place of exit 3"),
+    ],
+)
+def test_a_run_is_held_against_what_is_said(shown: Any, ended: Ended, said: str) -> None:
+    found = running.wrong(Shows((NEW_PMAP,), **shown), [ended])
+    if said:
+        assert pytest.raises(AssertionError, match=said).matches(AssertionError(found)), found
+    else:
+        assert found == ""
+
+
+def test_of_several_processes_those_are_judged_that_are_meant() -> None:
+    two = [FINE, BROKEN]
+    said = running.wrong(Shows((NEW_PMAP,), prints="[0, 2]..."), two)
+    assert said.startswith("process 1: ended with exit 1")
+    assert running.wrong(Shows((NEW_PMAP,), prints="[0, 2]...", process=0), two) == ""
+    assert running.wrong(Shows((NEW_PMAP,), raises="ValueError...", process=1), two) == ""
+    assert running.wrong(Shows((NEW_PMAP,), raises="ValueError...", process=0), two)
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        ({"0.7.2", "0.8.0", "0.9.0", "0.12.0.1"}, "0.7.2 to 0.9.0, 0.12.0.1 (of 5 that were run)"),
+        ({"0.8.0", "0.10.2"}, "0.8.0, 0.10.2 (of 5 that were run)"),
+        ({"0.10.2", "0.12.0.1"}, "0.10.2 to 0.12.0.1 (of 5 that were run)"),
+    ],
+)
+def test_versions_are_said_in_ranges(some: set[str], said: str) -> None:
+    assert running.ranges(some, ["0.7.2", "0.8.0", "0.9.0", "0.10.2", "0.12.0.1"]) == said
+
+
+# Results
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Cells that name a cause, by entry or by clause, and some that do not show one."""
+    excused = {"verdict": "known deviation", "deviation": deviation(cause="a-cause")}
+    records = [
+        *(target("0.8.0"), target("0.9.0"), target("0.10.0")),
+        unavailable("jax==0.12.0.1", "no Python"),
+        clause("errors.a"),
+        clause("errors.b", cause="another"),
+        cell("errors.a", target="jax==0.8.0"),
+        *(cell("errors.a", target=f"jax=={v}", **excused) for v in ("0.9.0", "0.10.0")),
+        cell("errors.a", "not run", target="jax==0.12.0.1"),
+        cell("errors.b", topology="1x8"),
+        cell("errors.b", "deviates", target="jax==0.10.0", topology="1x8"),
+    ]
+    return write(tmp_path / "results.jsonl", records)
+
+
+def test_results_say_where_a_cause_shows(results: Path) -> None:
+    with results.open("ab") as file:
+        file.write(json.dumps(cell("errors.b", topology="2x2")).encode())  # torn
+    found = running.seen([results])
+    assert found.shown == {
+        "a-cause": {(NEW_PMAP, "4x2"): {"0.9.0", "0.10.0"}},
+        "another": {(NEW_PMAP, "1x8"): {"0.9.0"}},
+    }
+    assert found.ran == {
+        *((NEW_PMAP, "4x2", jax) for jax in ("0.8.0", "0.9.0", "0.10.0")),
+        (NEW_PMAP, "1x8", "0.9.0"),
+    }
+
+
+def test_causes_are_listed_with_their_versions(make: Write, results: Path) -> None:
+    causes = {slug: load(make(toml(), slug=slug)) for slug in ("a-cause", "unseen")}
+    lines = list(running.listed(causes, {"a-cause": ["errors.a", "entry 1"]}, [results]))
+    assert lines == [
+        "errors:",
+        "  a-cause: A headline",
+        "      JAX does this, and a user feels that.",
+        "      named by 2; implementation; see https://example.org/1",
+        "      new_pmap on 4x2: 0.9.0 to 0.10.0 (of 3 that were run)",
+        "  unseen: A headline",
+        "      JAX does this, and a user feels that.",
+        "      named by 0; implementation; see https://example.org/1",
+        "      no cell of these results shows it",
+        "2 causes",
+    ]
+    assert not any("no cell" in line for line in running.listed(causes, {}, []))
+
+
+# Running
+
+SWITCH = """
+import os
+
+print([os.environ.get(f"JAX_{name}") for name in ("PMAP_SHMAP_MERGE", "NUM_CPU_DEVICES")])
+print("PYTHONPATH" in os.environ)
+"""
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are looked for in the temporary folder."""
+    monkeypatch.setattr(running, "__file__", str(tmp_path / "conformance" / "commands" / "c.py"))
+
+
+@pytest.mark.usefixtures("at")
+def test_a_program_is_run_where_it_shows_something(make: Write) -> None:
+    text = toml(
+        shows(prints='''"['1', '8']\\nFalse"'''),
+        shows(implementation="'legacy_pmap'", prints='''"['1', '8']..."''', topology="'1x2'"),
+        shows(implementation="'jax'", prints="'never'", jax="'<0.1'"),
+    )
+    causes = {slug: load(make(text, SWITCH, slug)) for slug in ("a-cause", "b")}
+    said: list[str] = []
+    done = running.run(causes, ["current"], ["a-"], say=said.append)
+    assert [(one.cause, one.implementation, one.topology) for one in done] == [
+        ("a-cause", NEW_PMAP, "1x8"),
+        ("a-cause", LEGACY_PMAP, "1x2"),
+    ]
+    assert done[0].wrong == ""
+    assert done[1].wrong.startswith("printed \"['0', '2']\\nFalse\" in place of")
+    assert said[0].startswith("shown a-cause under new_pmap on 1x8, jax ")
+    assert said[1].startswith("WRONG a-cause under legacy_pmap on 1x2, jax ")
+    record = done[1].record()
+    assert record["processes"] == [{"end": "exit 0", "out": "['0', '2']\nFalse\n", "err": ""}]
+    assert record["wrong"] == done[1].wrong
+
+
+@pytest.mark.usefixtures("at")
+def test_a_program_may_be_run_where_nothing_is_said(make: Write) -> None:
+    causes = {"a-cause": load(make(toml(shows(jax="'<0.1'")), SWITCH))}
+    said: list[str] = []
+    assert running.run(causes, ["current"], [], say=said.append) == []
+    (one,) = running.run(causes, ["current"], [], everywhere=True, say=said.append)
+    assert (one.wrong, one.ended[0].end) == ("", "exit 0")
+    assert said[0].startswith("says nothing here a-cause under new_pmap on 1x8")
+
+
+@pytest.mark.usefixtures("at")
+def test_a_program_that_requires_more_is_not_run(make: Write) -> None:
+    causes = {"a-cause": load(make(toml(requires="['absl-py']"), SWITCH))}
+    said: list[str] = []
+    assert running.run(causes, ["current"], [], say=said.append) == []
+    assert said[0].startswith("not run a-cause, jax ")
+    assert said[0].endswith("it requires absl-py: --extra absl-py")
+
+
+def test_what_is_no_cause_cannot_be_run(make: Write) -> None:
+    with pytest.raises(ValueError, match="no cause is called b, or begins so"):
+        running.run({"a-cause": load(make(toml()))}, ["current"], ["b"])

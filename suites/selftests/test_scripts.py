@@ -1,0 +1,112 @@
+"""A plain program run as the processes of one job: how each ended, and what it printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from processes import MARK, end, gone, new_mark
+
+from conformance.catalogue.topology import Topology
+from harness.clusters.scripts import Ended, run_script
+
+PYTHON = Path(sys.executable)
+ONE = Topology(1, 8)
+SHORT_S = 1.0  # enough for a Python that imports nothing, also where it must start first
+GONE_S = 10.0
+
+Run = Callable[..., list[Ended]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a program's text; its environment is this process's, and what is given."""
+
+    def of(
+        text: str, topology: Topology = ONE, deadline_s: float = 60.0, **more: str
+    ) -> list[Ended]:
+        program = tmp_path / "program.py"
+        program.write_text(text, encoding="utf-8")
+        environment = dict(os.environ) | more
+        return run_script(PYTHON, program, topology, environment, deadline_s=deadline_s)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "said"),
+    [
+        ("", 0, "exit 0"),
+        ("raise SystemExit(3)", 3, "exit 3"),
+        ("os.kill(os.getpid(), signal.SIGABRT)", -6, "SIGABRT"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -9, "SIGKILL"),
+    ],
+)
+def test_a_process_ends_as_it_ends(run: Run, last: str, status: int, said: str) -> None:
+    text = f"import os, signal, sys\nprint('out')\nprint('err', file=sys.stderr)\n{last}\n"
+    (one,) = run(text)
+    assert one == Ended(status, "out\n", "err\n")
+    assert one.end == said
+
+
+def test_an_exception_is_in_what_was_said(run: Run) -> None:
+    (one,) = run("raise ValueError('wrong')")
+    assert one.end == "exit 1"
+    assert one.err.endswith("ValueError: wrong\n")
+
+
+def test_what_hangs_is_ended_with_all_that_it_started(run: Run) -> None:
+    mark = new_mark()
+    text = (
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print('begun')\n"
+        "time.sleep(600)\n"
+    )
+    try:
+        (one,) = run(text, deadline_s=SHORT_S * 3, **{MARK: mark})
+        assert one == Ended(None, "begun\n", "")
+        assert one.end == "hangs"
+        assert gone(mark, GONE_S)
+    finally:
+        end(mark)
+
+
+def test_one_that_hangs_does_not_hide_how_another_ended(run: Run) -> None:
+    text = "import sys, time\nif sys.argv[3] == '0':\n    raise SystemExit(7)\ntime.sleep(600)\n"
+    assert [one.end for one in run(text, Topology(2, 1), SHORT_S)] == ["exit 7", "hangs"]
+
+
+ARGUMENTS = "import os, sys\nprint(os.environ['JAX_NUM_CPU_DEVICES'], *sys.argv[1:])\n"
+
+
+def test_a_process_alone_gets_no_arguments(run: Run) -> None:
+    assert [one.out for one in run(ARGUMENTS)] == ["8\n"]
+
+
+def test_several_processes_are_told_where_and_which_they_are(run: Run) -> None:
+    outs = [one.out.split() for one in run(ARGUMENTS, Topology(3, 2))]
+    assert [(out[0], *out[2:]) for out in outs] == [("2", "3", str(n)) for n in range(3)]
+    (address,) = {out[1] for out in outs}
+    host, port = address.rsplit(":", 1)
+    assert host
+    assert int(port) > 0
+
+
+def test_nothing_but_the_given_variables_is_inherited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAX_LEFT_OVER", "1")
+    program = tmp_path / "program.py"
+    program.write_text("import os\nprint(sorted(k for k in os.environ if k[:4] == 'JAX_'))\n")
+    (one,) = run_script(PYTHON, program, ONE, {"JAX_GIVEN": "1"})
+    assert one.out == "['JAX_GIVEN', 'JAX_NUM_CPU_DEVICES']\n"
+
+
+def test_what_the_collectives_library_prints_is_left_out(run: Run) -> None:
+    lines = ["[Gloo] Rank 0 is connected", "kept", "not at the start: [Gloo]", "[Gloo] Rank 1"]
+    (one,) = run("".join(f"print({line!r})\n" for line in lines))
+    assert one.out == "kept\nnot at the start: [Gloo]\n"
