@@ -43,11 +43,8 @@ IDS = "ids"
 
 
 def owners(place: Place) -> Any:
-    """for each device of the cluster its process, in order, and its number there"""
-    topology = place.topology
-    numbers = np.arange(topology.devices)
-    here = topology.devices_per_process
-    return np.stack([numbers // here, numbers % here])
+    """the process of each device of the cluster, in order"""
+    return np.arange(place.topology.devices) // place.topology.devices_per_process
 
 
 def own_positions(place: Place) -> Any:
@@ -70,8 +67,7 @@ def global_devices(impl: Any, cluster: Any) -> None:
     """`jax.devices()` lists the devices of all processes, alike in each process."""
     for step in ("first call", "second call"):
         found = jax.devices()
-        order = [[d.process_index for d in found], [d.local_hardware_id for d in found]]
-        cluster.step(step, lambda order=order: np.array(order))
+        cluster.step(step, lambda found=found: np.array([d.process_index for d in found]))
         noted_ids(cluster, found)
 
 
@@ -228,7 +224,7 @@ PRODUCTS: Mapping[str, Product] = table(
     Product(
         "out-sharding",
         "`jnp.matmul(x, y, out_sharding=...)` on a mesh of Explicit axes.",
-        lambda x, y: jnp.matmul(x, y, out_sharding=jax.sharding.PartitionSpec("a", None)),
+        lambda x, y: jnp.matmul(x, y, out_sharding=spread(x.sharding.mesh, "a", None)),
         ("Explicit",) * 2,
     ),
 )
@@ -261,7 +257,11 @@ def only_summed(programs: Any) -> bool:
                 "from empty caches",
                 "second call",
             ),
-            sharded("sharded like P('a', None)", along("a", None)),
+            in_steps(
+                sharded("sharded like P('a', None)", along("a", None)),
+                "from empty caches",
+                "second call",
+            ),
             steps(
                 from_empty_caches=noted(
                     "programs",

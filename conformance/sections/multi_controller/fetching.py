@@ -235,7 +235,7 @@ LOOKS: Mapping[str, Look] = table(
         "global-shards",
         "x.global_shards[0].data",
         lambda x: x.global_shards[0].data,
-        r"The 'global_shards' attribute is not available on traced array",
+        r"The global_shards property was called on traced array",
     ),
 )
 

@@ -205,8 +205,8 @@ def others_absent(impl: Any, cluster: Any) -> None:
     """Only who has a device in the mesh runs the sum; then all run a program over all devices."""
     array = in_half()
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
+    takes_part = in_second_half(cluster)
     for name in ("without the others", "once more"):
-        takes_part = in_second_half(cluster)
         cluster.step(name, lambda: held(jnp.sum(jnp.sin(array)))[0] if takes_part else [])
     cluster.step("all together", lambda: jnp.sum(rows))
 
