@@ -147,7 +147,7 @@ def either(*parts: Any) -> OfEachStep:
     """One of several, in each step."""
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
-        seen = [part.of(place, step) for part in parts]
+        seen: list[tuple[bool, str]] = [part.of(place, step) for part in parts]
         return next((one for one in seen if one[0]), seen[0])
 
     text = ", or ".join(part.text for part in parts)
