@@ -98,11 +98,15 @@ def by_half(first: Expectation, second: Expectation) -> OfEachStep:
     return OfEachStep(text, of, claims=one.claims | other.claims)
 
 
-def not_asked(where: str) -> OfEachStep:
-    """Nothing is expected of these processes' steps here: `where` says what asks."""
-    return OfEachStep(
-        f"(asked in {where})", lambda place, step: (True, str(step)), claims=frozenset()
-    )
+def either(*parts: Any) -> OfEachStep:
+    """One of several, in each step."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        seen: list[tuple[bool, str]] = [part.of(place, step) for part in parts]
+        return next((one for one in seen if one[0]), seen[0])
+
+    text = ", or ".join(part.text for part in parts)
+    return OfEachStep(text, of, claims=frozenset().union(*(part.claims for part in parts)))
 
 
 @dataclass(frozen=True, slots=True)

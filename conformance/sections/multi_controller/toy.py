@@ -121,7 +121,10 @@ def device_ids(impl: Any, cluster: Any) -> None:
             noted(
                 "names",
                 "each device prints as TFRT_CPU_ and its id",
-                lambda _, seen: all(name == f"TFRT_CPU_{id}" for name, id in seen),
+                lambda place, seen: (
+                    len(seen) == place.topology.devices_per_process
+                    and all(name == f"TFRT_CPU_{id}" for name, id in seen)
+                ),
             ),
         )
     ),

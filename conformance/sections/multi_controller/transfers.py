@@ -17,9 +17,8 @@ from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Model, OfEachStep, raises, returns, steps, twice
-from conformance.judging.observation import Step
-from conformance.sections.multi_controller import WIDTH, held, row_of, spread
+from conformance.judging.expectation import Model, raises, returns, steps, twice
+from conformance.sections.multi_controller import WIDTH, either, held, row_of, spread
 
 ADDRESS = (
     "the transfer address that JAX's error asks for is read before the first device is touched"
@@ -141,17 +140,6 @@ def put(impl: Any, cluster: Any, move: Move) -> None:
 
 
 # --- What is not supported ------------------------------------------------------------------------
-
-
-def either(*parts: Any) -> OfEachStep:
-    """One of several, in each step."""
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        seen: list[tuple[bool, str]] = [part.of(place, step) for part in parts]
-        return next((one for one in seen if one[0]), seen[0])
-
-    text = ", or ".join(part.text for part in parts)
-    return OfEachStep(text, of, claims=frozenset().union(*(part.claims for part in parts)))
 
 
 # Which of the processes see the source, the target or neither decides who says what.
