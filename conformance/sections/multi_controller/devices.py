@@ -291,6 +291,9 @@ def distributed_product(impl: Any, cluster: Any, product: Product) -> None:
 # --- A picture of it ------------------------------------------------------------------------------
 
 
+WIDE = 8
+
+
 def drawing(draw: bool, array: Any) -> str:
     """What `visualize_array_sharding` prints; nothing where this process does not draw."""
     written = io.StringIO()
@@ -319,7 +322,8 @@ def devices_drawn(text: str) -> list[int]:
 )
 def visualize(impl: Any, cluster: Any) -> None:
     """Process 0 alone draws the sharding of an array over all processes."""
-    array = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
+    rows = cluster.all_rows(WIDE)  # in narrow boxes the ids are broken over lines
+    array = jax.device_put(rows, spread(row_of(jax.devices()), "a"))
     for step in ("first call", "second call"):
         text: list[str] = []
 

@@ -2,7 +2,8 @@ import sys
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
     jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
