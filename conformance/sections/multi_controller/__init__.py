@@ -1,0 +1,142 @@
+"""The multi-controller tutorial: what the modules about its statements share.
+
+Most of its programs map nothing: they are asked of JAX itself, on arrays that span the processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.aspects import RESULT, figure
+from conformance.judging.expectation import Expectation, Finding, OfEachStep, raises
+from conformance.judging.observation import Observation, Step
+
+TEXT = "text"
+WIDTH = 3  # of a row
+
+# What an error about data that lie in other processes names as remedies.
+ELSEWHERE = (
+    r"spans non-addressable \(non process local\) devices is not possible\. .*"
+    r"`jax\.experimental\.multihost_utils\.process_allgather` .*`\.addressable_shards`"
+)
+NOT_HERE = raises(RuntimeError, ELSEWHERE, phase="fetch")
+
+
+def spread(mesh: Any, *spec: str | None) -> Any:
+    """The NamedSharding of a spec on a mesh."""
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+
+def row_of(devices: Sequence[Any]) -> Any:
+    """A 1-D mesh of devices in their order, whose axis `a` is of no type that changes programs."""
+    return jax.sharding.Mesh(np.array(devices), ("a",))
+
+
+def held(array: Any) -> list[Any]:
+    """What this process holds of an array, device by device; nothing where it takes no part."""
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+    return [np.asarray(shard.data) for shard in shards]
+
+
+def say(cluster: Any, name: str, function: Callable[[], str]) -> None:
+    """A step whose result is a text, which is noted."""
+    text = cluster.step(name, function)
+    if text is not None:
+        cluster.note(TEXT, text)
+
+
+def says(said: str, wanted: Callable[[Place], str]) -> OfEachStep:
+    """Every step notes this text; `said` is what the text is, in words."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None or TEXT not in step.extra:
+            return False, str(step)
+        text = step.extra[TEXT]
+        return text == wanted(place), f"said {text!r}"
+
+    return OfEachStep(f"says {said}", of, claims=frozenset({figure(TEXT)}))
+
+
+def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) -> OfEachStep:
+    """Every step returns one float32, that number up to rounding.
+
+    The tolerance is absolute: a sum of sines is small beside its terms.
+    """
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None or len(step.leaves) != 1:
+            return False, str(step)
+        leaf = step.leaves[0]
+        if leaf.local is None or leaf.shape != () or leaf.dtype != "float32":
+            return False, f"no float32 number: {step}"
+        return bool(abs(float(leaf.local) - exact(place)) <= tolerance), str(step)
+
+    return OfEachStep(f"returns {said}", of, claims=RESULT)
+
+
+def in_second_half(place: Place) -> bool:
+    """Whether this process is one of the second half of them."""
+    return 2 * place.process >= place.topology.processes
+
+
+def by_half(first: Expectation, second: Expectation) -> OfEachStep:
+    """One thing of the first half of the processes, another of the second."""
+    assert isinstance(first, OfEachStep)
+    assert isinstance(second, OfEachStep)
+    one, other = first, second
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        return (other if in_second_half(place) else one).of(place, step)
+
+    text = f"the first half of the processes {one.text}; the second half {other.text}"
+    return OfEachStep(text, of, claims=one.claims | other.claims)
+
+
+def either(*parts: Any) -> OfEachStep:
+    """One of several, in each step."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        seen: list[tuple[bool, str]] = [part.of(place, step) for part in parts]
+        return next((one for one in seen if one[0]), seen[0])
+
+    text = ", or ".join(part.text for part in parts)
+    return OfEachStep(text, of, claims=frozenset().union(*(part.claims for part in parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """What all processes noted as `key` in each step, in their order, is such as `holds` says."""
+
+    key: str
+    text: str
+    holds: Callable[[list[Any]], bool]
+
+    def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
+        findings = []
+        for name in dict.fromkeys(s.name for o in observations for s in o.steps):
+            noted = [
+                s.extra.get(self.key)
+                for o in sorted(observations, key=lambda one: one.process)
+                for s in o.steps
+                if s.name == name
+            ]
+            complete = len(noted) == topology.processes and None not in noted
+            right = complete and self.holds(noted)
+            findings += [
+                Finding(name, o.process, right, self.text, f"{self.key} of all: {noted}")
+                for o in observations
+            ]
+        return findings
+
+
+def alike(key: str, what: str) -> Across:
+    """All processes noted the same."""
+    return Across(
+        key, f"{what}: the same in every process", lambda noted: all(n == noted[0] for n in noted)
+    )

@@ -1,0 +1,163 @@
+"""What is given as the same data in all processes, and is not: by `device_put` and under `jit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
+from conformance.judging.observation import Step
+from conformance.sections.multi_controller import WIDTH, held, row_of, spread
+
+MORE = 100  # by which each process's data are more than the data of the one before
+
+
+def full(place: Place) -> Any:
+    """All rows, in each process 100 more than in the one before."""
+    return place.all_rows(WIDTH) + np.float32(MORE * place.process)
+
+
+def own_of_own(place: Place) -> Any:
+    """this process's rows of its own data: one array of rows that no process was given"""
+    return list(place.mine(full(place))[:, None])
+
+
+def own_copies(place: Place) -> Any:
+    """a replicated array of which each process's copies are its own data"""
+    return [full(place)] * place.topology.devices_per_process
+
+
+def own_copies_doubled(place: Place) -> Any:
+    """a replicated array of which each process's copies are of its own data"""
+    return [2 * one for one in own_copies(place)]
+
+
+def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
+    """An error in all processes; what was `taken` instead is said by name."""
+    wanted = raises(error, pattern)
+    instead = returns(taken)
+    assert isinstance(wanted, OfEachStep)
+    assert isinstance(instead, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is None and instead.of(place, step)[0]:
+            return False, f"it is {(taken.__doc__ or '').strip()}: {step}"
+        return wanted.of(place, step)
+
+    return OfEachStep(wanted.text, of, claims=wanted.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """How the data are to lie on all devices, and what is made of other data in each process."""
+
+    key: str
+    text: str
+    spec: tuple[str, ...]
+    taken: Callable[[Place], Any]
+
+
+GIVEN: Mapping[str, Given] = table(
+    Given("sharded", "a row on each device", ("a",), own_of_own),
+    Given("replicated", "all of it on every device", (), own_copies),
+)
+
+
+@family(
+    "multi_controller.other-values.device-put-{given}",
+    given=GIVEN,
+    claim="multi-process.device-put-full-array",
+    title="`device_put` of data that are others in each process, {given.text}",
+    fact="multi_controller.other-values.device-put",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=lambda given: of_jax(
+        twice(
+            refused(
+                "AssertionError",
+                r"passed to device_put is not the same on each process\. .*Expected: .*; got: ",
+                given.taken,
+            )
+        )
+    ),
+)
+def put_others(impl: Any, cluster: Any, given: Given) -> None:
+    """Every process gives `device_put` the full array, each another one."""
+    sharding = spread(row_of(jax.devices()), *given.spec)
+    cluster.twice(lambda: held(jax.device_put(full(cluster), sharding)))
+
+
+@clause(
+    "multi_controller.other-values.jit-replicated",
+    claim="multi-process.jit-same-values",
+    fact="multi_controller.other-values.jit",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(
+        twice(refused("AssertionError", r"not the same on each process", own_copies_doubled))
+    ),
+)
+def jit_others(impl: Any, cluster: Any) -> None:
+    """A jitted function over all devices is given a NumPy array that is another in each process."""
+    sharding = spread(row_of(jax.devices()))
+    function = jax.jit(lambda x: 2 * x, in_shardings=sharding, out_shardings=sharding)
+    cluster.twice(lambda: held(function(full(cluster))))
+
+
+def own_added(place: Place) -> Any:
+    """this process's rows plus its own data: rows of two different programs in one array"""
+    return list((place.rows(WIDTH) + np.float32(MORE * place.process))[:, None])
+
+
+@clause(
+    "multi_controller.other-values.jit-beside-an-array",
+    claim="multi-process.jit-same-values",
+    fact="multi_controller.other-values.jit",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(refused("AssertionError", r"not the same on each process", own_added))),
+)
+def jit_other_beside(impl: Any, cluster: Any) -> None:
+    """A jitted function is given an array over all devices and, in each process, another number."""
+    rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
+    number = np.float32(MORE * cluster.process)
+    function = jax.jit(lambda x, n: x + n)
+    cluster.twice(lambda: held(function(rows, number)))
+
+
+# --- As it should be ------------------------------------------------------------------------------
+
+
+def doubled_rows(place: Place) -> Any:
+    """this process's rows, doubled"""
+    return list(2 * place.rows(WIDTH)[:, None])
+
+
+def doubled_everywhere(place: Place) -> Any:
+    """all rows, doubled, on each of this process's devices"""
+    return [2 * place.all_rows(WIDTH)] * place.topology.devices_per_process
+
+
+@clause(
+    "multi_controller.same-values",
+    claim="multi-process.jit-same-values",
+    topologies=ONE_AND_SEVERAL,
+    expect=of_jax(
+        steps(put=returns(doubled_rows), replicated=returns(doubled_everywhere)),
+    ),
+)
+def same_values(impl: Any, cluster: Any) -> None:
+    """The same NumPy array in all processes, by `device_put` and as an argument under jit."""
+    rows, mesh = cluster.all_rows(WIDTH), row_of(jax.devices())
+    whole = spread(mesh)
+    cluster.step("put", lambda: held(2 * jax.device_put(rows, spread(mesh, "a"))))
+    function = jax.jit(lambda x: 2 * x, in_shardings=whole, out_shardings=whole)
+    cluster.step("replicated", lambda: held(function(rows)))

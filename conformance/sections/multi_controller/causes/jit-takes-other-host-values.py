@@ -1,0 +1,12 @@
+import sys
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+whole = NamedSharding(Mesh(np.array(jax.devices()), ("a",)), P())
+x = jax.jit(lambda x: 2 * x, in_shardings=whole)(np.float32(jax.process_index()))
+print(x, x.is_fully_replicated)

@@ -1,0 +1,255 @@
+"""Meshes over half of the devices: who takes part, what the others have, and who may stay away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
+from conformance.sections.multi_controller import (
+    NOT_HERE,
+    TEXT,
+    WIDTH,
+    by_half,
+    either,
+    held,
+    in_second_half,
+    near,
+    row_of,
+    says,
+    spread,
+)
+
+LEFT_OUT = "in one process every device is its own"
+
+
+def half_mesh() -> Any:
+    """The tutorial's mesh over the second half of the devices."""
+    half = jax.device_count() // 2
+    explicit = (jax.sharding.AxisType.Explicit,)
+    return jax.make_mesh((half,), ("a",), devices=jax.devices()[half:], axis_types=explicit)
+
+
+def half_data() -> Any:
+    """The tutorial's data."""
+    return np.arange(64).reshape(8, 8).astype(np.int32)
+
+
+def in_half() -> Any:
+    """The tutorial's array over half of the devices."""
+    return jax.device_put(half_data(), spread(half_mesh(), "a"))
+
+
+def blocks(place: Place) -> list[Any]:
+    """the blocks of this process's devices, none where it has no device in the mesh"""
+    if not in_second_half(place):
+        return []
+    half = place.topology.devices // 2
+    first = place.first_row - half
+    return list(
+        half_data().reshape(half, 8 // half, 8)[first:][: place.topology.devices_per_process]
+    )
+
+
+def doubled_blocks(place: Place) -> list[Any]:
+    """the blocks of this process's devices, doubled, none where it has no device in the mesh"""
+    return [2 * one for one in blocks(place)]
+
+
+@clause(
+    "multi_controller.subset.placed",
+    claim="multi-process.mesh-over-a-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out=LEFT_OUT,
+    expect=of_jax(
+        every(
+            steps(placed=returns(blocks), computed=returns(doubled_blocks)),
+            noted(
+                "lies",
+                "of the whole data's shape, on the devices of the second half of the processes",
+                lambda place, seen: (
+                    seen == [8, 8, *range(place.topology.processes // 2, place.topology.processes)]
+                ),
+            ),
+        )
+    ),
+)
+def placed(impl: Any, cluster: Any) -> None:
+    """All processes place data on half of the devices, and compute with it."""
+    arrays: list[Any] = []
+
+    def run(make: Any) -> Any:
+        arrays.append(make())
+        return held(arrays[-1])
+
+    def lies() -> list[int]:
+        owners = {device.process_index for device in arrays[-1].sharding.device_set}
+        return [*arrays[-1].shape, *sorted(owners)]
+
+    cluster.step("placed", run, in_half)
+    cluster.note("lies", lies())
+    cluster.step("computed", run, lambda: jax.jit(lambda x: 2 * x)(arrays[0]))
+    cluster.note("lies", lies())
+
+
+# --- The sum, in those that take part and in the others -------------------------------------------
+
+EXACT = float(np.sin(np.arange(64.0)).sum())
+
+
+def _number(place: Place, step: Any) -> tuple[bool, str]:
+    text = step.extra.get(TEXT, "")
+    try:
+        return abs(float(text) - EXACT) <= 2e-6, f"said {text!r}"
+    except ValueError:
+        return False, f"said {text!r}: {step}"
+
+
+SAYS_NUMBER = OfEachStep("prints the sum", _number, claims=says("", lambda _: "").claims)
+SAYS_SHAPE = says("its shape and dtype", lambda place: "Array(shape=(), dtype=float32)")
+NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
+
+
+@clause(
+    "multi_controller.subset.participants",
+    claim="multi-process.subset-participants",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out=LEFT_OUT,
+    title="Who has a device in the mesh has the sum, and can print it.",
+    expect=of_jax(
+        steps(
+            summed=by_half(
+                returns(lambda place: [], text="nothing"),
+                near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
+            ),
+            # What the others see is asked in the next clause: here they may be refused.
+            printed=by_half(either(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
+        )
+    ),
+)
+@clause(
+    "multi_controller.subset.others",
+    claim="multi-process.subset-others",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out=LEFT_OUT,
+    title="Who has no device in the mesh runs the same lines: no data, printed as shape and dtype.",
+    expect=of_jax(
+        steps(
+            summed=by_half(
+                returns(lambda place: [], text="nothing: it has no copy of the sum"),
+                NEAR,
+            ),
+            printed=by_half(
+                SAYS_SHAPE,
+                SAYS_NUMBER,
+            ),
+        )
+    ),
+)
+def summed(impl: Any, cluster: Any) -> None:
+    """The tutorial's sum over half of the devices, in all processes."""
+    array = in_half()
+    result = jnp.sum(jnp.sin(array))
+
+    def copy() -> Any:
+        copies = held(result)
+        return copies[0] if copies else []
+
+    cluster.step("summed", copy)
+    text = cluster.step("printed", lambda: f"{result}")
+    if text is not None:
+        cluster.note(TEXT, text)
+
+
+def total(place: Place) -> Any:
+    """the sum of all rows"""
+    return place.all_rows(WIDTH).sum()
+
+
+def total_of_own(place: Place) -> Any:
+    """the sum of this process's rows"""
+    return place.rows(WIDTH).sum()
+
+
+ALL_TOGETHER = returns(total, mistakes={"the sum over this process's own devices": total_of_own})
+
+
+@clause(
+    "multi_controller.subset.others-absent",
+    claim="multi-process.subset-others-absent",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out=LEFT_OUT,
+    expect=of_jax(
+        steps(
+            without_the_others=by_half(
+                returns(lambda place: [], text="nothing: it leaves the computation out"),
+                near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
+            ),
+            once_more=by_half(
+                returns(lambda place: [], text="nothing: it leaves the computation out"),
+                near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
+            ),
+            all_together=ALL_TOGETHER,
+        )
+    ),
+)
+def others_absent(impl: Any, cluster: Any) -> None:
+    """Only who has a device in the mesh runs the sum; then all run a program over all devices."""
+    array = in_half()
+    rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
+    takes_part = in_second_half(cluster)
+    for name in ("without the others", "once more"):
+        cluster.step(name, lambda: held(jnp.sum(jnp.sin(array)))[0] if takes_part else [])
+    cluster.step("all together", lambda: jnp.sum(rows))
+
+
+def halves_sum(place: Place) -> Any:
+    """the sum of the rows of this process's half of the devices"""
+    half = place.topology.devices // 2
+    rows = place.all_rows()
+    return rows[half:].sum() if in_second_half(place) else rows[:half].max()
+
+
+def own_sum(place: Place) -> Any:
+    """the same of this process's rows alone"""
+    return place.rows().sum() if in_second_half(place) else place.rows().max()
+
+
+@clause(
+    "multi_controller.subset.two-at-once",
+    claim="multi-process.mesh-over-a-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    left_out=LEFT_OUT,
+    expect=of_jax(
+        steps(
+            apart=returns(
+                halves_sum,
+                text="the maximum of the first half's rows there, the sum of the second's here",
+                mistakes={"that of this process's own devices": own_sum},
+            ),
+            apart_again=returns(halves_sum, text="the same"),
+            all_together=ALL_TOGETHER,
+        )
+    ),
+)
+def two_at_once(impl: Any, cluster: Any) -> None:
+    """Each half of the processes runs a program of its own over its devices, at the same time."""
+    half = jax.device_count() // 2
+    mine = slice(half, None) if in_second_half(cluster) else slice(None, half)
+    array = jax.device_put(cluster.all_rows()[mine], spread(row_of(jax.devices()[mine]), "a"))
+    rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
+    reduce = jnp.sum if in_second_half(cluster) else jnp.max
+    for name in ("apart", "apart again"):
+        cluster.step(name, lambda: reduce(array))
+    cluster.step("all together", lambda: jnp.sum(rows))

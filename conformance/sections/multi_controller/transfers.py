@@ -1,0 +1,288 @@
+"""Arrays put from some devices to others, and the pipelines that are made of it.
+
+On several processes of CPUs JAX moves nothing unless it was told, before it began, an address to
+transfer by: what its error says is what most of these cells see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Model, raises, returns, steps, twice
+from conformance.sections.multi_controller import WIDTH, either, held, row_of, spread
+
+ADDRESS = (
+    "the transfer address that JAX's error asks for is read before the first device is touched"
+)
+
+
+def on(some: Any, *spec: str | None) -> Any:
+    """A sharding over these devices in their order."""
+    return spread(row_of(some), *spec)
+
+
+def first_half(all_of: Any) -> Any:
+    """The first half of something that has an entry per device."""
+    return all_of[: len(all_of) // 2]
+
+
+def second_half(all_of: Any) -> Any:
+    """The second half of it."""
+    return all_of[len(all_of) // 2 :]
+
+
+def rows_on(place: Place, rows: Any, some: list[int]) -> list[Any]:
+    """What this process holds of rows that lie one each on these devices, by their numbers."""
+    here = place.topology.devices_per_process
+    own = range(place.first_row, place.first_row + here)
+    lies = dict(zip(some, rows, strict=True))
+    return [lies[device][None] for device in own if device in lies]
+
+
+def numbers(place: Place) -> list[int]:
+    """All devices by their numbers."""
+    return list(range(place.topology.devices))
+
+
+def moved(place: Place) -> Any:
+    """the rows of the first half's devices, on the second half's"""
+    rows = first_half(place.all_rows(WIDTH))
+    return rows_on(place, rows, second_half(numbers(place)))
+
+
+def stayed(place: Place) -> Any:
+    """the rows where they were"""
+    return rows_on(place, first_half(place.all_rows(WIDTH)), first_half(numbers(place)))
+
+
+def reversed_rows(place: Place) -> Any:
+    """each row on the device at the other end"""
+    return rows_on(place, place.all_rows(WIDTH), numbers(place)[::-1])
+
+
+def unmoved(place: Place) -> Any:
+    """the rows where they were"""
+    return rows_on(place, place.all_rows(WIDTH), numbers(place))
+
+
+def last_has_it(place: Place) -> Any:
+    """the first row, on the last device"""
+    return rows_on(place, place.all_rows(WIDTH)[:1], numbers(place)[-1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Rows on some devices, and where they are put: `source` and `target` choose of a list."""
+
+    key: str
+    text: str
+    source: Callable[[Any], Any]
+    target: Callable[[Any], Any]
+    model: Model
+    mistake: Model
+
+
+MOVES: Mapping[str, Move] = table(
+    Move(
+        "halves",
+        "from one half of the devices to the other",
+        first_half,
+        second_half,
+        moved,
+        stayed,
+    ),
+    Move(
+        "one-device",
+        "from the first device to the last",
+        lambda all_of: all_of[:1],
+        lambda all_of: all_of[-1:],
+        last_has_it,
+        stayed,
+    ),
+    Move(
+        "reversed",
+        "from all devices to all devices in reverse order",
+        lambda all_of: all_of,
+        lambda all_of: all_of[::-1],
+        reversed_rows,
+        unmoved,
+    ),
+)
+
+
+@family(
+    "multi_controller.device-put.{move}",
+    move=MOVES,
+    claim="multi-process.cross-process-device-put",
+    title="An array is put {move.text}, by all processes.",
+    fact="multi_controller.device-put",
+    left_out=ADDRESS,
+    topologies=ONE_AND_SEVERAL,
+    expect=lambda move: of_jax(
+        twice(returns(move.model, mistakes={"the rows where they were": move.mistake}))
+    ),
+)
+def put(impl: Any, cluster: Any, move: Move) -> None:
+    """`device_put` from one sharding to another, of as many devices and equal shards."""
+    everyone = jax.devices()
+    rows = move.source(cluster.all_rows(WIDTH))
+    array = jax.device_put(rows, on(move.source(everyone), "a"))
+    cluster.twice(lambda: held(jax.device_put(array, on(move.target(everyone), "a"))))
+
+
+# --- What is not supported ------------------------------------------------------------------------
+
+
+# Which of the processes see the source, the target or neither decides who says what.
+UNEQUAL = either(
+    raises(ValueError, r"should have the same set of devices\. Got input's device set ids: "),
+    raises(ValueError, r"a Device or a Sharding which represents addressable devices, but got "),
+    raises(NotImplementedError, r"Cannot reshard an input that is not fully addressable"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Where half of the rows are put that lie on the first half of the devices."""
+
+    key: str
+    text: str
+    target: Callable[[Any], Any]
+
+
+UNEQUALS: Mapping[str, Unequal] = table(
+    Unequal(
+        "fewer", "one device of the second half", lambda all_of: on(second_half(all_of)[:1], "a")
+    ),
+    Unequal("more", "all devices, each with a copy of the whole", lambda all_of: on(all_of)),
+    Unequal(
+        "other-shape",
+        "the second half of the devices, each with a copy of the whole",
+        lambda all_of: on(second_half(all_of)),
+    ),
+)
+
+
+@family(
+    "multi_controller.device-put-unequal.{unequal}",
+    unequal=UNEQUALS,
+    claim="multi-process.cross-process-device-put-unequal",
+    title="An array on the first half of the devices is put on {unequal.text}.",
+    fact="multi_controller.device-put-unequal",
+    left_out=ADDRESS,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(UNEQUAL)),
+)
+def put_unequal(impl: Any, cluster: Any, unequal: Unequal) -> None:
+    """`device_put` across processes between shardings of other counts or shard shapes."""
+    everyone = jax.devices()
+    rows = first_half(cluster.all_rows(WIDTH))
+    array = jax.device_put(rows, on(first_half(everyone), "a"))
+    cluster.twice(lambda: held(jax.device_put(array, unequal.target(everyone))))
+
+
+# --- Pipelines ------------------------------------------------------------------------------------
+
+
+def first_stage(x: Any) -> Any:
+    """The first stage."""
+    return 2 * x
+
+
+def second_stage(x: Any) -> Any:
+    """The second stage, which does not commute with the first."""
+    return x + 1
+
+
+def staged(place: Place) -> Any:
+    """2x + 1 of the data, on the second half's devices"""
+    rows = 2 * first_half(place.all_rows(WIDTH)) + 1
+    return rows_on(place, rows, second_half(numbers(place)))
+
+
+def once_staged(place: Place) -> Any:
+    """what the first stage makes, on the first half's devices"""
+    return rows_on(place, 2 * first_half(place.all_rows(WIDTH)), first_half(numbers(place)))
+
+
+def unstaged(place: Place) -> Any:
+    """the data as the second stage alone would make them"""
+    rows = first_half(place.all_rows(WIDTH)) + 1
+    return rows_on(place, rows, second_half(numbers(place)))
+
+
+@clause(
+    "multi_controller.pipeline.two-stages",
+    claim="multi-process.pipeline-two-stages",
+    left_out=ADDRESS,
+    topologies=ONE_AND_SEVERAL,
+    expect=of_jax(
+        steps(
+            first_stage=returns(once_staged),
+            second_stage=returns(staged, mistakes={"the second stage alone": unstaged}),
+        )
+    ),
+)
+def two_stages(impl: Any, cluster: Any) -> None:
+    """A stage on one half of the devices, `device_put`, and a stage on the other half."""
+    halves = [on(half(jax.devices()), "a") for half in (first_half, second_half)]
+    x = jax.device_put(first_half(cluster.all_rows(WIDTH)), halves[0])
+    f, g = jax.jit(first_stage), jax.jit(second_stage)
+    made: list[Any] = []
+
+    def first() -> Any:
+        made.append(f(x))
+        return held(made[0])
+
+    cluster.step("first stage", first)
+    cluster.step("second stage", lambda: held(g(jax.device_put(made[0], halves[1]))))
+
+
+BATCHES, STAGES = 12, 4
+
+
+def batches() -> list[Any]:
+    """Microbatches of small whole numbers, all distinct."""
+    numbers = np.arange(BATCHES * 4, dtype=np.float32).reshape(BATCHES, 2, 2)
+    return list(numbers)
+
+
+def piped(place: Place) -> Any:
+    """every microbatch after four stages, 4x + 3, where the fourth device is"""
+    last = STAGES - 1
+    here = range(place.first_row, place.first_row + place.topology.devices_per_process)
+    return [4 * one + 3 for one in batches()] if last in here else []
+
+
+@clause(
+    "multi_controller.pipeline.microbatches",
+    claim="multi-process.pipeline-microbatches-values",
+    needs=devices(4),
+    left_out=ADDRESS,
+    topologies=ONE_AND_SEVERAL,
+    expect=of_jax(twice(returns(piped))),
+)
+def microbatches(impl: Any, cluster: Any) -> None:
+    """Twelve microbatches through four stages, each on a device of its own."""
+    f, g = jax.jit(first_stage), jax.jit(second_stage)
+    stages, chosen = [f, g, f, g], jax.devices()[:STAGES]
+
+    def run() -> Any:
+        results = []
+        for batch in batches():
+            for device, stage in zip(chosen, stages, strict=True):
+                batch = stage(jax.device_put(batch, device))
+            results.append(batch)
+        return [shard for result in results for shard in held(result)]
+
+    cluster.twice(run)

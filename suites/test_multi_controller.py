@@ -1,0 +1,12 @@
+"""The multi-controller tutorial: its programs, run by several processes as they are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.plugin.session import Cell
+
+
+@pytest.mark.section("multi_controller")
+def test_multi_controller(cell: Cell) -> None:
+    cell.check()
