@@ -17,7 +17,7 @@ from packaging.version import Version
 from conformance.catalogue import names
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
 from conformance.catalogue.topology import Topology
-from harness.clusters.scripts import DEADLINE_S, Ended, run_script
+from conformance.probing.jobs import DEADLINE_S, Ended, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
 
 HANGS_AFTER_S = 15.0
@@ -193,7 +193,7 @@ def _shown(
     environment = worker_environment(target, os.environ) | SWITCHED.get(implementation, {})
     environment.pop("PYTHONPATH")  # the program is plain: it finds nothing of this project
     hangs = shows is not None and shows.ends == HANGS
-    ended = run_script(
+    ended = run_job(
         target.python,
         program,
         Topology.parse(topology),

@@ -20,11 +20,11 @@ from typing import Any
 
 from conformance.catalogue.names import CRASHED, HUNG
 from conformance.catalogue.topology import Topology
+from conformance.probing.ports import ReservedPort
 from harness.clusters import deadlines, postmortem
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Started, TargetDown
 from harness.clusters.member import CLOSED, RAISED, Member
-from harness.clusters.ports import ReservedPort
 from harness.clusters.postmortem import ClusterFault, ending
 
 

@@ -24,11 +24,11 @@ import numpy
 
 from conformance.catalogue import loading
 from conformance.catalogue.topology import Topology
-from conformance.probing import recording
+from conformance.probing import ports, recording
 from conformance.probing.compiling import compile_quickly
 from conformance.probing.implementations import available
 from conformance.probing.proving import watched
-from harness.clusters import deadlines, ports
+from harness.clusters import deadlines
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
 
 SETTINGS_VARIABLE = "CONFORMANCE_WORKER"

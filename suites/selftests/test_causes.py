@@ -21,7 +21,7 @@ from conformance.catalogue.causes import (
     load_causes,
 )
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from harness.clusters.scripts import Ended
+from conformance.probing.jobs import Ended
 
 GOOD: Mapping[str, str] = {
     "title": "'A headline'",

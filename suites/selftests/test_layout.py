@@ -32,7 +32,7 @@ ROOMS: dict[str, set[str]] = {
         "conformance.probing",
     },
     # The command line is the outermost edge: what it runs, it runs on targets.
-    "conformance.commands": {"conformance.*", "harness.targets", "harness.clusters"},
+    "conformance.commands": {"conformance.*", "harness.targets"},
     "conformance.__main__": {"conformance.*"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},
@@ -43,7 +43,7 @@ ROOMS: dict[str, set[str]] = {
     "suites": {"conformance.*", "harness.*", "reports"},
 }
 
-WORKER_SIDE = ("worker", "zygote", "channel", "deadlines", "ports", "faults")
+WORKER_SIDE = ("worker", "zygote", "channel", "deadlines", "faults")
 NO_JAX = ("conformance.catalogue", "conformance.judging")
 WORKER_HAS = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "conformance", "harness"}
 

@@ -138,6 +138,7 @@ def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
         f"In several processes, {count} rows with 2 local devices are refused, and told why"
     ),
     fact="rank.rows.several-processes",
+    needs=processes(2, devices_per_process=2),
     topologies=FOUR_PROCESSES,
     expect=lambda count: of_pmaps(not_one_each(count), IN_BLOCKS),
 )

@@ -61,6 +61,9 @@ class Shape:
     sizes: tuple[int, ...]
 
 
+# The cause of what changes because the block has one dimension more than the row.
+RANK_KEPT = "body-keeps-the-mapped-axis"
+
 LINE = Shape("1d", (4,))
 GRID = Shape("2d", (2, 4))
 SQUARE = Shape("square", (4, 4))
@@ -132,6 +135,10 @@ class Expression:
         """Why it runs nowhere else."""
         return "" if self.topologies(shape) == ONE_AND_FOUR else ONE_BLOCK
 
+    def cause(self, shape: Shape) -> str:
+        """Why it changes in shard_map, where it does."""
+        return cause_of(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
+
     def outcomes(self, shape: Shape) -> Columns:
         """What each implementation makes of it, for rows of this shape."""
         return outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
@@ -195,6 +202,14 @@ def predicted(model: Body, data: Data, said: Refusal | None = None) -> str:
     if refusal(model, data, said) is not None:
         return ERROR
     return _compared(preserved(model, data)(SAMPLE), reduced(model, data)(SAMPLE))
+
+
+def cause_of(model: Body, data: Data, said: Refusal | None = None) -> str:
+    """What changes the unchanged body: its rank or, of a scalar, that blocks are joined."""
+    as_ = predicted(model, data, said)
+    if as_ == SAME_VALUE:
+        return ""
+    return "out-specs-join-blocks" if as_ == ERROR and said is None else RANK_KEPT
 
 
 def outcomes(model: Body, data: Data, said: Refusal | None = None) -> Columns:

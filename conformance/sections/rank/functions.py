@@ -24,6 +24,7 @@ from conformance.sections.rank.bodies import (
     SHAPES,
     Expression,
     Shape,
+    cause_of,
     mixed,
     move,
     outcomes,
@@ -112,6 +113,9 @@ FUNCTIONS = table(
     fact="rank.{function}",
     needs=devices(2),
     left_out=ONE_BLOCK,
+    cause=lambda function, axis, shape: cause_of(
+        partial(function.model, **axis.keywords), mixed(*shape.sizes)
+    ),
     expect=lambda function, axis, shape: outcomes(
         partial(function.model, **axis.keywords), mixed(*shape.sizes)
     ),
@@ -190,6 +194,7 @@ IDIOMS = table(
     needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
     left_out=lambda expression, shape: expression.left_out(shape),
+    cause=lambda expression, shape: expression.cause(shape),
     expect=lambda expression, shape: expression.outcomes(shape),
 )
 def of_idiom(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:

@@ -145,6 +145,7 @@ EXPRESSIONS = table(
     needs=devices(2),
     topologies=lambda expression, shape: expression.topologies(shape),
     left_out=lambda expression, shape: expression.left_out(shape),
+    cause=lambda expression, shape: expression.cause(shape),
     expect=lambda expression, shape: expression.outcomes(shape),
 )
 def of_linear_algebra(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:

@@ -56,6 +56,7 @@ def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
     "rank.body.shard-map",
     claim="migrate-pmap.shard-map-body-rank",
     fact="rank.body.shard-map",
+    cause="body-keeps-the-mapped-axis",
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(
         twice(every(sees(1, FEATURES), returns(doubled(FEATURES)))), ABOUT_SHARD_MAP
@@ -76,6 +77,7 @@ def columns_doubled(place: Place) -> Any:
     "rank.body.shard-map-second-axis",
     claim="migrate-pmap.shard-map-body-rank",
     fact="rank.body.shard-map",
+    cause="body-keeps-the-mapped-axis",
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(
         twice(every(sees(FEATURES, 1), returns(columns_doubled))),

@@ -158,6 +158,7 @@ def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
 @clause(
     "rewriting.multiple-axes.body-rank",
     claim="migrate-pmap.multiple-axes-body-rank",
+    cause="body-keeps-the-mapped-axis",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(

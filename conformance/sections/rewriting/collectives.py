@@ -93,6 +93,7 @@ def fact_of_declaring(collective: Collective) -> str:
     claim=CONSISTENT,
     title=lambda collective: f"{words(collective)}: {consistency(collective)}.",
     fact=fact_of_declaring,
+    cause=lambda collective: "" if collective.replicated else "replicated-output-must-be-inferred",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect={LEGACY_PMAP: one, NEW_PMAP: one, SHARD_MAP: one_if_consistent},

@@ -206,6 +206,7 @@ def unmapped_replicated(impl: Any, cluster: Any, recipe: Recipe) -> None:
 @clause(
     "rewriting.unmapped-replicated.different-rows",
     claim="migrate-pmap.unmapped-and-replicated-pmap",
+    cause="replicated-output-must-be-inferred",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect={

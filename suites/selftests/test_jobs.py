@@ -11,7 +11,7 @@ import pytest
 from processes import MARK, end, gone, new_mark
 
 from conformance.catalogue.topology import Topology
-from harness.clusters.scripts import Ended, run_script
+from conformance.probing.jobs import Ended, run_job
 
 PYTHON = Path(sys.executable)
 ONE = Topology(1, 8)
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
         program = tmp_path / "program.py"
         program.write_text(text, encoding="utf-8")
         environment = dict(os.environ) | more
-        return run_script(PYTHON, program, topology, environment, deadline_s=deadline_s)
+        return run_job(PYTHON, program, topology, environment, deadline_s=deadline_s)
 
     return of
 
@@ -102,7 +102,7 @@ def test_nothing_but_the_given_variables_is_inherited(
     monkeypatch.setenv("JAX_LEFT_OVER", "1")
     program = tmp_path / "program.py"
     program.write_text("import os\nprint(sorted(k for k in os.environ if k[:4] == 'JAX_'))\n")
-    (one,) = run_script(PYTHON, program, ONE, {"JAX_GIVEN": "1"})
+    (one,) = run_job(PYTHON, program, ONE, {"JAX_GIVEN": "1"})
     assert one.out == "['JAX_GIVEN', 'JAX_NUM_CPU_DEVICES']\n"
 
 

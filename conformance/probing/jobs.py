@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.catalogue.topology import Topology
-from harness.clusters.ports import ReservedPort
+from conformance.probing.ports import ReservedPort
 
 DEADLINE_S = 60.0
 KILL_S = 10.0
@@ -44,7 +44,7 @@ class Ended:
         return signal.Signals(-self.status).name if self.status < 0 else f"exit {self.status}"
 
 
-def run_script(
+def run_job(
     python: Path,
     program: Path,
     topology: Topology,
