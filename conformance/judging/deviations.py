@@ -101,7 +101,7 @@ class Deviation:
             return isinstance(self.saw, str) and _found(self.saw, reason)
         if isinstance(self.saw, str):
             # Which step fails is said by `saw` itself only where there is but one.
-            if self.cause and len({f.step for f in findings}) > 1:
+            if len({f.step for f in findings}) > 1:
                 return False
             return all(_found(self.saw, f.saw) for f in failed) and self._where(findings)
         if {f.step for f in failed} != set(self.saw):
@@ -210,11 +210,8 @@ def _within(versions: str, jax: str) -> bool:
 
 def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     where = f"{file}, entry {number} ({raw.get('clause', 'no clause')})"
-    old = "cause" not in raw
-    known = {f.name for f in fields(Deviation)} - {"where"}
-    required = {"clause", "implementation", "saw", "review"}
-    required |= {"why", "link", "kind"} if old else {"cause"}
-    known -= set() if old else {"why", "link", "kind"}
+    known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
+    required = {"clause", "implementation", "saw", "cause", "review"}
     if raw.keys() - known or required - raw.keys():
         raise DeviationError(
             f"{where}: unknown keys {sorted(raw.keys() - known)}, "
@@ -235,7 +232,10 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if "processes" in raw:
-        raw["processes"] = tuple(raw["processes"])
+        some = raw["processes"]
+        if not isinstance(some, list) or not some or {type(one) for one in some} != {int}:
+            raise DeviationError(f"{where}: processes are written [2, 3]")
+        raw["processes"] = tuple(some)
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
     try:
@@ -245,8 +245,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             re.compile(pattern)
     except (InvalidSpecifier, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
-    if not old:
-        raw |= _said_by(raw, where)
+    raw |= _said_by(raw, where)
     return Deviation(**raw, where=f"{file}, entry {number}")
 
 

@@ -98,7 +98,14 @@ def _contender_name(contender: tuple[CellId, str]) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cells of one cluster after one another, whichever section; the time lane if asked for."""
+    """Cells of one cluster after one another, whichever section; the time lane if asked for.
+
+    Who names clauses asks for no test of anything else.
+    """
+    if config.stash[_SESSION].options.clauses:
+        unasked = [i for i in items if not {"cell", "timed"} & {*getattr(i, "fixturenames", ())}]
+        config.hook.pytest_deselected(items=unasked)
+        items[:] = [item for item in items if item not in unasked]
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from reports.reading.order import (
     implementation_order,
@@ -23,6 +22,7 @@ from reports.reading.order import (
     topology_order,
     version_order,
 )
+from reports.reading.outcomes import CellKey, Outcome, Run, TimingKey, agree
 from reports.reading.records import (
     KINDS,
     SCHEMA_VERSION,
@@ -47,44 +47,6 @@ ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no to
 
 class ResultsError(Exception):
     """A results file cannot be used; the message names the file, the line and what is wrong."""
-
-
-class TimingKey(NamedTuple):
-    """The place of a contender's figures in the merged results."""
-
-    timing: str
-    contender: str
-    target: TargetKey
-    implementation: str
-    topology: str
-
-
-class CellKey(NamedTuple):
-    """The place of a cell in the merged results."""
-
-    clause: str
-    target: TargetKey
-    implementation: str
-    topology: str
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One record of a cell, the file and the run that it came from, its number among all."""
-
-    cell: Cell
-    file: str
-    run: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What all files together say of a cell: several `runs` only where they disagree."""
-
-    verdict: Verdict
-    reason: str
-    runs: tuple[Run, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -321,7 +283,7 @@ class _Merge:
         runs: dict[CellKey, list[Run]] = {}
         for key, some in self.runs.items():
             runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
-        outcomes = {key: _agree(some) for key, some in runs.items()}
+        outcomes = {key: agree(some) for key, some in runs.items()}
         timings: dict[CellKey, list[Timing]] = {}
         for place, timing in self.timings.items():
             for clause in timing.illustrates:
@@ -369,18 +331,6 @@ class _Merge:
             and key.platform in (None, other.platform)
         ]
         return had[0] if len(had) == 1 else key
-
-
-def _agree(runs: list[Run]) -> Outcome:
-    runs = sorted(runs, key=lambda r: r.number)
-    # A cell that was not run in one file says nothing against what another file saw.
-    real = [r for r in runs if r.cell.verdict is not Verdict.NOT_RUN] or runs
-    verdicts = Counter(r.cell.verdict for r in real)
-    if len(verdicts) == 1:
-        last = real[-1]
-        return Outcome(last.cell.verdict, last.cell.reason, (last,))
-    reason = ", ".join(f"{v.value} in {k} of {len(real)} runs" for v, k in verdicts.items())
-    return Outcome(Verdict.FLAKY, reason, tuple(real))
 
 
 def _version_in(spec: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from reports.reading.order import implementation_order, topology_order
+from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
-from reports.reading.results import CellKey, Outcome, Results
+from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.pages import Link, clause_link, safe_name
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.reading.order import short_implementation
-from reports.reading.results import CellKey, Outcome, Results
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.pages import clause_file, safe_name
 

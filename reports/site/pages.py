@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from reports.reading.order import short_implementation
+from reports.reading.outcomes import CellKey, Outcome, Run
 from reports.reading.records import (
     Cause,
     Cell,
@@ -24,7 +25,7 @@ from reports.reading.records import (
     Target,
     Timing,
 )
-from reports.reading.results import CellKey, Outcome, Results, Run
+from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.observed import ObservedView, observed
 from reports.summary import claims_said, printable, total, total_of_facts

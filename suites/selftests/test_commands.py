@@ -105,7 +105,7 @@ def test_what_excuses_a_clause_is_shown() -> None:
     of = next(id for id in REAL.clauses if entry.names(id))
     text = "\n".join(show(REAL, CLAIMS, entries, of, NEW_PMAP, None))
     assert f"  deviation      {entry.where}: {', '.join(entry.implementation)}, " in text
-    assert f"sees /{entry.saw}/" in text
+    assert f"sees /{entry.seen}/" in text
     assert " ".join(entry.why.split()) in text
     other = next(id for id in REAL.clauses if not any(one.names(id) for one in entries))
     assert "deviation  " not in "\n".join(show(REAL, CLAIMS, entries, other, NEW_PMAP, None))

@@ -27,7 +27,7 @@ from conformance.judging.deviations import (
     matching,
     unmatched,
 )
-from conformance.judging.expectation import NotApplicable
+from conformance.judging.expectation import Finding, NotApplicable
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
@@ -42,9 +42,7 @@ GOOD: dict[str, str] = {
     "clause": "'errors.a'",
     "implementation": "'new_pmap'",
     "saw": "'returned'",
-    "why": "'the check was removed'",
-    "link": "'https://example.org/issues/1'",
-    "kind": "'implementation'",
+    "cause": "'a-cause'",
     "review": "2027-01-31",
 }
 
@@ -56,7 +54,24 @@ def toml(**other: str | None) -> str:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Any:
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one cause."""
+    cause = Cause(
+        slug="a-cause",
+        section="errors",
+        title="It changed",
+        sentence="The check was removed.",
+        kind="platform",
+        tags=("jax.pmap",),
+        links=("https://example.org/first", "https://example.org/second"),
+        shows=(),
+        program="",
+    )
+    monkeypatch.setattr(deviations, "load_causes", lambda: {"a-cause": cause})
+
+
+@pytest.fixture
+def read(tmp_path: Path, known: None) -> Any:
     def run(text: str) -> tuple[Deviation, ...]:
         file = tmp_path / "some.toml"
         file.write_text(text, encoding="utf-8")
@@ -70,9 +85,10 @@ def entry(**other: Any) -> Deviation:
         "clause": ("errors.a",),
         "implementation": (NEW_PMAP,),
         "saw": "returned",
-        "why": "the check was removed",
-        "link": "https://example.org/issues/1",
-        "kind": "implementation",
+        "cause": "a-cause",
+        "why": "The check was removed.",
+        "link": "https://example.org/first",
+        "kind": "platform",
         "review": datetime.date(2027, 1, 31),
     }
     return Deviation(**facts | other)
@@ -137,45 +153,23 @@ def test_an_unknown_table_is_refused(read: Any) -> None:
         read(toml().replace("[[deviation]]", "[[deviations]]"))
 
 
-# An entry that names its cause
-
-NAMED: dict[str, str | None] = {"why": None, "link": None, "kind": None, "cause": "'a-cause'"}
+# What an entry says beside its cause
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one cause."""
-    cause = Cause(
-        slug="a-cause",
-        section="errors",
-        title="It changed",
-        sentence="The check was removed.",
-        kind="platform",
-        tags=("jax.pmap",),
-        links=("https://example.org/first", "https://example.org/second"),
-        shows=(),
-        program="",
-    )
-    monkeypatch.setattr(deviations, "load_causes", lambda: {"a-cause": cause})
-
-
-@pytest.mark.usefixtures("known")
 def test_a_cause_says_why_and_where_to_read_more(read: Any) -> None:
-    plain, noted = read(toml(**NAMED) + toml(**NAMED, note="'Here too.'"))
+    plain, noted = read(toml() + toml(note="'Here too.'"))
     assert plain.cause == noted.cause == "a-cause"
     assert plain.why == "The check was removed."
     assert noted.why == "The check was removed. Here too."
     assert (plain.link, plain.kind) == ("https://example.org/first", "platform")
 
 
-@pytest.mark.usefixtures("known")
 def test_what_is_seen_may_be_said_of_each_step(read: Any) -> None:
     steps = "{ 'first call' = '^returned', 'second call' = 'KeyError$' }"
-    (one,) = read(toml(**NAMED, saw=steps))
+    (one,) = read(toml(saw=steps))
     assert one.saw == {"first call": "^returned", "second call": "KeyError$"}
 
 
-@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize(
     ("cells", "meant"),
     [
@@ -188,7 +182,7 @@ def test_what_is_seen_may_be_said_of_each_step(read: Any) -> None:
     ],
 )
 def test_an_entry_may_be_about_several_ranges(read: Any, cells: str, meant: Any) -> None:
-    (one,) = read(toml(**NAMED, cells=cells))
+    (one,) = read(toml(cells=cells))
     assert one.cells == meant
 
 
@@ -201,35 +195,37 @@ def test_each_range_goes_with_its_own_topologies() -> None:
     assert entry(jax=">=0.8").versions == ">=0.8"
 
 
-@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (toml(**NAMED | {"cause": "'other'"}), "no cause is called other"),
-        (toml(**NAMED | {"why": "'x'"}), r"unknown keys \['why'\]"),
-        (toml(**NAMED | {"link": "'x'"}), r"unknown keys \['link'\]"),
-        (toml(**NAMED | {"kind": "'platform'"}), r"unknown keys \['kind'\]"),
-        (toml(**NAMED | {"cause": "3"}), "cause must be a text"),
-        (toml(**NAMED, note="''"), "note must be a text"),
-        (toml(**NAMED, saw="''"), "saw must be a text, or a table of steps"),
-        (toml(**NAMED, saw="{}"), "saw must be a text, or a table of steps"),
-        (toml(**NAMED, saw="['x']"), "saw must be a text, or a table of steps"),
-        (toml(**NAMED, saw="{ 'first call' = '' }"), "saw must be a text, or a table of steps"),
-        (toml(**NAMED, saw="{ 'first call' = ['x'] }"), "saw must be a text, or a table"),
-        (toml(**NAMED, saw="{ 'first call' = '(' }"), "unterminated subpattern"),
-        (toml(**NAMED, cells="[{ jax = '<0.9' }]", jax="'<0.9'"), "leave those two out"),
-        (toml(**NAMED, cells="[{ jax = '<0.9' }]", topology="'1x8'"), "leave those two out"),
-        (toml(**NAMED, cells="[]"), "cells are written"),
-        (toml(**NAMED, cells="[{}]"), "cells are written"),
-        (toml(**NAMED, cells="'<0.9'"), "cells are written"),
-        (toml(**NAMED, cells="['<0.9']"), "cells are written"),
-        (toml(**NAMED, cells="[{ version = '<0.9' }]"), "cells are written"),
-        (toml(**NAMED, cells="[{ jax = '0.8 to 0.9' }]"), "Invalid specifier"),
+        (toml(cause="'other'"), "no cause is called other"),
+        (toml(why="'x'"), r"unknown keys \['why'\]"),
+        (toml(link="'x'"), r"unknown keys \['link'\]"),
+        (toml(kind="'platform'"), r"unknown keys \['kind'\]"),
+        (toml(cause="3"), "cause must be a text"),
+        (toml(note="''"), "note must be a text"),
+        (toml(saw="''"), "saw must be a text, or a table of steps"),
+        (toml(saw="{}"), "saw must be a text, or a table of steps"),
+        (toml(saw="['x']"), "saw must be a text, or a table of steps"),
+        (toml(saw="{ 'first call' = '' }"), "saw must be a text, or a table of steps"),
+        (toml(saw="{ 'first call' = ['x'] }"), "saw must be a text, or a table"),
+        (toml(saw="{ 'first call' = '(' }"), "unterminated subpattern"),
+        (toml(cells="[{ jax = '<0.9' }]", jax="'<0.9'"), "leave those two out"),
+        (toml(cells="[{ jax = '<0.9' }]", topology="'1x8'"), "leave those two out"),
+        (toml(cells="[]"), "cells are written"),
+        (toml(cells="[{}]"), "cells are written"),
+        (toml(cells="'<0.9'"), "cells are written"),
+        (toml(cells="['<0.9']"), "cells are written"),
+        (toml(cells="[{ version = '<0.9' }]"), "cells are written"),
+        (toml(cells="[{ jax = '0.8 to 0.9' }]"), "Invalid specifier"),
+        (toml(processes="2"), "processes are written"),
+        (toml(processes="[]"), "processes are written"),
+        (toml(processes="['2']"), "processes are written"),
     ],
 )
 def test_a_mistake_in_an_entry_with_a_cause_is_refused(read: Any, text: str, said: str) -> None:
     with pytest.raises(DeviationError, match=said) as caught:
-        read(toml(**NAMED) + text)
+        read(toml() + text)
     assert str(caught.value).startswith("some.toml, entry 2 (")
 
 
@@ -318,20 +314,29 @@ FIRST, SECOND = ("first call", "returned float32[2]\n[2., 4.]"), ("second call",
 BOTH = {"first call", "second call"}
 
 
+def findings(failed: list[tuple[str, str]], compared: set[str], process: int = 0) -> list[Finding]:
+    """What was compared in a process: these steps, of which those failed."""
+    held = sorted(compared - {step for step, _ in failed})
+    return [
+        *(Finding(step, process, False, "another thing", saw) for step, saw in failed),
+        *(Finding(step, process, True, "it", "it") for step in held),
+    ]
+
+
 def test_an_entry_explains_what_its_pattern_finds() -> None:
-    assert entry(saw="returned .*4").explains([FIRST], {"first call"})
-    assert not entry(saw="returned .*4").explains([SECOND], {"second call"})
-    assert not entry(saw="returned .*4").explains([FIRST, SECOND], BOTH)
+    assert entry(saw="returned .*4").explains("", findings([FIRST], {"first call"}))
+    assert not entry(saw="returned .*4").explains("", findings([SECOND], {"second call"}))
 
 
-@pytest.mark.parametrize(
-    ("compared", "explained"),
-    [(set(), True), ({"first call"}, True), (BOTH, False)],
-)
-def test_which_of_several_steps_fails_must_be_said(compared: set[str], explained: bool) -> None:
-    """Of a fault nothing was compared; an entry of the old form names no cause and no step."""
-    assert entry(cause="a-cause").explains([FIRST], compared) is explained
-    assert entry().explains([FIRST], compared)
+def test_a_fault_is_explained_by_its_text() -> None:
+    assert entry(saw="by SIGSEGV").explains("process 1 was killed by SIGSEGV", [])
+    assert not entry(saw="by SIGSEGV").explains("process 1 was killed by SIGABRT", [])
+    assert not entry(saw={"first call": "by SIGSEGV"}).explains("was killed by SIGSEGV", [])
+
+
+def test_which_of_several_steps_fails_must_be_said() -> None:
+    assert entry().explains("", findings([FIRST], {"first call"}))
+    assert not entry().explains("", findings([FIRST], BOTH))
 
 
 @pytest.mark.parametrize(
@@ -341,7 +346,6 @@ def test_which_of_several_steps_fails_must_be_said(compared: set[str], explained
         ([SECOND, FIRST, FIRST], True),
         ([FIRST], False),
         ([SECOND], False),
-        ([], False),
         ([FIRST, SECOND, ("third call", "raised KeyError")], False),
         ([FIRST, ("second call", "raised ValueError")], False),
         ([FIRST, SECOND, ("second call", "raised ValueError")], False),
@@ -351,10 +355,31 @@ def test_which_of_several_steps_fails_must_be_said(compared: set[str], explained
 def test_the_steps_that_are_named_and_no_others_must_fail(
     failed: list[tuple[str, str]], explained: bool
 ) -> None:
-    one = entry(cause="a-cause", saw={"first call": "^returned .*4", "second call": "KeyError$"})
-    compared = {*BOTH, "third call"}
-    assert one.explains(failed, compared) is explained
+    one = entry(saw={"first call": "^returned .*4", "second call": "KeyError$"})
+    assert one.explains("", findings(failed, {*BOTH, "third call"})) is explained
     assert one.seen == "first call: ^returned .*4; second call: KeyError$"
+
+
+@pytest.mark.parametrize(
+    ("processes", "failing", "explained"),
+    [
+        (None, {0, 1, 2, 3}, True),
+        (None, {0, 1, 2}, False),
+        ((2, 3), {2, 3}, True),
+        ((2, 3), {2}, False),
+        ((2, 3), {1, 2, 3}, False),
+        ((2, 3), {0, 1, 2, 3}, False),
+    ],
+)
+def test_a_step_fails_in_each_process_or_in_those_that_are_named(
+    processes: tuple[int, ...] | None, failing: set[int], explained: bool
+) -> None:
+    seen = [
+        finding
+        for process in range(4)
+        for finding in findings([FIRST] if process in failing else [], {"first call"}, process)
+    ]
+    assert entry(processes=processes).explains("", seen) is explained
 
 
 def test_an_entry_that_matches_nothing_is_found() -> None:
@@ -425,4 +450,5 @@ def test_every_entry_says_why_and_where_to_read_more() -> None:
     for one in load_all():
         assert one.why.strip(), one
         assert one.link.strip(), one
-        assert not one.explains([("a step", "")], ["a step"]), f"{one.seen!r} explains everything"
+        assert not one.explains("", findings([("a step", "")], {"a step"})), one
+        assert not one.explains("", []), f"{one.seen!r} explains everything"

@@ -66,13 +66,13 @@ def test_a_compiled_stage_that_cannot_be_made_is_no_stage_that_refuses() -> None
 
 def test_an_internal_error_that_comes_back_is_not_excused() -> None:
     message = (
-        "The context mesh AbstractMesh('other': 8) should match the mesh passed to shard_map "
-        "Mesh('i': 8)"
+        "The context mesh AbstractMesh('other': 8, axis_types=(Auto,), device_kind=cpu, "
+        "num_cores=None) should match the mesh passed to shard_map Mesh('i': 8, axis_types=(Auto,))"
     )
     empty = raised(
         "StoreException", "Store empty", phase="arguments", name="second call", bases=ERROR
     )
-    steps = (raised(message=message, phase="trace"), empty)
+    steps = (raised(message=message, phase="trace", name=FIRST), empty)
     id = "errors.context-mesh.under-set-mesh"
     assert judged(id, NEW_PMAP, "1x8", *steps, jax="0.9.0").verdict == names.KNOWN_DEVIATION
     assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
@@ -198,7 +198,8 @@ def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
         listed = list(np.arange(1, 25, dtype=np.float32).reshape(8, 3) * 2)
         leaves = [leaf(row, sharding=everywhere) for row in listed]
         moved = ALL_REDUCE | {"operation": operation}
-        programs = {"programs": [{"name": "jit", "collectives": [moved]}]}
+        still = [{"name": "jit", "collectives": []}] * 3
+        programs = {"programs": [{"name": "jit", "collectives": [moved]}, *still]}
         return [
             returned(*leaves, name="without the fix"),
             returned(*leaves, name="from empty caches", extra=programs),
