@@ -31,9 +31,7 @@ from conformance.sections.multi_controller.maps import (
 CALLS = ("numpy", "host local", "fed back", "numpy again")
 BATCH = 2
 
-NO_JIT = raises(
-    NotImplementedError, "^jit of multi-host pmap not implemented", phase="lower"
-)
+NO_JIT = raises(NotImplementedError, "^jit of multi-host pmap not implemented", phase="lower")
 NO_GRADIENT = r"^Differentiation rule for '{}' not implemented$"
 
 Mapped = Callable[[Any], Any]
