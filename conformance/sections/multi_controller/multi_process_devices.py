@@ -14,15 +14,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Expectation, every, in_steps, noted, returns
 from conformance.probing.bodies import double, doubled
+from conformance.probing.recording import local_rows
 from conformance.sections.multi_controller.maps import OWN, Rows
 
 WIDTH = 2
+HANG_S = 20.0
 LIES_ON = "devices of the rows"
 CONTROL = "control"  # a map over all devices, so that every process shows what ran
 
@@ -174,7 +176,7 @@ def sum_and_number() -> Callable[[Any], Any]:
     title="`devices=` with {chosen.text}, in several processes.",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
-    deadline_s=20.0,
+    deadline_s=HANG_S,
     expect=lambda chosen: everywhere(right(chosen)),
 )
 def over(impl: Any, cluster: Any, chosen: Devices) -> None:
@@ -186,8 +188,51 @@ def over(impl: Any, cluster: Any, chosen: Devices) -> None:
 
 
 def call(cluster: Any, function: Callable[[Any], Any], rows: Any) -> None:
-    """Two calls, and where the rows of each lie."""
+    """Two calls, each of whose rows are read, and where they lie noted."""
     for name in TWICE:
-        result = cluster.step(name, function, rows)
-        if result is not None:
-            cluster.note(LIES_ON, lying_on(cluster, result[0]))
+        held: list[Any] = []
+
+        def read(held: list[Any] = held) -> Any:
+            held.append(function(rows))
+            return [local_rows(one) for one in held[0]]
+
+        cluster.step(name, read)
+        if held:
+            cluster.note(LIES_ON, lying_on(cluster, held[0][0]))
+
+
+# --- A list in which some processes have no device ------------------------------------------------
+
+
+@clause(
+    "multi_controller.multi-process-devices.half",
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=everywhere(right(HALF)),
+)
+def half(impl: Any, cluster: Any) -> None:
+    """`devices=` with those of half of the processes, which alone make and call the map."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    if HALF.here(cluster):
+        listed = [cluster.devices[one] for one in HALF.of(cluster)]
+        call(cluster, impl.map(sum_and_number(), devices=listed), passed(impl, cluster, HALF))
+    else:
+        for name in TWICE:
+            cluster.step(name, list)
+
+
+@clause(
+    "multi_controller.multi-process-devices.half-called-by-all",
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=everywhere(right(HALF)),
+)
+def half_called_by_all(impl: Any, cluster: Any) -> None:
+    """`devices=` with those of half of the processes, in a map that all processes call."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    listed = [cluster.devices[one] for one in HALF.of(cluster)]
+    call(cluster, impl.map(sum_and_number(), devices=listed), passed(impl, cluster, HALF))

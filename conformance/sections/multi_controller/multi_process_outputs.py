@@ -33,7 +33,7 @@ def by_column(model: Callable[[bool], Model]) -> Columns:
     return {LEGACY_PMAP: of_pmap, NEW_PMAP: of_pmap, SHARD_MAP: of_shard_map}
 
 
-# --- On a mesh over all devices ---------------------------------------------------------------------
+# --- On a mesh over all devices -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def put_globally(impl: Any, cluster: Any, put: Put) -> None:
     cluster.twice(lambda: jax.device_put(output, sharding))
 
 
-# --- Out of range -----------------------------------------------------------------------------------
+# --- Out of range ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
+from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, of_pmaps
-from conformance.judging.expectation import TWICE, every, in_steps, raises, returns
-from conformance.probing.bodies import double, doubled
+from conformance.judging.expectation import (
+    TWICE,
+    Expectation,
+    all_but_the_last,
+    every,
+    hangs,
+    in_steps,
+    raises,
+    returns,
+)
+from conformance.probing.bodies import double, doubled, psum
 from conformance.sections.multi_controller.maps import OWN
 
 WIDTH = 2
@@ -99,24 +108,36 @@ def sized(impl: Any, cluster: Any, size: Size) -> None:
     cluster.twice(impl.map(double()), rows(cluster, size.rows(cluster)))
 
 
+@clause(
+    "multi_controller.multi-process-rows.too-few-in-one",
+    claim=FEWER,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=of_pmaps(hangs("first call", all_but_the_last), NO_LOCAL_ROWS),
+)
+def too_few_in_one(impl: Any, cluster: Any) -> None:
+    """The last process passes one row too few to a psum: it is refused, and the others wait."""
+    control(impl, cluster)
+    last = cluster.process == cluster.topology.processes - 1
+    cluster.twice(impl.map(psum()), rows(cluster, 1 if last else 2))
+
+
 # --- axis_size ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AxisSize:
-    """An `axis_size`, by the number of all devices and of a process's."""
+    """An `axis_size`, and what legacy answers.
+
+    Legacy takes a process's own number of devices for what it is: every process has its own map.
+    """
 
     key: str
     text: str
     of: Callable[[Place], int]
-
-
-AXIS_SIZES: Mapping[str, AxisSize] = table(
-    AxisSize("all", "the number of all devices", lambda place: place.topology.devices),
-    AxisSize("own", "the number of a process's devices", lambda p: p.topology.devices_per_process),
-    AxisSize("one-more", "one more than there are devices", lambda p: p.topology.devices + 1),
-    AxisSize("half", "half of the number of devices", lambda place: place.topology.devices // 2),
-)
+    answer: Expectation
+    topologies: tuple[str, ...] = SEVERAL_PROCESSES
 
 
 def added_and_counted() -> Callable[[Any], Any]:
@@ -132,9 +153,37 @@ def over_all(place: Place) -> Any:
 
 
 def over_own(place: Place) -> Any:
-    """The same, over this process's devices."""
+    """each row plus the sum of this process's rows, and the number of its devices"""
     held = place.rows(WIDTH)
     return [held + held.sum(0), np.full(len(held), len(held), np.int32)]
+
+
+RIGHT = returns(over_all, mistakes={OWN: over_own})
+TOO_LARGE = r"^compiling computation that requires [59] logical devices, but only [48] XLA devices"
+NO_GRID = r"^cannot reshape array of size 8 into shape \(4,1\)$"
+
+AXIS_SIZES: Mapping[str, AxisSize] = table(
+    AxisSize("all", "the number of all devices", lambda place: place.topology.devices, RIGHT),
+    AxisSize(
+        "own",
+        "the number of a process's devices",
+        lambda place: place.topology.devices_per_process,
+        returns(over_own, mistakes={"the same over the devices of all processes": over_all}),
+    ),
+    AxisSize(
+        "one-more",
+        "one more than there are devices",
+        lambda place: place.topology.devices + 1,
+        raises(ValueError, TOO_LARGE, phase="compile", otherwise=over_all),
+    ),
+    AxisSize(
+        "half",
+        "half of the number of devices",
+        lambda place: place.topology.devices // 2,
+        raises(ValueError, NO_GRID, phase="compile", otherwise=over_all),
+        topologies=FOUR_PROCESSES,  # half of two processes is one of them
+    ),
+)
 
 
 @family(
@@ -143,10 +192,15 @@ def over_own(place: Place) -> Any:
     claim="pmap-silence.axis-arguments",
     title="`axis_size=` with {size.text}, in several processes.",
     needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
+    topologies=lambda size: size.topologies,
+    left_out=lambda size: (
+        "2x2, where half is one process: multi-process-axis-size.own"
+        if size.topologies == FOUR_PROCESSES
+        else ""
+    ),
     deadline_s=HANG_S,
-    expect=of_pmaps(
-        every(CONTROLLED, in_steps(returns(over_all, mistakes={OWN: over_own}), *TWICE)),
+    expect=lambda size: of_pmaps(
+        every(CONTROLLED, in_steps(size.answer, *TWICE)),
         "shard_map has no axis_size: its mesh has a size",
     ),
 )
