@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Model, OfEachStep, raises, returns
+from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
 
 Rows = NDArray[Any]
@@ -97,3 +99,24 @@ COLLECTIVES: Mapping[str, Collective] = table(
 def host_local(impl: Any, rows: Rows) -> Any:
     """This process's rows as a jax.Array: a pmap's lies on this process's devices alone."""
     return jax.device_put(rows, impl.sharding()) if impl.is_pmap else impl.given(rows)
+
+
+def refused(
+    error: type[BaseException] | str,
+    pattern: str,
+    *,
+    phase: str,
+    otherwise: Model,
+    mistakes: Mapping[str, Model],
+) -> OfEachStep:
+    """As `raises`; of a step that returns after all, a wrong value is named as by `returns`."""
+    says = raises(error, pattern, phase=phase, otherwise=otherwise)
+    named = returns(otherwise, mistakes=mistakes)
+    assert isinstance(says, OfEachStep)
+    assert isinstance(named, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = named.of(place, step)
+        return says.of(place, step) if right or step.raised is not None else (False, saw)
+
+    return OfEachStep(says.text, of, claims=says.claims)

@@ -128,6 +128,8 @@ class Global:
     explicit: bool = False
     backwards: bool = False
     mapped: bool = True
+    legacy: Expectation | None = None
+    shard_map: Expectation | None = None
 
     def sharding(self, cluster: Any) -> Any:
         """Its sharding."""
@@ -136,14 +138,6 @@ class Global:
         mesh = Mesh(listed, (self.axis,), axis_types=(kind,))
         return NamedSharding(mesh, P(self.axis) if self.mapped else P())
 
-
-GLOBALS: Mapping[str, Global] = table(
-    Global("auto", "sharded as a map's own, on a mesh of Auto axes"),
-    Global("explicit", "sharded as a map's own, on a mesh of Explicit axes", explicit=True),
-    Global("other-name", "sharded over an axis of another name", axis="rows"),
-    Global("other-order", "sharded over the devices in reverse", backwards=True),
-    Global("replicated", "replicated over all devices", mapped=False),
-)
 
 REFUSED = (
     r"^On multi-host platforms, the input to pmapped functions must have leading axis size equal "
@@ -157,11 +151,46 @@ def summed(place: Place) -> Any:
     return place.rows(WIDTH) + place.all_rows(WIDTH).sum(0)
 
 
+TOO_MANY = raises(ValueError, REFUSED, phase="lower", otherwise=summed)
+SPLIT_TOO_FAR = raises(
+    ValueError,
+    r"^Sharding spec \('i',\) implies that array axis 0 is partitioned [48] times, but does not "
+    r"evenly divide the dimension size 1\. Got shape: \(1, 2\)",
+    phase="trace",
+    otherwise=summed,
+)
+ELSEWHERE = raises(
+    ValueError,
+    r"^Received incompatible devices for jitted computation\. Got argument args\[0\] of .* with "
+    r"shape float32\[[48],2\] and (with )?device ids \[",
+    phase="lower",
+    otherwise=summed,
+)
+
+GLOBALS: Mapping[str, Global] = table(
+    Global("auto", "sharded as a map's own, on a mesh of Auto axes"),
+    Global(
+        "explicit",
+        "sharded as a map's own, on a mesh of Explicit axes",
+        explicit=True,
+        legacy=SPLIT_TOO_FAR,
+    ),
+    Global("other-name", "sharded over an axis of another name", axis="rows"),
+    Global(
+        "other-order", "sharded over the devices in reverse", backwards=True, shard_map=ELSEWHERE
+    ),
+    Global("replicated", "replicated over all devices", mapped=False),
+)
+
+
 def given_whole(array: Global) -> Columns:
     """Legacy refuses as many rows; to shard_map a global array is what it takes."""
-    refused = twice(raises(ValueError, REFUSED, phase="lower", otherwise=summed))
-    taken: Expectation = twice(returns(summed))
-    return {LEGACY_PMAP: refused, NEW_PMAP: refused, SHARD_MAP: taken}
+    refused = twice(array.legacy or TOO_MANY)
+    return {
+        LEGACY_PMAP: refused,
+        NEW_PMAP: refused,
+        SHARD_MAP: twice(array.shard_map or returns(summed)),
+    }
 
 
 @family(

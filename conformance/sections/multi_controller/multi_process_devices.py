@@ -16,9 +16,20 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import everywhere
-from conformance.judging.expectation import TWICE, Expectation, every, in_steps, noted, returns
+from conformance.judging.expectation import (
+    TWICE,
+    Expectation,
+    OfEachStep,
+    every,
+    in_steps,
+    noted,
+    raises,
+    returns,
+)
+from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
 from conformance.probing.recording import local_rows
 from conformance.sections.multi_controller.maps import OWN, Rows
@@ -194,7 +205,7 @@ def call(cluster: Any, function: Callable[[Any], Any], rows: Any) -> None:
 
         def read(held: list[Any] = held) -> Any:
             held.append(function(rows))
-            return [local_rows(one) for one in held[0]]
+            return [local_rows(one) for one in held[0] if one.addressable_shards]
 
         cluster.step(name, read)
         if held:
@@ -221,6 +232,30 @@ def half(impl: Any, cluster: Any) -> None:
     else:
         for name in TWICE:
             cluster.step(name, list)
+            cluster.note(LIES_ON, [])
+
+
+# What legacy says to a process without a device in the list: an assertion without a text.
+NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
+
+
+def of_half(outside: Expectation) -> Expectation:
+    """What is right of the list in the processes that have devices of it, `outside` in others."""
+    values, where = returns(summed_and_numbered(HALF), mistakes={OWN: alone(HALF)}), places(HALF)
+    assert isinstance(values, OfEachStep)
+    assert isinstance(where, OfEachStep)
+    assert isinstance(outside, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if not HALF.here(place):
+            return outside.of(place, step)
+        right, saw = values.of(place, step)
+        return where.of(place, step) if right else (right, saw)
+
+    text = f"{values.text} in the processes that have devices in the list, else {outside.text}"
+    claims = values.claims | where.claims | outside.claims
+    both = in_steps(OfEachStep(text, of, claims=claims), *TWICE)
+    return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
 
 
 @clause(
@@ -229,7 +264,11 @@ def half(impl: Any, cluster: Any) -> None:
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     deadline_s=HANG_S,
-    expect=everywhere(right(HALF)),
+    expect={
+        LEGACY_PMAP: of_half(NONE_OF_MINE),
+        NEW_PMAP: of_half(NONE_OF_MINE),
+        SHARD_MAP: of_half(returns(lambda place: [], text="no rows")),
+    },
 )
 def half_called_by_all(impl: Any, cluster: Any) -> None:
     """`devices=` with those of half of the processes, in a map that all processes call."""

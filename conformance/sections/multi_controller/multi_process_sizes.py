@@ -28,7 +28,7 @@ from conformance.judging.expectation import (
     returns,
 )
 from conformance.probing.bodies import double, doubled, psum
-from conformance.sections.multi_controller.maps import OWN
+from conformance.sections.multi_controller.maps import OWN, refused
 
 WIDTH = 2
 CONTROL = (
@@ -77,7 +77,7 @@ def control(impl: Any, cluster: Any) -> None:
 CONTROLLED = in_steps(returns(doubled(WIDTH)), CONTROL)
 
 
-def refused(size: Size) -> Columns:
+def as_legacy(size: Size) -> Columns:
     """What legacy says; where nothing is refused, what the rows doubled would be."""
 
     # The number of rows is in the message.
@@ -100,7 +100,7 @@ def refused(size: Size) -> Columns:
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     deadline_s=HANG_S,
-    expect=refused,
+    expect=as_legacy,
 )
 def sized(impl: Any, cluster: Any, size: Size) -> None:
     """Every process passes as many rows too many or too few."""
@@ -158,6 +158,12 @@ def over_own(place: Place) -> Any:
     return [held + held.sum(0), np.full(len(held), len(held), np.int32)]
 
 
+def over_half(place: Place) -> Any:
+    """each row plus the sum of the first half of all rows, and half of the number of devices"""
+    count, held = place.topology.devices // 2, place.rows(WIDTH)
+    return [held + place.all_rows(WIDTH)[:count].sum(0), np.full(len(held), count, np.int32)]
+
+
 RIGHT = returns(over_all, mistakes={OWN: over_own})
 TOO_LARGE = r"^compiling computation that requires [59] logical devices, but only [48] XLA devices"
 NO_GRID = r"^cannot reshape array of size 8 into shape \(4,1\)$"
@@ -180,7 +186,13 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
         "half",
         "half of the number of devices",
         lambda place: place.topology.devices // 2,
-        raises(ValueError, NO_GRID, phase="compile", otherwise=over_all),
+        refused(
+            ValueError,
+            NO_GRID,
+            phase="compile",
+            otherwise=over_all,
+            mistakes={"the sum over the devices of the first half of the processes": over_half},
+        ),
         topologies=FOUR_PROCESSES,  # half of two processes is one of them
     ),
 )
