@@ -74,8 +74,8 @@ class Transform:
 
 
 def scanned(mapped: Mapped, _: Any) -> Mapped:
-    """The map applied twice, by a scan."""
-    return lambda x: jax.lax.scan(lambda carry, _: (mapped(carry), None), x, None, length=2)[0]
+    """The map applied thrice, by a scan: twice, an exchange would be undone."""
+    return lambda x: jax.lax.scan(lambda carry, _: (mapped(carry), None), x, None, length=3)[0]
 
 
 def weighed_sum(mapped: Mapped, by: Any) -> Mapped:
@@ -106,7 +106,9 @@ TRANSFORMS: Mapping[str, Transform] = table(
         lambda model, _, by: transposed(model, by),
         differentiates=True,
     ),
-    Transform("scan", "under scan", scanned, lambda model, a, _: model(model(a)), taken=False),
+    Transform(
+        "scan", "under scan", scanned, lambda model, a, _: model(model(model(a))), taken=False
+    ),
     Transform(
         "remat",
         "under jax.checkpoint",

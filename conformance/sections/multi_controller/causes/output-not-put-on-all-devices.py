@@ -1,0 +1,12 @@
+import sys
+
+import jax
+import numpy as np
+
+if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+rows = np.ones(len(jax.local_devices()))
+output = jax.pmap(lambda x: jax.lax.psum(x, "i"), "i")(rows)  # the same in every process
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("i",))
+everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+print(jax.device_put(output, everywhere))
