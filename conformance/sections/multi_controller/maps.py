@@ -57,7 +57,7 @@ def _passed_on(x: Any) -> Any:
 
 
 def _scattered(stack: Rows) -> Rows:
-    return stack + stack.sum(0).reshape(len(stack), -1).sum(1)[:, None]
+    return np.add(stack, stack.sum(0).reshape(len(stack), -1).sum(1)[:, None])
 
 
 def _exchanged(stack: Rows) -> Rows:

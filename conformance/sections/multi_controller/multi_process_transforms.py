@@ -80,7 +80,8 @@ def scanned(mapped: Mapped, _: Any) -> Mapped:
 
 def weighed_sum(mapped: Mapped, by: Any) -> Mapped:
     """The gradient of the weighed sum of the map's output."""
-    return jax.grad(lambda x: (mapped(x) * by).sum())
+    gradient: Mapped = jax.grad(lambda x: (mapped(x) * by).sum())
+    return gradient
 
 
 TRANSFORMS: Mapping[str, Transform] = table(
