@@ -1,0 +1,11 @@
+import sys
+
+import jax
+import numpy as np
+
+if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+rows = np.ones(jax.local_device_count(), np.float32)
+total = jax.pmap(lambda x: jax.lax.psum(x, "i"), "i")
+print(total(rows).tolist())
+print(jax.grad(lambda x: total(x).sum())(rows).tolist())
