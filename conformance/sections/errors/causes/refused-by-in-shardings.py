@@ -1,6 +1,7 @@
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 mesh = Mesh(np.array(jax.devices()), ("i",))
 rows = np.arange(64).reshape(8, 8)
