@@ -1,0 +1,18 @@
+import sys
+
+import jax
+import numpy as np
+
+if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+rows = np.ones((len(jax.local_devices()), 1), np.float32)
+total = jax.pmap(lambda x: jax.lax.psum(x, "i"), "i")
+for name, function in {
+    "by itself": total,
+    "under jit": jax.jit(lambda x: total(x)),
+    "under vmap": jax.vmap(lambda x: total(x), 1, 1),
+    "under scan": lambda x: jax.lax.scan(lambda c, _: (total(c), None), x, None, length=1)[0],
+    "under checkpoint": jax.checkpoint(lambda x: total(x)),
+    "under grad": jax.grad(lambda x: total(x).sum()),
+}.items():
+    print(name, float(function(rows).addressable_data(0).ravel()[0]))

@@ -1,0 +1,122 @@
+"""The collectives that are mapped over several processes, each beside its NumPy model.
+
+Each body keeps the shape of its row and can be computed over any number of devices that divides
+them all, so that what spans one process alone shows by its values: the same shape, and no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.family import table
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Model, OfEachStep, raises, returns
+from conformance.judging.observation import Step
+from conformance.probing.bodies import Body
+
+Rows = NDArray[Any]
+
+OWN = "the same over this process's own devices alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """`apply` works on one device's row, `model` on the stack of the rows of all that it spans.
+
+    `differentiable` is whether JAX defines a gradient.
+    """
+
+    key: str
+    apply: Body
+    model: Callable[[Rows], Rows]
+    differentiable: bool = True
+
+    def body(self) -> Body:
+        """A function of its own: JAX's caches go by function object."""
+        return lambda x: self.apply(x)
+
+
+def width(place: Place) -> int:
+    """Elements of a row: as many as there are devices, as the scattering collectives need."""
+    return place.topology.devices
+
+
+def _to_all(value: Rows, like: Rows) -> Rows:
+    return np.broadcast_to(value, like.shape)
+
+
+def _passed_on(x: Any) -> Any:
+    size = jax.lax.psum(1, "i")
+    return jax.lax.ppermute(x, "i", [(source, (source + 1) % size) for source in range(size)])
+
+
+def _scattered(stack: Rows) -> Rows:
+    return np.add(stack, stack.sum(0).reshape(len(stack), -1).sum(1)[:, None])
+
+
+def _exchanged(stack: Rows) -> Rows:
+    count = len(stack)
+    return stack.reshape(count, count, -1).swapaxes(0, 1).reshape(stack.shape)
+
+
+COLLECTIVES: Mapping[str, Collective] = table(
+    Collective("psum", lambda x: jax.lax.psum(x, "i"), lambda a: _to_all(a.sum(0), a)),
+    Collective("pmean", lambda x: jax.lax.pmean(x, "i"), lambda a: _to_all(a.mean(0), a)),
+    Collective(
+        "pmax",
+        lambda x: jax.lax.pmax(x, "i"),
+        lambda a: _to_all(a.max(0), a),
+        differentiable=False,
+    ),
+    Collective(
+        "pmin",
+        lambda x: jax.lax.pmin(x, "i"),
+        lambda a: _to_all(a.min(0), a),
+        differentiable=False,
+    ),
+    Collective("all-gather", lambda x: x + jax.lax.all_gather(x, "i")[-1], lambda a: a + a[-1]),
+    Collective(
+        "psum-scatter",
+        lambda x: x + jax.lax.psum_scatter(x, "i", tiled=True).sum(),
+        _scattered,
+    ),
+    Collective("ppermute", _passed_on, lambda a: np.roll(a, 1, 0)),
+    Collective("all-to-all", lambda x: jax.lax.all_to_all(x, "i", 0, 0, tiled=True), _exchanged),
+    Collective(
+        "axis-index",
+        lambda x: x * (1 + jax.lax.axis_index("i")),
+        lambda a: a * np.arange(1, len(a) + 1)[:, None],
+    ),
+)
+
+
+def host_local(impl: Any, rows: Rows) -> Any:
+    """This process's rows as a jax.Array: a pmap's lies on this process's devices alone."""
+    return jax.device_put(rows, impl.sharding()) if impl.is_pmap else impl.given(rows)
+
+
+def refused(
+    error: type[BaseException] | str,
+    pattern: str,
+    *,
+    phase: str,
+    otherwise: Model,
+    mistakes: Mapping[str, Model],
+) -> OfEachStep:
+    """As `raises`; of a step that returns after all, a wrong value is named as by `returns`."""
+    says = raises(error, pattern, phase=phase, otherwise=otherwise)
+    named = returns(otherwise, mistakes=mistakes)
+    assert isinstance(says, OfEachStep)
+    assert isinstance(named, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = named.of(place, step)
+        return says.of(place, step) if right or step.raised is not None else (False, saw)
+
+    return OfEachStep(says.text, of, claims=says.claims)

@@ -1,0 +1,211 @@
+"""What processes pass to a map besides rows of their own: unmapped values, and global arrays.
+
+An unmapped argument is each process's own value, and nothing compares these. A global array has a
+row for each device of all processes: to a pmap, more rows than this process has devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.catalogue.clause import processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.judging.columns import Columns, of_pmaps
+from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.sections.multi_controller.maps import OWN
+
+WIDTH = 2
+ONE_VALUE = "to shard_map a replicated argument is one global array, with one value"
+
+
+def value(place: Place) -> Any:
+    """What a process passes whole: another one in each."""
+    return np.full(WIDTH, 100 * (1 + place.process), np.float32)
+
+
+def added(rows: Any, values: Any) -> Any:
+    """What the map of `add_and_sum` makes of all rows, each with its process's value."""
+    return rows + values, np.broadcast_to((rows + values).sum(0), rows.shape)
+
+
+def by_process(place: Place, values: Callable[[Place], Any]) -> Any:
+    """Each process's value, once for each of its devices."""
+    count = place.topology.devices_per_process
+    each = [values(Place(place.topology, process)) for process in range(place.topology.processes)]
+    return np.repeat(np.stack(each), count, 0)
+
+
+def each_its_own(place: Place) -> Any:
+    """each row plus this process's value, and the sum of all of these"""
+    both = added(place.all_rows(WIDTH), by_process(place, value))
+    return [place.mine(one) for one in both]
+
+
+def all_of_the_first(place: Place) -> Any:
+    """The same, with process 0's value in every process."""
+    both = added(place.all_rows(WIDTH), value(Place(place.topology, 0)))
+    return [place.mine(one) for one in both]
+
+
+def alone(place: Place) -> Any:
+    """The same, of this process's devices alone."""
+    return list(added(place.rows(WIDTH), value(place)))
+
+
+def add_and_sum() -> Callable[..., Any]:
+    """A row plus the unmapped value, and the sum of these over all devices."""
+    return lambda x, w: [x + w, jax.lax.psum(x + w, "i")]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A kind of unmapped argument; `of` makes one of its value."""
+
+    key: str
+    text: str
+    of: Callable[[Any, Any], Any]
+
+
+WHOLE: Mapping[str, Whole] = table(
+    Whole("numpy", "a NumPy array", lambda impl, w: w),
+    Whole("number", "a Python number", lambda impl, w: float(w[0])),
+    Whole(
+        "host-local",
+        "an array that is replicated over this process's devices",
+        lambda impl, w: jax.device_put(w, impl.sharding(axis=None)),
+    ),
+    Whole(
+        "output",
+        "another map's output, of `out_axes=None`",
+        lambda impl, w: impl.map(lambda x: x, out_axes=None)(np.stack([w, w])),
+    ),
+)
+
+
+@family(
+    "multi_controller.multi-process-unmapped.{whole}",
+    whole=WHOLE,
+    claim="pmap-silence.transforms-span-processes",
+    title="With `in_axes=None` each process passes another value, as {whole.text}.",
+    fact="multi_controller.multi-process-unmapped",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_pmaps(
+        twice(
+            returns(
+                each_its_own,
+                mistakes={OWN: alone, "process 0's value in every process": all_of_the_first},
+            )
+        ),
+        ONE_VALUE,
+    ),
+)
+def unmapped(impl: Any, cluster: Any, whole: Whole) -> None:
+    """A map of this process's rows and of a value of its own that is not mapped."""
+    function = impl.map(add_and_sum(), in_axes=(0, None))
+    cluster.twice(function, cluster.rows(WIDTH), whole.of(impl, value(cluster)))
+
+
+# --- Global arrays --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """A global array with a row for each device; `axis_types` are of its mesh."""
+
+    key: str
+    text: str
+    axis: str = "i"
+    explicit: bool = False
+    backwards: bool = False
+    mapped: bool = True
+    legacy: Expectation | None = None
+    shard_map: Expectation | None = None
+
+    def sharding(self, cluster: Any) -> Any:
+        """Its sharding."""
+        listed = np.array(cluster.devices[::-1] if self.backwards else cluster.devices)
+        kind = AxisType.Explicit if self.explicit else AxisType.Auto
+        mesh = Mesh(listed, (self.axis,), axis_types=(kind,))
+        return NamedSharding(mesh, P(self.axis) if self.mapped else P())
+
+
+REFUSED = (
+    r"^On multi-host platforms, the input to pmapped functions must have leading axis size equal "
+    r"to the number of local devices if no `devices` argument is specified\. Got axis_size=[48], "
+    r"num_local_devices=2$"
+)
+
+
+def summed(place: Place) -> Any:
+    """this process's rows of the global array, plus the sum of all"""
+    return place.rows(WIDTH) + place.all_rows(WIDTH).sum(0)
+
+
+TOO_MANY = raises(ValueError, REFUSED, phase="lower", otherwise=summed)
+SPLIT_TOO_FAR = raises(
+    ValueError,
+    r"^Sharding spec \('i',\) implies that array axis 0 is partitioned [48] times, but does not "
+    r"evenly divide the dimension size 1\. Got shape: \(1, 2\)",
+    phase="trace",
+    otherwise=summed,
+)
+ELSEWHERE = raises(
+    ValueError,
+    r"^Received incompatible devices for jitted computation\. Got argument args\[0\] of .* with "
+    r"shape float32\[[48],2\] and (with )?device ids \[",
+    phase="lower",
+    otherwise=summed,
+)
+
+GLOBALS: Mapping[str, Global] = table(
+    Global("auto", "sharded as a map's own, on a mesh of Auto axes"),
+    Global(
+        "explicit",
+        "sharded as a map's own, on a mesh of Explicit axes",
+        explicit=True,
+        legacy=SPLIT_TOO_FAR,
+    ),
+    Global("other-name", "sharded over an axis of another name", axis="rows"),
+    Global(
+        "other-order", "sharded over the devices in reverse", backwards=True, shard_map=ELSEWHERE
+    ),
+    Global("replicated", "replicated over all devices", mapped=False),
+)
+
+
+def given_whole(array: Global) -> Columns:
+    """Legacy refuses as many rows; to shard_map a global array is what it takes."""
+    refused = twice(array.legacy or TOO_MANY)
+    return {
+        LEGACY_PMAP: refused,
+        NEW_PMAP: refused,
+        SHARD_MAP: twice(array.shard_map or returns(summed)),
+    }
+
+
+@family(
+    "multi_controller.multi-process-global.{array}",
+    array=GLOBALS,
+    claim="pmap-silence.more-rows-than-devices",
+    title="A global array as the mapped argument, {array.text}.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=given_whole,
+)
+def given_global(impl: Any, cluster: Any, array: Global) -> None:
+    """A map of a global array with a psum over all rows."""
+    rows = cluster.all_rows(WIDTH)
+    whole = jax.make_array_from_callback(
+        rows.shape, array.sharding(cluster), lambda index: rows[index]
+    )
+    cluster.twice(impl.map(lambda x: x + jax.lax.psum(x, "i")), whole)

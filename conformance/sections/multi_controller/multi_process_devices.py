@@ -1,0 +1,277 @@
+"""`devices=` and `axis_size=` of a map in several processes: which device holds which row.
+
+A process passes the rows of its own devices, in the order in which the list has them; the map's
+axis runs along the list. Each map returns, besides a sum over all rows, every row's own index, and
+the devices on which the rows lie are noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import (
+    TWICE,
+    Expectation,
+    OfEachStep,
+    every,
+    in_steps,
+    noted,
+    raises,
+    returns,
+)
+from conformance.judging.observation import Step
+from conformance.probing.bodies import double, doubled
+from conformance.probing.recording import local_rows
+from conformance.sections.multi_controller.maps import OWN, Rows
+
+WIDTH = 2
+HANG_S = 20.0
+LIES_ON = "devices of the rows"
+CONTROL = "control"  # a map over all devices, so that every process shows what ran
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """A list of devices, as numbers in the order of `jax.devices()`, that a process passes.
+
+    `spans_all` is false where the list, and so the collectives of the map, are one process's own.
+    """
+
+    key: str
+    text: str
+    of: Callable[[Place], list[int]]
+    claim: str = "pmap-silence.devices-subset"
+
+    def here(self, place: Place) -> list[int]:
+        """Where in the list this process's devices stand."""
+        count = place.topology.devices_per_process
+        return [at for at, one in enumerate(self.of(place)) if one // count == place.process]
+
+
+def everyone(place: Place) -> list[int]:
+    """All devices."""
+    return list(range(place.topology.devices))
+
+
+def own(place: Place) -> list[int]:
+    """This process's devices."""
+    return list(range(place.first_row, place.first_row + place.topology.devices_per_process))
+
+
+def interleaved(place: Place) -> list[int]:
+    """All devices, a process's next to another's."""
+    count = place.topology.devices_per_process
+    return sorted(everyone(place), key=lambda one: (one % count, one))
+
+
+def own_reversed(place: Place) -> list[int]:
+    """All devices, process by process, each process's in reverse."""
+    count = place.topology.devices_per_process
+    return sorted(everyone(place), key=lambda one: (one // count, -one))
+
+
+def first_of_each(place: Place) -> list[int]:
+    """Every process's first device."""
+    return everyone(place)[:: place.topology.devices_per_process]
+
+
+ORDER = "pmap-silence.devices-order"
+
+DEVICES: Mapping[str, Devices] = table(
+    Devices("in-order", "all devices, in order", everyone, ORDER),
+    Devices("reversed", "all devices, reversed", lambda place: everyone(place)[::-1], ORDER),
+    Devices("interleaved", "all devices, the processes interleaved", interleaved, ORDER),
+    Devices("own-reversed", "all devices, each process's reversed", own_reversed, ORDER),
+    Devices("first-of-each", "one device of each process", first_of_each),
+    Devices("all-but-one", "all devices but the last", lambda place: everyone(place)[:-1]),
+    Devices("local", "this process's devices", own),
+    Devices("local-reversed", "this process's devices, reversed", lambda place: own(place)[::-1]),
+)
+
+HALF = Devices(
+    "half",
+    "the first half of the processes' devices",
+    lambda place: everyone(place)[: place.topology.devices // 2],
+)
+
+
+def rows_of(chosen: Devices, place: Place) -> Rows:
+    """The rows of the map's whole axis: each device of the list has its own."""
+    return place.all_rows(WIDTH)[chosen.of(place)]
+
+
+def summed_and_numbered(chosen: Devices) -> Callable[[Place], Any]:
+    """A model of what a process that has devices in the list holds."""
+
+    def model(place: Place) -> Any:
+        """each row plus the sum of all rows of the list, and its index in the list"""
+        rows, here = rows_of(chosen, place), chosen.here(place)
+        return [rows[here] + rows.sum(0), np.array(here, np.int32)] if here else []
+
+    return model
+
+
+def alone(chosen: Devices) -> Callable[[Place], Any]:
+    """The same, were this process's devices all of the list."""
+
+    def model(place: Place) -> Any:
+        rows = rows_of(chosen, place)[chosen.here(place)]
+        return [rows + rows.sum(0), np.arange(len(rows), dtype=np.int32)] if len(rows) else []
+
+    return model
+
+
+def numbered_as_jax(chosen: Devices) -> Callable[[Place], Any]:
+    """The same, did the map's axis run along `jax.devices()`."""
+
+    def model(place: Place) -> Any:
+        rows, here = rows_of(chosen, place), chosen.here(place)
+        index = np.argsort(np.argsort(chosen.of(place)))[here].astype(np.int32)
+        return [rows[here] + rows.sum(0), index] if here else []
+
+    return model
+
+
+def places(chosen: Devices) -> Expectation:
+    """Each row lies on the device that the list has for it."""
+    return noted(
+        LIES_ON,
+        "each row lies on the device that has its place in the list",
+        lambda place, seen: seen == [chosen.of(place)[at] for at in chosen.here(place)],
+    )
+
+
+def right(chosen: Devices) -> Expectation:
+    """Sum, index and place are those of the list, in both calls; the control is right."""
+    model = summed_and_numbered(chosen)
+    mistakes = {
+        OWN: alone(chosen),
+        "numbered in the order of jax.devices()": numbered_as_jax(chosen),
+    }
+    values = in_steps(returns(model, mistakes=mistakes), *TWICE)
+    control = in_steps(returns(doubled(WIDTH)), CONTROL)
+    return every(control, values, in_steps(places(chosen), *TWICE))
+
+
+def passed(impl: Any, place: Place, chosen: Devices) -> Rows:
+    """What a process passes: its own rows to a pmap, all of them, as its peers, to a shard_map."""
+    rows = rows_of(chosen, place)
+    return rows[chosen.here(place)] if impl.is_pmap else rows
+
+
+def lying_on(cluster: Any, array: Any) -> list[int]:
+    """The device of each of this process's rows, as a number in the order of `jax.devices()`."""
+    shards = sorted(array.addressable_shards, key=lambda one: one.index[0].start or 0)
+    return [cluster.devices.index(one.device) for one in shards]
+
+
+def sum_and_number() -> Callable[[Any], Any]:
+    """A row plus the sum of all rows, and the row's index."""
+    return lambda x: [x + jax.lax.psum(x, "i"), jax.lax.axis_index("i")]
+
+
+@family(
+    "multi_controller.multi-process-devices.{chosen}",
+    chosen=DEVICES,
+    claim="{chosen.claim}",
+    title="`devices=` with {chosen.text}, in several processes.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=lambda chosen: everywhere(right(chosen)),
+)
+def over(impl: Any, cluster: Any, chosen: Devices) -> None:
+    """A map over a list of devices in which every process has some."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    listed = [cluster.devices[one] for one in chosen.of(cluster)]
+    function = impl.map(sum_and_number(), devices=listed)
+    call(cluster, function, passed(impl, cluster, chosen))
+
+
+def call(cluster: Any, function: Callable[[Any], Any], rows: Any) -> None:
+    """Two calls, each of whose rows are read, and where they lie noted."""
+    for name in TWICE:
+        held: list[Any] = []
+
+        def read(held: list[Any] = held) -> Any:
+            held.append(function(rows))
+            return [local_rows(one) for one in held[0] if one.addressable_shards]
+
+        cluster.step(name, read)
+        if held:
+            cluster.note(LIES_ON, lying_on(cluster, held[0][0]))
+
+
+# --- A list in which some processes have no device ------------------------------------------------
+
+
+@clause(
+    "multi_controller.multi-process-devices.half",
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=everywhere(right(HALF)),
+)
+def half(impl: Any, cluster: Any) -> None:
+    """`devices=` with those of half of the processes, which alone make and call the map."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    if HALF.here(cluster):
+        listed = [cluster.devices[one] for one in HALF.of(cluster)]
+        call(cluster, impl.map(sum_and_number(), devices=listed), passed(impl, cluster, HALF))
+    else:
+        for name in TWICE:
+            cluster.step(name, list)
+            cluster.note(LIES_ON, [])
+
+
+# What legacy says to a process without a device in the list: an assertion without a text.
+NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
+
+
+def of_half(outside: Expectation) -> Expectation:
+    """What is right of the list in the processes that have devices of it, `outside` in others."""
+    values, where = returns(summed_and_numbered(HALF), mistakes={OWN: alone(HALF)}), places(HALF)
+    assert isinstance(values, OfEachStep)
+    assert isinstance(where, OfEachStep)
+    assert isinstance(outside, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if not HALF.here(place):
+            return outside.of(place, step)
+        right, saw = values.of(place, step)
+        return where.of(place, step) if right else (right, saw)
+
+    text = f"{values.text} in the processes that have devices in the list, else {outside.text}"
+    claims = values.claims | where.claims | outside.claims
+    both = in_steps(OfEachStep(text, of, claims=claims), *TWICE)
+    return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
+
+
+@clause(
+    "multi_controller.multi-process-devices.half-called-by-all",
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect={
+        LEGACY_PMAP: of_half(NONE_OF_MINE),
+        NEW_PMAP: of_half(NONE_OF_MINE),
+        SHARD_MAP: of_half(returns(lambda place: [], text="no rows")),
+    },
+)
+def half_called_by_all(impl: Any, cluster: Any) -> None:
+    """`devices=` with those of half of the processes, in a map that all processes call."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+    listed = [cluster.devices[one] for one in HALF.of(cluster)]
+    call(cluster, impl.map(sum_and_number(), devices=listed), passed(impl, cluster, HALF))

@@ -1,0 +1,278 @@
+"""A map's output fed back, to the same map or to another one, in several processes.
+
+Every map that takes an output sums over all rows that it spans, so that an output that is taken for
+more, or for less, than it is shows in the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.judging.columns import Columns, everywhere, of_pmaps
+from conformance.judging.expectation import Model, returns, twice
+from conformance.probing.bodies import double
+from conformance.sections.multi_controller.maps import OWN, Rows
+
+WIDTH = 2
+SUBSET = "pmap-silence.feeding-back-a-subset"
+OF_A_PROCESS = "the rows of one process's array are no argument of a shard_map over all devices"
+
+Program = Callable[[], Any]
+
+
+def summing(impl: Any, **options: Any) -> Any:
+    """A map of each row plus the sum of all rows."""
+    return impl.map(lambda x: x + jax.lax.psum(x, "i"), **options)
+
+
+def total(impl: Any) -> Any:
+    """A map of the sum of all rows, once."""
+    return impl.map(lambda x: jax.lax.psum(x, "i"), out_axes=None)
+
+
+def summed(rows: Rows) -> Rows:
+    """What `summing` makes of the rows that it spans."""
+    return np.add(rows, rows.sum(0))
+
+
+def count(place: Place) -> int:
+    """Devices of a process."""
+    return place.topology.devices_per_process
+
+
+# Each program, and beside it what it makes of all rows, as this process holds it, and what it would
+# make of this process's rows, did the maps span no others.
+
+
+def again_and_again(impl: Any, cluster: Any) -> Program:
+    """The output is fed back to its own map, twice."""
+    function, rows = summing(impl), impl.given(cluster.rows(WIDTH))
+    return lambda: function(function(function(rows)))
+
+
+def again_over_all(place: Place) -> Any:
+    """the rows and their sum, three times over"""
+    return place.mine(summed(summed(summed(place.all_rows(WIDTH)))))
+
+
+def again_alone(place: Place) -> Any:
+    return summed(summed(summed(place.rows(WIDTH))))
+
+
+def along_axis_1(impl: Any, cluster: Any) -> Program:
+    """The output of out_axes=1 is fed to a map of in_axes=1."""
+    first, second = summing(impl, out_axes=1), summing(impl, in_axes=1, out_axes=1)
+    rows = impl.given(cluster.rows(WIDTH))
+    return lambda: second(first(rows))
+
+
+def columns_over_all(place: Place) -> Any:
+    """the rows and their sum, twice over, as columns"""
+    return place.mine(summed(summed(place.all_rows(WIDTH)))).T
+
+
+def columns_alone(place: Place) -> Any:
+    return summed(summed(place.rows(WIDTH))).T
+
+
+def columns_as_rows(impl: Any, cluster: Any) -> Program:
+    """The output of out_axes=1 is fed to a map of in_axes=0."""
+    first, second = summing(impl, out_axes=1), summing(impl)
+    rows = cluster.rows(count(cluster))
+    return lambda: second(first(rows))
+
+
+def turned_over_all(place: Place) -> Any:
+    """each process's rows and the sum of all, turned, and the sum of all that"""
+    each = summed(place.all_rows(count(place))).reshape(-1, count(place), count(place))
+    return place.mine(summed(each.swapaxes(1, 2).reshape(-1, count(place))))
+
+
+def turned_alone(place: Place) -> Any:
+    return summed(summed(place.rows(count(place))).T)
+
+
+def whole_as_whole(impl: Any, cluster: Any) -> Program:
+    """The output of out_axes=None is passed whole."""
+    first = total(impl)
+    second = impl.map(lambda x, w: x + w + jax.lax.psum(x + w, "i"), in_axes=(0, None))
+    rows = impl.given(cluster.rows(WIDTH))
+    return lambda: second(rows, first(rows))
+
+
+def whole_over_all(place: Place) -> Any:
+    """the rows, each with the sum of all, and the sum of these"""
+    return place.mine(summed(summed(place.all_rows(WIDTH))))
+
+
+def whole_alone(place: Place) -> Any:
+    return summed(summed(place.rows(WIDTH)))
+
+
+def whole_as_rows(impl: Any, cluster: Any) -> Program:
+    """The output of out_axes=None has a row for each device of a process, and is mapped."""
+    first, second = total(impl), summing(impl)
+    rows = cluster.rows(count(cluster), WIDTH)
+    return lambda: second(first(rows))
+
+
+def mapped_over_all(place: Place) -> Any:
+    """the same sums in every process, and the sum of all processes' ones"""
+    sums = place.all_rows(count(place), WIDTH).sum(0)
+    return sums + sums.sum(0) * place.topology.processes
+
+
+def mapped_alone(place: Place) -> Any:
+    return summed(place.rows(count(place), WIDTH).sum(0))
+
+
+def of_first_devices(impl: Any, cluster: Any) -> Program:
+    """A map over one device of each process is fed its own output."""
+    function = summing(impl, devices=cluster.devices[:: count(cluster)])
+    rows = cluster.rows(WIDTH)[:1] if impl.is_pmap else cluster.all_rows(WIDTH)[:: count(cluster)]
+    return lambda: function(function(rows))
+
+
+def firsts_over_all(place: Place) -> Any:
+    """the processes' first rows and their sum, twice over"""
+    firsts = place.all_rows(WIDTH)[:: count(place)]
+    return summed(summed(firsts))[place.process : place.process + 1]
+
+
+def firsts_alone(place: Place) -> Any:
+    return summed(summed(place.rows(WIDTH)[:1]))
+
+
+def of_own_devices(impl: Any, cluster: Any) -> Program:
+    """The output of a map over a process's own devices is fed to one over all devices."""
+    own, second = impl.map(double(), devices=cluster.local_devices), summing(impl)
+    rows = cluster.rows(WIDTH)
+    return lambda: second(own(rows))
+
+
+def doubled_over_all(place: Place) -> Any:
+    """the rows, doubled, and the sum of all of them"""
+    return place.mine(summed(place.all_rows(WIDTH) * 2))
+
+
+def doubled_alone(place: Place) -> Any:
+    return summed(place.rows(WIDTH) * 2)
+
+
+def to_own_devices(impl: Any, cluster: Any) -> Program:
+    """The output of a map over all devices is fed to one over a process's own."""
+    first, own = impl.map(double()), summing(impl, devices=cluster.local_devices)
+    rows = cluster.rows(WIDTH)
+    return lambda: own(first(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A program that feeds an output, what it must return, and what it is when it goes wrong.
+
+    `of_pmap` is whether it is about arrays that are a process's own.
+    """
+
+    key: str
+    text: str
+    program: Callable[[Any, Any], Program]
+    right: Model
+    mistakes: Mapping[str, Model]
+    claim: str = "pmap-silence.feeding-outputs-back"
+    of_pmap: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        """The same of whatever can be asked."""
+        expected = twice(returns(self.right, mistakes=self.mistakes))
+        return of_pmaps(expected, OF_A_PROCESS) if self.of_pmap else everywhere(expected)
+
+
+FEEDS: Mapping[str, Feed] = table(
+    Feed(
+        "out-0",
+        "of out_axes=0, to the same map, again and again",
+        again_and_again,
+        again_over_all,
+        {OWN: again_alone},
+    ),
+    Feed(
+        "out-1",
+        "of out_axes=1, to a map of in_axes=1",
+        along_axis_1,
+        columns_over_all,
+        {OWN: columns_alone},
+    ),
+    Feed(
+        "out-1-as-rows",
+        "of out_axes=1, to a map of in_axes=0",
+        columns_as_rows,
+        turned_over_all,
+        {OWN: turned_alone},
+        of_pmap=True,
+    ),
+    Feed(
+        "out-none",
+        "of out_axes=None, passed whole",
+        whole_as_whole,
+        whole_over_all,
+        {OWN: whole_alone},
+    ),
+    Feed(
+        "out-none-as-rows",
+        "of out_axes=None, mapped",
+        whole_as_rows,
+        mapped_over_all,
+        {OWN: mapped_alone},
+        of_pmap=True,
+    ),
+    Feed(
+        "first-of-each",
+        "of a map over one device of each process, to the same map",
+        of_first_devices,
+        firsts_over_all,
+        {OWN: firsts_alone},
+        claim=SUBSET,
+    ),
+    Feed(
+        "from-own",
+        "of a map over this process's devices, to one over all",
+        of_own_devices,
+        doubled_over_all,
+        {OWN: doubled_alone},
+        claim=SUBSET,
+        of_pmap=True,
+    ),
+    Feed(
+        "to-own",
+        "of a map over all devices, to one over this process's",
+        to_own_devices,
+        doubled_alone,
+        {"the same over the devices of all processes": doubled_over_all},
+        claim=SUBSET,
+        of_pmap=True,
+    ),
+)
+
+
+@family(
+    "multi_controller.multi-process-feeding.{feed}",
+    feed=FEEDS,
+    claim="{feed.claim}",
+    title="In several processes, an output {feed.text}.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=30.0,
+    expect=lambda feed: feed.columns,
+)
+def fed(impl: Any, cluster: Any, feed: Feed) -> None:
+    """A program that feeds a map's output to a map."""
+    cluster.twice(feed.program(impl, cluster))

@@ -1,0 +1,139 @@
+"""A map's output in several processes: put on a mesh over all devices, or indexed out of range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.catalogue.clause import processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
+from conformance.judging.columns import Columns
+from conformance.judging.expectation import Model, returns, twice
+from conformance.probing.bodies import double, psum
+
+WIDTH = 2
+
+
+def rows_held(place: Place, *, pmap: bool) -> int:
+    """Rows of a map's output: a pmap's is a process's own array."""
+    return place.topology.devices_per_process if pmap else place.topology.devices
+
+
+def by_column(model: Callable[[bool], Model]) -> Columns:
+    """A model of both pmaps' output, and one of shard_map's, whose array is all processes'."""
+    of_pmap, of_shard_map = twice(returns(model(True))), twice(returns(model(False)))
+    return {LEGACY_PMAP: of_pmap, NEW_PMAP: of_pmap, SHARD_MAP: of_shard_map}
+
+
+# --- On a mesh over all devices -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Where an output is put by `device_put`; `model` is of the whole output, and of this place."""
+
+    key: str
+    text: str
+    spec: Any
+    model: Callable[[Place, Any], Any]
+
+
+def own_columns(place: Place, whole: Any) -> Any:
+    """The columns of this process's devices."""
+    return whole[:, place.first_row : place.first_row + place.topology.devices_per_process]
+
+
+PUTS: Mapping[str, Put] = table(
+    Put("replicated", "replicated over all devices", P(), lambda place, whole: whole),
+    Put("columns", "a column on each device of all processes", P(None, "i"), own_columns),
+)
+
+
+def put_as_told(put: Put) -> Columns:
+    """The output, equal in all processes, as it is to lie."""
+
+    def model(pmap: bool) -> Model:
+        def held(place: Place) -> Any:
+            """this process's part of the output that all processes have alike"""
+            total = place.all_rows(place.topology.devices).sum(0)
+            return put.model(place, np.tile(total, (rows_held(place, pmap=pmap), 1)))
+
+        return held
+
+    return by_column(model)
+
+
+@family(
+    "multi_controller.multi-process-put.{put}",
+    put=PUTS,
+    claim="migrate-pmap.fix-device-put-global",
+    title="A map's output, equal in all processes, is put on a mesh of all devices: {put.text}.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=30.0,
+    expect=put_as_told,
+)
+def put_globally(impl: Any, cluster: Any, put: Put) -> None:
+    """The output of a psum, which is the same in all processes, put by `device_put`."""
+    output = impl.map(psum())(impl.given(cluster.rows(cluster.topology.devices)))
+    sharding = NamedSharding(impl.mesh(), put.spec)
+    cluster.twice(lambda: jax.device_put(output, sharding))
+
+
+# --- Out of range ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """An index of no row, given the number of rows here and of all; `row` is the one it means."""
+
+    key: str
+    text: str
+    index: Callable[[int, int], int]
+    row: int
+
+
+BEYOND: Mapping[str, Beyond] = table(
+    Beyond("one-past", "one past the last row", lambda here, _: here, -1),
+    Beyond("past-all", "one past the last row of all processes", lambda _, all_rows: all_rows, -1),
+    Beyond("below", "one before the first row", lambda here, _: -here - 1, 0),
+)
+
+
+def clamped(beyond: Beyond) -> Columns:
+    """The nearest row, as JAX documents an index out of bounds."""
+
+    def model(pmap: bool) -> Model:
+        def nearest(place: Place) -> Any:
+            """the nearest row, doubled"""
+            rows = place.rows(WIDTH) if pmap else place.all_rows(WIDTH)
+            return rows[beyond.row] * 2
+
+        return nearest
+
+    return by_column(model)
+
+
+@family(
+    "multi_controller.multi-process-beyond.{beyond}",
+    beyond=BEYOND,
+    claim="pmap-silence.multi-process-slice-and-compute",
+    title="An output is indexed {beyond.text}, in several processes: it is the nearest row.",
+    fact="multi_controller.multi-process-beyond",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=clamped,
+)
+def beyond_the_rows(impl: Any, cluster: Any, beyond: Beyond) -> None:
+    """An integer index out of range into a map's output."""
+    output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
+    at = beyond.index(rows_held(cluster, pmap=impl.is_pmap), cluster.topology.devices)
+    cluster.twice(lambda: output[at])

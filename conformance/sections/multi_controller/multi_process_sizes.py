@@ -1,0 +1,223 @@
+"""How many rows a process passes, and which `axis_size` a map is told, in several processes.
+
+Legacy wants a row for each of a process's devices. What a process passes too much or too little
+either every process passes alike, or one of them alone: then the others are right, and wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, processes
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
+from conformance.judging.columns import Columns, of_pmaps
+from conformance.judging.expectation import (
+    TWICE,
+    Expectation,
+    all_but_the_last,
+    every,
+    hangs,
+    in_steps,
+    raises,
+    returns,
+)
+from conformance.probing.bodies import double, doubled, psum
+from conformance.sections.multi_controller.maps import OWN, refused
+
+WIDTH = 2
+CONTROL = (
+    "control"  # a map of as many rows as there are devices, so that what follows is the size's
+)
+NO_LOCAL_ROWS = "shard_map's arguments are global: a process has no leading size of its own"
+HANG_S = 20.0
+
+REFUSED = (
+    r"^On multi-host platforms, the input to pmapped functions must have leading axis size equal "
+    r"to the number of local devices if no `devices` argument is specified\. Got axis_size={}, "
+    r"num_local_devices=2$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many rows a process passes; `claim` is of legacy's answer."""
+
+    key: str
+    text: str
+    rows: Callable[[Place], int]
+    claim: str
+
+
+FEWER = "pmap-silence.fewer-rows-than-devices"
+MORE = "pmap-silence.more-rows-than-devices"
+
+SIZES: Mapping[str, Size] = table(
+    Size("one-too-few", "one row for two devices", lambda place: 1, FEWER),
+    Size("one-too-many", "three rows for two devices", lambda place: 3, MORE),
+    Size("all-rows", "a row for each device of all processes", lambda p: p.topology.devices, MORE),
+)
+
+
+def rows(place: Place, count: int) -> Any:
+    """As many rows, which differ between processes."""
+    return np.arange(1, 1 + count * WIDTH, dtype=np.float32).reshape(count, WIDTH) + place.process
+
+
+def control(impl: Any, cluster: Any) -> None:
+    """A map with a row for each device."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+
+
+CONTROLLED = in_steps(returns(doubled(WIDTH)), CONTROL)
+
+
+def as_legacy(size: Size) -> Columns:
+    """What legacy says; where nothing is refused, what the rows doubled would be."""
+
+    # The number of rows is in the message.
+    counts = {"one-too-few": "1", "one-too-many": "3", "all-rows": "[48]"}
+    message = REFUSED.format(counts[size.key])
+
+    def taken(place: Place) -> Any:
+        """each of the rows, doubled"""
+        return rows(place, size.rows(place)) * 2
+
+    says = raises(ValueError, message, phase="lower", otherwise=taken)
+    return of_pmaps(every(CONTROLLED, in_steps(says, *TWICE)), NO_LOCAL_ROWS)
+
+
+@family(
+    "multi_controller.multi-process-rows.{size}",
+    size=SIZES,
+    claim="{size.claim}",
+    title="Every process passes {size.text}.",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=as_legacy,
+)
+def sized(impl: Any, cluster: Any, size: Size) -> None:
+    """Every process passes as many rows too many or too few."""
+    control(impl, cluster)
+    cluster.twice(impl.map(double()), rows(cluster, size.rows(cluster)))
+
+
+@clause(
+    "multi_controller.multi-process-rows.too-few-in-one",
+    claim=FEWER,
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+    expect=of_pmaps(hangs("first call", all_but_the_last), NO_LOCAL_ROWS),
+)
+def too_few_in_one(impl: Any, cluster: Any) -> None:
+    """The last process passes one row too few to a psum: it is refused, and the others wait."""
+    control(impl, cluster)
+    last = cluster.process == cluster.topology.processes - 1
+    cluster.twice(impl.map(psum()), rows(cluster, 1 if last else 2))
+
+
+# --- axis_size ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSize:
+    """An `axis_size`, and what legacy answers.
+
+    Legacy takes a process's own number of devices for what it is: every process has its own map.
+    """
+
+    key: str
+    text: str
+    of: Callable[[Place], int]
+    answer: Expectation
+    topologies: tuple[str, ...] = SEVERAL_PROCESSES
+
+
+def added_and_counted() -> Callable[[Any], Any]:
+    """A row plus the sum of all rows, and the axis's size."""
+    return lambda x: [x + jax.lax.psum(x, "i"), jax.numpy.int32(jax.lax.psum(1, "i"))]
+
+
+def over_all(place: Place) -> Any:
+    """each row plus the sum of all rows, and the number of devices"""
+    count = place.topology.devices
+    held = place.rows(WIDTH) + place.all_rows(WIDTH).sum(0)
+    return [held, np.full(len(held), count, np.int32)]
+
+
+def over_own(place: Place) -> Any:
+    """each row plus the sum of this process's rows, and the number of its devices"""
+    held = place.rows(WIDTH)
+    return [held + held.sum(0), np.full(len(held), len(held), np.int32)]
+
+
+def over_half(place: Place) -> Any:
+    """each row plus the sum of the first half of all rows, and half of the number of devices"""
+    count, held = place.topology.devices // 2, place.rows(WIDTH)
+    return [held + place.all_rows(WIDTH)[:count].sum(0), np.full(len(held), count, np.int32)]
+
+
+RIGHT = returns(over_all, mistakes={OWN: over_own})
+TOO_LARGE = r"^compiling computation that requires [59] logical devices, but only [48] XLA devices"
+NO_GRID = r"^cannot reshape array of size 8 into shape \(4,1\)$"
+
+AXIS_SIZES: Mapping[str, AxisSize] = table(
+    AxisSize("all", "the number of all devices", lambda place: place.topology.devices, RIGHT),
+    AxisSize(
+        "own",
+        "the number of a process's devices",
+        lambda place: place.topology.devices_per_process,
+        returns(over_own, mistakes={"the same over the devices of all processes": over_all}),
+    ),
+    AxisSize(
+        "one-more",
+        "one more than there are devices",
+        lambda place: place.topology.devices + 1,
+        raises(ValueError, TOO_LARGE, phase="compile", otherwise=over_all),
+    ),
+    AxisSize(
+        "half",
+        "half of the number of devices",
+        lambda place: place.topology.devices // 2,
+        refused(
+            ValueError,
+            NO_GRID,
+            phase="compile",
+            otherwise=over_all,
+            mistakes={"the sum over the devices of the first half of the processes": over_half},
+        ),
+        topologies=FOUR_PROCESSES,  # half of two processes is one of them
+    ),
+)
+
+
+@family(
+    "multi_controller.multi-process-axis-size.{size}",
+    size=AXIS_SIZES,
+    claim="pmap-silence.axis-arguments",
+    title="`axis_size=` with {size.text}, in several processes.",
+    needs=processes(2),
+    topologies=lambda size: size.topologies,
+    left_out=lambda size: (
+        "2x2, where half is one process: multi-process-axis-size.own"
+        if size.topologies == FOUR_PROCESSES
+        else ""
+    ),
+    deadline_s=HANG_S,
+    expect=lambda size: of_pmaps(
+        every(CONTROLLED, in_steps(size.answer, *TWICE)),
+        "shard_map has no axis_size: its mesh has a size",
+    ),
+)
+def told(impl: Any, cluster: Any, size: AxisSize) -> None:
+    """A map that is told how long its axis is over all processes."""
+    control(impl, cluster)
+    function = impl.map(added_and_counted(), axis_size=size.of(cluster))
+    cluster.twice(function, cluster.rows(WIDTH))
