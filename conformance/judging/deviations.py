@@ -10,7 +10,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,6 +27,15 @@ from conformance.judging.expectation import Finding
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
 FILES = "*/*.toml"
+
+# Which of the processes, in order, by words that hold on every topology.
+SOME: Mapping[str, Callable[[list[int]], list[int]]] = {
+    "all": lambda every: every,
+    "all but the first": lambda every: every[1:],
+    "all but the last": lambda every: every[:-1],
+    "the first half": lambda every: every[: len(every) // 2],
+    "the second half": lambda every: every[len(every) // 2 :],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ class Deviation:
     platform: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    processes: tuple[int, ...] | None = None
+    processes: tuple[int, ...] | str = "all"
     where: str = field(default="a deviation entry", compare=False)  # its file and number
 
     @property
@@ -111,12 +120,13 @@ class Deviation:
     def _where(self, findings: Sequence[Finding]) -> bool:
         """Whether each step that fails does so in the processes that the entry names, or in all."""
         every = {f.process for f in findings}
-        wanted = every if self.processes is None else every & set(self.processes)
+        named = self.processes
+        wanted = SOME[named](sorted(every)) if isinstance(named, str) else every & set(named)
         failing: dict[str, set[int]] = {}
         for f in findings:
             if not f.holds:
                 failing.setdefault(f.step, set()).add(f.process)
-        return all(processes == wanted for processes in failing.values())
+        return all(processes == set(wanted) for processes in failing.values())
 
 
 class DeviationError(ValueError):
@@ -232,10 +242,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if "processes" in raw:
-        some = raw["processes"]
-        if not isinstance(some, list) or not some or {type(one) for one in some} != {int}:
-            raise DeviationError(f"{where}: processes are written [2, 3]")
-        raw["processes"] = tuple(some)
+        raw["processes"] = _processes(raw["processes"], where)
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
     try:
@@ -265,6 +272,15 @@ def _patterns(saw: Any, where: str) -> list[str]:
             f"{where}: saw must be a text, or a table of steps, each with its text"
         )
     return list(saw.values()) if isinstance(saw, dict) else patterns
+
+
+def _processes(some: Any, where: str) -> tuple[int, ...] | str:
+    if isinstance(some, str) and some in SOME:
+        return some
+    if not isinstance(some, list) or not some or {type(one) for one in some} != {int}:
+        words = ", ".join(f'"{one}"' for one in SOME)
+        raise DeviationError(f"{where}: processes are written [2, 3], or are one of {words}")
+    return tuple(some)
 
 
 def _cells(raw: Mapping[str, Any], where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
