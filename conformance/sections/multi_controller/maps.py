@@ -57,7 +57,8 @@ def _passed_on(x: Any) -> Any:
 
 
 def _scattered(stack: Rows) -> Rows:
-    return np.add(stack, stack.sum(0).reshape(len(stack), -1).sum(1)[:, None])
+    scattered: Rows = stack.sum(0).reshape(len(stack), -1).sum(1)[:, None]
+    return np.asarray(stack + scattered)
 
 
 def _exchanged(stack: Rows) -> Rows:

@@ -40,7 +40,7 @@ def total(impl: Any) -> Any:
 
 def summed(rows: Rows) -> Rows:
     """What `summing` makes of the rows that it spans."""
-    return np.add(rows, rows.sum(0))
+    return np.asarray(rows + rows.sum(0))
 
 
 def count(place: Place) -> int:
