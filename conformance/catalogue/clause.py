@@ -157,10 +157,11 @@ def clause(
     is the slug of what JAX does where the clause holds and yet something changes for a user: an
     error, a cost. A probe may be declared more than once: its clauses then judge one run.
     `requires` are packages beyond jax that the probe imports, `programs` what it starts that is no
-    Python (`mpirun`): where one is missing the clause is not run. Where `selects`, which implementation
-    runs is what the clause asks: its expectation must prove it, the judge does not, and it is run
-    where this JAX has no such implementation too. `timing` makes it a clause of the time lane,
-    which is in no matrix. ValueError where the declaration is incomplete or can be met by no run.
+    Python (`mpirun`): where one is missing the clause is not run. Where `selects`, which
+    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
+    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
+    time lane, which is in no matrix. ValueError where the declaration is incomplete or can be met
+    by no run.
     """
     checked(id, expect, topologies)
 
