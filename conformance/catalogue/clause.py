@@ -90,6 +90,7 @@ class Clause:
     left_out: str = ""
     cause: str = ""
     requires: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     selects: bool = False
     timing: Timing | None = None
 
@@ -107,7 +108,7 @@ class Clause:
     def run(self) -> tuple[Any, ...]:
         """What is run: clauses in which this is equal judge one and the same run of a cell."""
         probe = (self.probe.__module__, self.probe.__qualname__)
-        asked = (self.fresh, self.deadline_s, self.requires, self.selects)
+        asked = (self.fresh, self.deadline_s, self.requires, self.programs, self.selects)
         rows = tuple(sorted((name, _identity(row)) for name, row in self.rows.items()))
         return (*probe, json.dumps(self.parameters, sort_keys=True), rows, *asked)
 
@@ -141,6 +142,7 @@ def clause(
     left_out: str = "",
     cause: str = "",
     requires: Iterable[str] = (),
+    programs: Iterable[str] = (),
     selects: bool = False,
     timing: Timing | None = None,
 ) -> Callable[[Probe], Probe]:
@@ -154,10 +156,12 @@ def clause(
     an id. `left_out` is why topologies are left out on which a user would ask as well. `cause`
     is the slug of what JAX does where the clause holds and yet something changes for a user: an
     error, a cost. A probe may be declared more than once: its clauses then judge one run.
-    `requires` are packages beyond jax that the probe imports. Where `selects`, which implementation
-    runs is what the clause asks: its expectation must prove it, the judge does not, and it is run
-    where this JAX has no such implementation too. `timing` makes it a clause of the time lane,
-    which is in no matrix. ValueError where the declaration is incomplete or can be met by no run.
+    `requires` are packages beyond jax that the probe imports, `programs` what it starts that is no
+    Python (`mpirun`): where one is missing the clause is not run. Where `selects`, which
+    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
+    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
+    time lane, which is in no matrix. ValueError where the declaration is incomplete or can be met
+    by no run.
     """
     checked(id, expect, topologies)
 
@@ -177,6 +181,7 @@ def clause(
             left_out=left_out,
             cause=cause,
             requires=requires,
+            programs=programs,
             selects=selects,
             timing=timing,
         )
@@ -203,6 +208,7 @@ def declared(
     left_out: str,
     cause: str,
     requires: Iterable[str],
+    programs: Iterable[str],
     selects: bool,
     timing: Timing | None,
     parameters: Mapping[str, str] | None = None,
@@ -227,6 +233,7 @@ def declared(
         left_out=left_out,
         cause=cause,
         requires=tuple(requires),
+        programs=tuple(programs),
         selects=selects,
         timing=timing,
     )

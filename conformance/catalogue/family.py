@@ -58,6 +58,7 @@ def family(
     fresh: OfRows = False,
     deadline_s: OfRows = None,
     requires: OfRows = (),
+    programs: OfRows = (),
     selects: OfRows = False,
     timing: OfRows = None,
     only: Callable[..., bool] | None = None,
@@ -104,6 +105,7 @@ def family(
                 left_out=_text(left_out, rows, said),
                 cause=_text(cause, rows, key_of),
                 requires=_given(requires, rows),
+                programs=_given(programs, rows),
                 selects=_given(selects, rows),
                 timing=_given(timing, rows),
             )

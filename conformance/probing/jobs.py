@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -113,3 +114,14 @@ def _kill(started: list[subprocess.Popen[bytes]]) -> None:
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
+
+
+def said(file: Path) -> str:
+    """What a process wrote to a file, without the lines of the collectives' library."""
+    return _NOISE.sub("", _text(file))
+
+
+def found(program: str) -> str | None:
+    """Where a program lies, or None; daemons are found also by who is not root."""
+    places = [os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"]
+    return shutil.which(program, path=os.pathsep.join(places))

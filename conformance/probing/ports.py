@@ -11,13 +11,14 @@ import time
 
 
 class ReservedPort:
-    """Holds a free port of `host` until closed."""
+    """Holds a port of `host` until closed: a free one, or `port`, OSError where that is taken."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._socket.bind((host, 0))
-        self.address = f"{host}:{self._socket.getsockname()[1]}"
+        self._socket.bind((host, port))
+        self.port: int = self._socket.getsockname()[1]
+        self.address = f"{host}:{self.port}"
 
     def close(self) -> None:
         """Give the port back."""

@@ -27,6 +27,7 @@ from conformance.catalogue.topology import Topology
 from conformance.probing import ports, recording
 from conformance.probing.compiling import compile_quickly
 from conformance.probing.implementations import available
+from conformance.probing.jobs import found
 from conformance.probing.proving import watched
 from harness.clusters import deadlines
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
@@ -84,7 +85,8 @@ class Worker:
             _join(settings["coordinator"], self._topology.processes, self._process)
         watched()  # not in a case: it traces a program
         required = {name for one in clauses.clauses.values() for name in one.requires}
-        channel.send({"ready": facts(required) | {"compiling": compiling}})
+        started = {name for one in clauses.clauses.values() for name in one.programs}
+        channel.send({"ready": facts(required, started) | {"compiling": compiling}})
 
     def serve(self) -> None:
         """EOFError when the controller is gone."""
@@ -130,8 +132,8 @@ def fingerprint(order: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def facts(required: Iterable[str]) -> dict[str, Any]:
-    """What is really installed and running here, and which of the `required` packages are."""
+def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any]:
+    """What is really installed and running here, of packages `required` and programs `started`."""
     import jaxlib
 
     implementations, unknown = available()
@@ -146,6 +148,7 @@ def facts(required: Iterable[str]) -> dict[str, Any]:
         "implementations": implementations,
         "unknown": unknown,
         "packages": {name: version for name in sorted(required) if (version := _version(name))},
+        "programs": [name for name in sorted(started) if found(name)],
     }
 
 

@@ -105,6 +105,9 @@ class Runner:
             return Judgement(
                 names.NOT_RUN, f"{', '.join(missing)} is not installed in this target: {extras}"
             )
+        absent = [name for name in clause.programs if name not in facts["programs"]]
+        if absent:
+            return Judgement(names.NOT_RUN, f"{', '.join(absent)} is not on this machine's PATH")
         if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
             return None
         reason = f"jax {facts['jax']} has no {cell.implementation}"

@@ -207,6 +207,7 @@ class OptionTest(TestCase):
             ("fresh", lambda form: form.wide, False, True),
             ("deadline_s", lambda form: 3.0 * form.width, 3.0, 6.0),
             ("requires", lambda form: ("flax",) if form.wide else (), (), ("flax",)),
+            ("programs", lambda form: ("srun",) if form.wide else (), (), ("srun",)),
             ("selects", lambda form: form.wide, False, True),
             ("timing", lambda form: TIMING if form.wide else None, None, TIMING),
         ]
@@ -224,6 +225,7 @@ class OptionTest(TestCase):
             ("fresh", True),
             ("deadline_s", 2.5),
             ("requires", ("flax",)),
+            ("programs", ("srun",)),
             ("selects", True),
             ("timing", Timing(("call",), ("errors.a",))),
         ]
@@ -372,6 +374,7 @@ class RunTest(TestCase):
             ("a_fresh_cluster", {"fresh": True}),
             ("another_deadline", {"deadline_s": 3.0}),
             ("what_it_requires", {"requires": ("flax",)}),
+            ("what_it_starts", {"programs": ("srun",)}),
             ("what_it_selects", {"selects": True}),
         ]
     )

@@ -1,0 +1,175 @@
+"""A Slurm of one node on this machine, for as long as it is used: munged, slurmctld and slurmd.
+
+They are processes of ours with a configuration, keys and ports of their own, which listen on the
+loopback interface alone: nothing of a Slurm that the machine may have is read or touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import random
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from conformance.probing.jobs import found
+from conformance.probing.ports import ReservedPort
+
+START_S = 30.0
+END_S = 10.0
+POLL_S = 0.05
+ASK_S = 10.0  # for one answer of a command of Slurm's
+
+CPUS = 8  # that the node says it has, however few the machine's are
+
+# JAX makes its coordinator's port of the job's number: that modulo 4096, in the last 4096 ports.
+PORTS = 4096
+FIRST_PORT = 65536 - PORTS
+TRIES = 50
+
+_CONFIGURATION = """\
+ClusterName=conformance
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+PlugStackConfig={folder}/plugstack.conf
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+KillWait=1
+FirstJobId={job}
+NodeName=localhost NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes=localhost Default=YES MaxTime=10 State=UP
+"""
+
+
+class SlurmError(RuntimeError):
+    """Slurm did not come up; the text is the end of what its daemons logged."""
+
+
+@contextlib.contextmanager
+def slurm(folder: Path) -> Iterator[dict[str, str]]:
+    """A Slurm whose files lie in `folder`; the variables by which its commands find it.
+
+    On leaving, its jobs are cancelled and its daemons ended. SlurmError where it does not come up.
+    """
+    coordinator, controller, node = _coordinator(), ReservedPort(), ReservedPort()
+    job = PORTS + coordinator.port - FIRST_PORT
+    home = folder / "slurm"
+    for made in (home, home / "state", home / "spool"):
+        made.mkdir()
+        made.chmod(0o711)
+    (home / "plugstack.conf").touch()
+    (home / "slurm.conf").write_text(
+        _CONFIGURATION.format(
+            controller=controller.port,
+            node=node.port,
+            user=pwd.getpwuid(os.geteuid()).pw_name,
+            folder=home,
+            job=job,
+            cpus=CPUS,
+        )
+    )
+    variables = {"SLURM_CONF": str(home / "slurm.conf")}
+    # Slurm's daemons bind without SO_REUSEPORT; JAX's coordinator binds with it.
+    controller.close()
+    node.close()
+    daemons: list[subprocess.Popen[bytes]] = []
+    try:
+        _munge(home, daemons)
+        _start(home, daemons, "slurmctld", "-D", "-f", variables["SLURM_CONF"])
+        _start(home, daemons, "slurmd", "-D", "-N", "localhost", "-f", variables["SLURM_CONF"])
+        _await(home, lambda: "idle" in _ask(variables, "sinfo", "-h", "-o", "%T"))
+        yield variables
+    finally:
+        if len(daemons) > 1:
+            with contextlib.suppress(SlurmError):
+                _ask(variables, "scancel", "--full", str(job))
+                _await(home, lambda: not _ask(variables, "squeue", "-h"), END_S)
+        _end(daemons)
+        coordinator.close()
+
+
+def _coordinator() -> ReservedPort:
+    """One of the ports that JAX makes of a job's number."""
+    for port in random.sample(range(FIRST_PORT, FIRST_PORT + PORTS), TRIES):
+        with contextlib.suppress(OSError):
+            return ReservedPort(port=port)
+    raise SlurmError(f"none of {TRIES} ports from {FIRST_PORT} on is free")
+
+
+def _munge(home: Path, daemons: list[subprocess.Popen[bytes]]) -> None:
+    key, socket = home / "munge.key", home / "munge.socket"
+    key.touch(mode=0o600)
+    key.write_bytes(os.urandom(128))
+    files = [f"--key-file={key}", f"--socket={socket}", f"--pid-file={home / 'munge.pid'}"]
+    files += [f"--log-file={home / 'munge.log'}", f"--seed-file={home / 'munge.seed'}"]
+    _start(home, daemons, "munged", "--foreground", *files)
+    _await(home, socket.exists)
+
+
+def _start(home: Path, daemons: list[subprocess.Popen[bytes]], name: str, *words: str) -> None:
+    """Start a daemon in the foreground, in this process's own group: what ends us ends it."""
+    with (home / f"{name}.out").open("wb") as out:
+        daemons.append(
+            subprocess.Popen(
+                [found(name) or name, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=home,
+            )
+        )
+
+
+def _ask(variables: dict[str, str], *command: str) -> str:
+    try:
+        answer = subprocess.run(
+            command,
+            env=dict(os.environ) | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ASK_S,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return answer.stdout.strip()
+
+
+def _await(home: Path, there: Callable[[], bool], within_s: float = START_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not there():
+        if time.monotonic() > deadline:
+            logs = [file.read_text(errors="replace")[-300:] for file in sorted(home.glob("*.out"))]
+            raise SlurmError(f"Slurm did not do as asked within {within_s:g} s: {' / '.join(logs)}")
+        time.sleep(POLL_S)
+
+
+def _end(daemons: list[subprocess.Popen[bytes]]) -> None:
+    """End them, the last that was started first; munged, whom the others ask, is the last."""
+    for one in reversed(daemons):
+        one.terminate()
+        try:
+            one.wait(END_S)
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()

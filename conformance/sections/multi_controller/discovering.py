@@ -1,0 +1,250 @@
+"""What `jax.distributed.initialize()` finds by itself on Cloud TPU and in Kubernetes.
+
+Neither is there: it is the variables and the answers that JAX reads in them, as `left_out` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import in_steps, raises, returns
+from conformance.sections.multi_controller.plain_jobs import (
+    DEADLINE_S,
+    IMPORTS,
+    JOB,
+    SAY,
+    JobError,
+    answers,
+    one_job,
+    run_text,
+)
+
+# --- Cloud TPU ------------------------------------------------------------------------------------
+
+# The variables that a process finds in a TPU's pod. JAX's port for the coordinator is the same in
+# all jobs: here it is a free one, so that jobs on one machine do not meet.
+CLOUD_TPU = f"""\
+import os, sys
+
+address, processes, process = sys.argv[1:]
+host, port = address.split(":")
+slices = int(os.environ["SLICES"])
+hosts = int(processes) // slices
+os.environ |= {{
+    "JAX_FORCE_TPU_INIT": "1",
+    "TPU_WORKER_HOSTNAMES": ",".join([host] * hosts),
+    "TPU_WORKER_ID": str(int(process) % hosts),
+    "MEGASCALE_NUM_SLICES": str(slices),
+    "MEGASCALE_SLICE_ID": str(int(process) // hosts),
+    "MEGASCALE_COORDINATOR_ADDRESS": host if slices > 1 else "",
+}}
+
+{IMPORTS}
+from jax._src.clusters import cloud_tpu_cluster
+
+cloud_tpu_cluster.coordinator_port = port
+jax.distributed.initialize()
+{SAY}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """How many slices of a TPU a job of `processes` has."""
+
+    key: str
+    text: str
+    slices: int
+    processes: int
+
+
+SLICES: Mapping[str, Slices] = table(
+    Slices("one-slice", "of a slice with two hosts", 1, 2),
+    Slices("two-slices", "of two slices with two hosts each", 2, 4),
+)
+
+
+@family(
+    "multi_controller.launch.cloud-tpu.{slices}",
+    slices=SLICES,
+    claim="multi-process.launch-cloud-tpu",
+    title="Told by the variables {slices.text}, `initialize()` without arguments joins them.",
+    fact="multi_controller.launch.cloud-tpu",
+    topologies=ONE_PROCESS,
+    left_out=(
+        "no TPU: the processes have CPU devices, and the variables of a TPU's pod (GKE), which JAX "
+        "is forced to believe; a TPU VM without pods asks the metadata server instead, which it "
+        "does not do where there is no TPU"
+    ),
+    deadline_s=DEADLINE_S,
+    expect=lambda slices: of_jax(one_job(slices.processes)),
+)
+def cloud_tpu(impl: Any, cluster: Any, slices: Slices) -> None:
+    """Processes that find a TPU's variables call `initialize()` without arguments."""
+    cluster.step(
+        JOB, lambda: answers(run_text(CLOUD_TPU, slices.processes, SLICES=f"{slices.slices}"))
+    )
+
+
+# --- Kubernetes -----------------------------------------------------------------------------------
+
+# What the cluster's API would answer is said by a stand-in for the package by which JAX asks it.
+KUBERNETES = """\
+import json, os, sys
+from types import SimpleNamespace as Has
+
+_, pods, pod = sys.argv[1:]
+case = os.environ["CASE"]
+os.environ |= {"KUBERNETES_SERVICE_HOST": "localhost", "HOSTNAME": "localhost"}
+if case != "not-indexed":
+    os.environ["JOB_COMPLETION_INDEX"] = pod
+
+
+class Refused(Exception):
+    status, reason = 403, "Forbidden"
+
+
+def list_namespaced_pod(namespace, field_selector):
+    if case == "not-allowed":
+        raise Refused
+    owner = Has(controller=True, kind="Job")
+    return Has(items=[Has(
+        metadata=Has(name="toy-pod", labels={"job-name": "toy"}, owner_references=[owner]),
+        spec=Has(subdomain="pods"),
+    )])
+
+
+def read_namespaced_job(name, namespace):
+    labels = {"jobset.sigs.k8s.io/jobset-name": "set"} if case == "jobset" else {}
+    return Has(metadata=Has(name=name, labels=labels), spec=Has(parallelism=int(pods)))
+
+
+sys.modules["kubernetes"] = None if case == "no-package" else Has(
+    config=Has(load_incluster_config=lambda: None),
+    client=Has(
+        CoreV1Api=lambda: Has(list_namespaced_pod=list_namespaced_pod),
+        BatchV1Api=lambda: Has(read_namespaced_job=read_namespaced_job),
+        exceptions=Has(ApiException=Refused),
+    ),
+)
+
+import jax
+from jax._src.clusters import ClusterEnv, K8sCluster
+
+K8sCluster._namespace = classmethod(lambda cls: "toys")  # a file of the pod's
+"""
+
+# With no time to wait, the name of the first pod's host is not looked up.
+DETECTED = f"""{KUBERNETES}
+address, processes, process, devices = ClusterEnv.auto_detect_unset_distributed_params(
+    None, None, None, None, None, 0
+)
+assert devices is None, devices
+host, port = address.split(":")
+wanted = "toy-0.set" if case == "jobset" else "toy-0.pods"
+assert host == wanted, host
+print(json.dumps([process, processes, int(port)]))
+"""
+WITHOUT_PACKAGE = f"{KUBERNETES}\njax.distributed.initialize()\n"
+
+PODS = 2
+PORT = 55527  # JAX's own choice for the coordinator, the same in every pod
+
+NO_CLUSTER = (
+    "no Kubernetes: a stand-in for the package `kubernetes` answers for its API, and of what JAX "
+    "makes of the answers the pods' names are not looked up, so that nothing is connected"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Pods of a job, as the variable CASE tells the stand-in."""
+
+    key: str
+    text: str
+
+
+WORKLOADS: Mapping[str, Workload] = table(
+    Workload("jobset", "a JobSet"),
+    Workload("indexed-job", "an indexed Job"),
+)
+
+
+def detected(place: Place) -> Any:
+    """of each pod its index, how many pods there are, and the one port of the coordinator"""
+    return [np.array([pod, PODS, PORT]) for pod in range(PODS)]
+
+
+@family(
+    "multi_controller.launch.kubernetes.{workload}",
+    workload=WORKLOADS,
+    claim="multi-process.launch-kubernetes",
+    title="In {workload.text}, each pod finds which it is, of how many, and the first one's name.",
+    fact="multi_controller.launch.kubernetes",
+    topologies=ONE_PROCESS,
+    left_out=NO_CLUSTER,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(in_steps(returns(detected), JOB)),
+)
+def kubernetes(impl: Any, cluster: Any, workload: Workload) -> None:
+    """What JAX's detection of clusters finds in the pods of a job."""
+    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS, CASE=workload.key)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a pod lacks, and what JAX says of it."""
+
+    key: str
+    text: str
+    says: str
+
+
+LACKS: Mapping[str, Lack] = table(
+    Lack(
+        "not-indexed",
+        "the Job is not indexed",
+        r'RuntimeError: To enable automatic bootstrap .* setting `completionMode: "Indexed"`',
+    ),
+    Lack(
+        "not-allowed",
+        "the service account may not list the pods",
+        r"RuntimeError: Kubernetes API Error: 403 - Forbidden\n.*service account",
+    ),
+)
+
+
+@family(
+    "multi_controller.launch.kubernetes.{lack}",
+    lack=LACKS,
+    claim="multi-process.launch-kubernetes",
+    title="Where {lack.text}, JAX's detection of clusters raises and says so.",
+    fact="multi_controller.launch.kubernetes-refused",
+    topologies=ONE_PROCESS,
+    left_out=NO_CLUSTER,
+    deadline_s=DEADLINE_S,
+    expect=lambda lack: of_jax(in_steps(raises(JobError, rf"process 0: exit 1: {lack.says}"), JOB)),
+)
+def kubernetes_refused(impl: Any, cluster: Any, lack: Lack) -> None:
+    """JAX's detection of clusters in a pod of a job that the document rules out."""
+    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS, CASE=lack.key)))
+
+
+@clause(
+    "multi_controller.launch.kubernetes.without-package",
+    claim="multi-process.launch-kubernetes",
+    topologies=ONE_PROCESS,
+    left_out=NO_CLUSTER,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(one_job(PODS)),
+)
+def without_package(impl: Any, cluster: Any) -> None:
+    """`initialize()` without arguments in an indexed Job's pods, with JAX alone there."""
+    cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS, CASE="no-package")))

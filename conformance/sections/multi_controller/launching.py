@@ -1,0 +1,112 @@
+"""How the processes of a job are launched: by Open MPI, by Slurm, by hand.
+
+Each program runs as a job of its own, with two CPU devices in each process. The launchers are the
+real ones; Slurm is one that is started for the clause, on this machine, and ended after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_PROCESS
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import in_steps, raises
+from conformance.probing.launchers import OPEN_MPI, SLURM, Launcher, launched
+from conformance.sections.multi_controller.plain_jobs import (
+    DEADLINE_S,
+    INITIALIZED,
+    JOB,
+    JOB_S,
+    NOT_INITIALIZED,
+    ON_CPU,
+    JobError,
+    answers,
+    apart,
+    one_job,
+    run_text,
+)
+
+ONE_MACHINE = "all processes of the job run on one machine"
+
+# --- Launchers ------------------------------------------------------------------------------------
+
+
+LAUNCHERS: Mapping[str, Launcher] = table(OPEN_MPI, SLURM)
+SIZES: Mapping[str, int] = {"two": 2, "four": 4}
+CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-process.launch-slurm"}
+
+
+@family(
+    "multi_controller.launch.{launcher}.{size}",
+    launcher=LAUNCHERS,
+    size=SIZES,
+    claim=lambda launcher: CLAIMS[launcher.key],
+    title=lambda launcher, size: (
+        f"{size} processes started by {launcher.text} are one job: initialize() has no arguments."
+    ),
+    fact="multi_controller.launch.{launcher}",
+    topologies=ONE_PROCESS,
+    left_out=ONE_MACHINE,
+    deadline_s=DEADLINE_S,
+    programs=lambda launcher: launcher.programs,
+    expect=lambda size: of_jax(one_job(size)),
+)
+def launch(impl: Any, cluster: Any, launcher: Launcher, size: int) -> None:
+    """A launcher starts a program that calls `jax.distributed.initialize()` without arguments."""
+    cluster.step(
+        JOB, lambda: answers(launched(launcher, INITIALIZED, size, ON_CPU, deadline_s=JOB_S))
+    )
+
+
+@family(
+    "multi_controller.launch.{launcher}.not-initialized",
+    launcher=LAUNCHERS,
+    claim="multi-process.launch-then-initialize",
+    title="Two processes started by {launcher.text} that do not initialize are no job.",
+    fact="multi_controller.launch.not-initialized",
+    topologies=ONE_PROCESS,
+    left_out=ONE_MACHINE,
+    deadline_s=DEADLINE_S,
+    programs=lambda launcher: launcher.programs,
+    expect=of_jax(apart(2)),
+)
+def not_initialized(impl: Any, cluster: Any, launcher: Launcher) -> None:
+    """A launcher starts a program that never calls `jax.distributed.initialize()`."""
+    cluster.step(
+        JOB, lambda: answers(launched(launcher, NOT_INITIALIZED, 2, ON_CPU, deadline_s=JOB_S))
+    )
+
+
+@clause(
+    "multi_controller.launch.by-hand.once",
+    claim="multi-process.launch-is-manual",
+    topologies=ONE_PROCESS,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(apart(1)),
+)
+def once(impl: Any, cluster: Any) -> None:
+    """A program that is started once is one process, which has its own devices alone."""
+    cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, 1)))
+
+
+@clause(
+    "multi_controller.launch.by-hand.without-arguments",
+    claim="multi-process.launch-is-manual",
+    topologies=ONE_PROCESS,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(
+        in_steps(
+            raises(
+                JobError,
+                r"process 0: exit 1: ValueError: coordinator_address should be defined\.$",
+            ),
+            JOB,
+        )
+    ),
+)
+def without_arguments(impl: Any, cluster: Any) -> None:
+    """A program that no launcher started calls `initialize()` without arguments."""
+    cluster.step(JOB, lambda: answers(run_text(INITIALIZED, 1)))
