@@ -219,6 +219,7 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(cells="[{ version = '<0.9' }]"), "cells are written"),
         (toml(cells="[{ jax = '0.8 to 0.9' }]"), "Invalid specifier"),
         (toml(processes="2"), "processes are written"),
+        (toml(processes="'the last'"), "processes are written"),
         (toml(processes="[]"), "processes are written"),
         (toml(processes="['2']"), "processes are written"),
     ],
@@ -363,8 +364,14 @@ def test_the_steps_that_are_named_and_no_others_must_fail(
 @pytest.mark.parametrize(
     ("processes", "failing", "explained"),
     [
-        (None, {0, 1, 2, 3}, True),
-        (None, {0, 1, 2}, False),
+        ("all", {0, 1, 2, 3}, True),
+        ("all", {0, 1, 2}, False),
+        ("all but the first", {1, 2, 3}, True),
+        ("all but the first", {0, 1, 2, 3}, False),
+        ("all but the last", {0, 1, 2}, True),
+        ("the first half", {0, 1}, True),
+        ("the second half", {2, 3}, True),
+        ("the second half", {1, 2, 3}, False),
         ((2, 3), {2, 3}, True),
         ((2, 3), {2}, False),
         ((2, 3), {1, 2, 3}, False),
@@ -372,7 +379,7 @@ def test_the_steps_that_are_named_and_no_others_must_fail(
     ],
 )
 def test_a_step_fails_in_each_process_or_in_those_that_are_named(
-    processes: tuple[int, ...] | None, failing: set[int], explained: bool
+    processes: tuple[int, ...] | str, failing: set[int], explained: bool
 ) -> None:
     seen = [
         finding
