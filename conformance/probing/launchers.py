@@ -95,7 +95,7 @@ def launched(
         folder.chmod(0o711)
         program = folder / "program.py"
         program.write_text(text, encoding="utf-8")
-        environment = plain_environment(os.environ) | variables
+        environment = plain_environment(os.environ) | dict(variables)
         with launcher.command(folder, processes) as (command, more):
             each = ["sh", "-c", _EACH, "sh", name, sys.executable, "-u", str(program)]
             said_by_launcher = _run([*command, *each], environment | more, folder, deadline_s)
