@@ -68,10 +68,11 @@ class Bench:
         topology: str = "2x2",
         deadline_s: float | None = None,
         target: Target | None = None,
+        programs: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """The cell's record, as a run of the suites would write it."""
         clauses = {
-            name: dataclasses.replace(one, parameters=dict(parameters or {}))
+            name: dataclasses.replace(one, parameters=dict(parameters or {}), programs=programs)
             for name, one in loading.load([FAULTS]).clauses.items()
         }
         asked = {"current": Asked("current", target or self.target)}
@@ -390,6 +391,12 @@ def test_a_worker_that_dies_while_its_cluster_comes_up_is_a_verdict(
     assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
     monkeypatch.undo()
     assert bench.run("none")["verdict"] == names.CONFORMS
+
+
+def test_a_clause_whose_program_is_absent_is_not_run(bench: Bench) -> None:
+    record = bench.run("none", programs=("no-such-program",))
+    wanted = (names.NOT_RUN, "no-such-program is not on this machine's PATH")
+    assert (record["verdict"], record["reason"]) == wanted
 
 
 def test_a_target_that_does_not_come_up_is_not_run(bench: Bench, tmp_path: Path) -> None:
