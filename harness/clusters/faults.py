@@ -52,7 +52,7 @@ def nothing_observed(impl: Any, cluster: Any) -> None:
 @clause("faults.by-hand", claim=CLAIM, expect=EXPECT)
 def by_hand(impl: Any, cluster: Any) -> None:
     """The right values, but no implementation computed them."""
-    cluster.step("first call", lambda: np.asarray(cluster.rows() * 2))
+    cluster.step("a call", lambda: np.asarray(cluster.rows() * 2))
 
 
 @clause("faults.impostor", claim=CLAIM, expect=EXPECT)
@@ -62,7 +62,7 @@ def impostor(impl: Any, cluster: Any) -> None:
 
     other = Implementation(SHARD_MAP if impl.is_pmap else NEW_PMAP)
     impl.witness = other.witness
-    cluster.step("first call", other.map(lambda x: x * 2), other.given(cluster.rows()))
+    cluster.step("a call", other.map(lambda x: x * 2), other.given(cluster.rows()))
 
 
 @clause("faults.raises", claim=CLAIM, expect=EXPECT)
