@@ -24,10 +24,11 @@ AT_ONCE_S = 1.0
 # The fault clauses in place of the catalogue, in the controller and in its xdist workers.
 CONFTEST = """
 import functools
-from conformance.catalogue import loading
+from conformance.catalogue import causes, loading
 from conformance.judging import deviations
 
 deviations.load_all = lambda: ()  # they are about the catalogue's clauses
+causes.load_causes = lambda: {}
 loading.load = functools.partial(loading.load, ["harness.clusters.faults"])
 loading.PACKAGE = "harness.clusters.faults"
 """

@@ -86,7 +86,9 @@ def test_a_run_that_went_wrong_is_shared_as_well() -> None:
 
 
 def test_all_runs_of_a_repeated_cell_are_shared() -> None:
-    pool = FakePool(observations(), observations(raised(name="first call"), raised(name="second call")))
+    pool = FakePool(
+        observations(), observations(raised(name="first call"), raised(name="second call"))
+    )
     records = run(runner_on(pool, VALUES, ERROR, repeat=2), VALUES, ERROR)
     assert len(pool.cases) == 2
     assert [record["verdict"] for record in records] == [FLAKY, FLAKY]
