@@ -228,22 +228,22 @@ def test_a_failure_says_all_that_is_needed_to_believe_it() -> None:
         f"  source     {CLAIMS.documents[claim.document].title}, “{claim.heading}”",
         "  clause     The rows are doubled.",
         "  expected   returns the rows doubled",
-        "  reason     first call: raised ValueError (phase lower): Received incompatible devices "
+        "  reason     a call: raised ValueError (phase lower): Received incompatible devices "
         "for pmapped computation",
     ]
     assert lines[6] == (
-        "  failed     process 3, first call: expected returns the rows doubled; saw raised "
+        "  failed     process 3, a call: expected returns the rows doubled; saw raised "
         "ValueError (phase lower): Received incompatible devices for pmapped computation"
     )
 
 
 def test_a_failure_shows_the_odd_process_first() -> None:
     observed = failing(raised()).split("  observed   ", 1)[1].splitlines()
-    assert observed[0].startswith("process 3      first call: raised ValueError")
+    assert observed[0].startswith("process 3      a call: raised ValueError")
     assert [line.strip() for line in observed[1:4]] == [
-        "process 0      first call: returned float32[1] [2.]",
-        "process 1      first call: returned float32[1] [4.]",
-        "process 2      first call: returned float32[1] [6.]",
+        "process 0      a call: returned float32[1] [2.]",
+        "process 1      a call: returned float32[1] [4.]",
+        "process 2      a call: returned float32[1] [6.]",
     ]
 
 
@@ -253,14 +253,14 @@ def test_processes_that_saw_the_very_same_are_said_together() -> None:
     clause = clause_of(returns(doubled), topologies=("4x1",))
     cell = cell_of(clause, topology="4x1")
     text = failure(cell, clause, CLAIMS, record_of(runner_on(FakePool(records), clause), cell))
-    assert "processes 0, 1 first call: raised ValueError" in text
-    assert "processes 2, 3 first call: returned float32" in text
+    assert "processes 0, 1 a call: raised ValueError" in text
+    assert "processes 2, 3 a call: returned float32" in text
 
 
 def test_a_failure_tells_an_exceptions_whole_text_and_where_it_came_from() -> None:
     long = "Received " + "x" * 500
     text = failing(raised(message=long, frames=["a.py:outer", "b.py:inner"]))
-    assert f"  raised     first call: ValueError: {long}\n      at a.py:outer\n" in text
+    assert f"  raised     a call: ValueError: {long}\n      at a.py:outer\n" in text
     assert "      at b.py:inner" in text
 
 
@@ -273,7 +273,7 @@ def test_a_row_is_named_in_a_failure() -> None:
 
 def test_a_failure_shows_each_step() -> None:
     text = failing(returned(np.array([8.0], np.float32)), raised(name=SECOND))
-    assert "process 3      first call: returned float32[1] [8.]" in text
+    assert "process 3      a call: returned float32[1] [8.]" in text
     assert "second call: raised ValueError (phase lower)" in text
 
 
