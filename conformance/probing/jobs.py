@@ -59,8 +59,9 @@ def run_job(
 ) -> list[Ended]:
     """Run `program` on each process of `topology`, and say how each ended.
 
-    One process is given no arguments, but where `alone`: it is then a job of one. `environment` is all that the processes are given, beside the number of devices of each.
-    Processes that still run after `deadline_s` seconds are killed, with what they started.
+    One process is given no arguments, but where `alone`: it is then a job of one. `environment`
+    is all that the processes are given, beside the number of devices of each. Processes that still
+    run after `deadline_s` seconds are killed, with what they started.
     """
     variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
     port = ReservedPort() if alone or topology.processes > 1 else None

@@ -16,6 +16,7 @@ from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
 from conformance.sections.multi_controller.jobs import (
     ALONE,
+    ARRAYS,
     BEGIN,
     COMPUTE,
     DEADLINE_S,
@@ -92,7 +93,6 @@ def initialized_after(before: Before) -> str:
 {before.code}
 attempt("initialized", initialize)
 print("devices", jax.device_count())
-os._exit(0)
 """
     )
 
@@ -129,7 +129,7 @@ def after(impl: Any, cluster: Any, before: Before) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A way in which the processes of a job call initialize: `program` after what all begin with."""
+    """How the processes of a job call initialize: `program`, after what all begin with."""
 
     key: str
     title: str
@@ -147,8 +147,8 @@ CALLED: Mapping[str, Called] = table(
     Called(
         "twice",
         "A process that initializes again is refused, and goes on as it was.",
-        COMPUTE + 'attempt("again", initialize)\nattempt("sum", lambda: total(x))\n',
-        both("sum 3.0", f"again {ONCE}", "sum 3.0"),
+        "initialize()\nattempt('again', initialize)\n" + ARRAYS,
+        both(f"again {ONCE}", "sum 3.0"),
     ),
     Called(
         "after-shutdown",
@@ -200,14 +200,66 @@ def called(impl: Any, cluster: Any, called: Called) -> None:
     run(cluster, BEGIN + called.program, called.job)
 
 
-WAITS_S = 3  # that the one that came is to wait
+REFUSED = r"exit 0 \| initialized \w+Error .*"
 
-ABORTS = "is ended by its own abort, which it cannot catch"
+
+@clause(
+    "multi_controller.initialize.counts-differ",
+    claim="pmap-silence.initialize-wrong-numbers",
+    left_out=OF_A_JOB,
+    expect=of_jax(every(*(ends(n, REFUSED, "is told that the counts differ") for n in range(2)))),
+    deadline_s=DEADLINE_S,
+)
+def counts_differ(impl: Any, cluster: Any) -> None:
+    """Process 0 says that they are two, process 1 that they are three."""
+    run(
+        cluster,
+        BEGIN
+        + """
+attempt("initialized", lambda: initialize(2 + number, initialization_timeout=4))
+attempt("devices", jax.device_count)
+""",
+    )
+
+
+@clause(
+    "multi_controller.initialize.number-taken",
+    claim="pmap-silence.initialize-wrong-numbers",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(
+            says(0, "initialized None", "devices 2", "done"),
+            says(1, "initialized None", "devices 2", "done"),
+            ends(2, REFUSED, "is told that its number is taken"),
+        )
+    ),
+    deadline_s=DEADLINE_S,
+)
+def number_taken(impl: Any, cluster: Any) -> None:
+    """A third process comes later, and gives itself the number of the second."""
+    run(
+        cluster,
+        BEGIN
+        + """
+time.sleep(3 * (number // 2))
+options = {"number": min(number, 1), "initialization_timeout": 4}
+attempt("initialized", lambda: initialize(2, **options))
+if number < 2:
+    attempt("devices", jax.device_count)
+    time.sleep(8)
+    print("done")
+""",
+        THREE,
+        deadline_s=35.0,
+    )
+
+
+WAITS_S = 3  # that the one that came is to wait
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The process that never comes, and the pattern of how the other ends."""
+    """The process that never comes."""
 
     key: str
     absent: int
