@@ -10,6 +10,6 @@ rows = NamedSharding(Mesh(np.array(jax.devices()), ("a",)), P("a"))
 numbers = np.arange(1, 1 + jax.device_count(), dtype=np.float32)
 x = jax.make_array_from_callback(numbers.shape, rows, lambda at: numbers[at])
 if jax.process_index() == 0:
-    print("sum", jax.jit(lambda x: x.sum())(x))
+    print(f"sum {jax.jit(lambda x: x.sum())(x)}")
 else:
-    print("max", jax.jit(lambda x: x.max())(x))
+    print(f"max {jax.jit(lambda x: x.max())(x)}")
