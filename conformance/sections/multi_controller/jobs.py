@@ -24,7 +24,9 @@ from conformance.sections.multi_controller import TEXT
 
 ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
 HEARTBEAT_S = 5
-JOB_S = 24.0  # by then whoever waits for its peers does so for ever
+JOB_S = (
+    24.0  # three timeouts of the heartbeat and a start; what takes minutes is not told from a hang
+)
 DEADLINE_S = 90.0  # of a cell; its job ends before it
 OF_A_JOB = "the probe's own job has the processes that it is about"
 

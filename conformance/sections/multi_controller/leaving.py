@@ -31,7 +31,7 @@ CLOSED = (
 
 
 def hung(process: int, *lines: str) -> Expectation:
-    """A process of the job that waits for ever, having said these lines."""
+    """A process of the job that still runs when the job is ended, having said these lines."""
     text = re.escape(" | ".join(("hangs", *lines)))
     return ends(process, text, f"hangs, having said {' | '.join(lines)!r}")
 
@@ -59,7 +59,7 @@ class Apart:
 APART: Mapping[str, Apart] = table(
     Apart(
         "other-operation",
-        "One process sums where the other takes the greatest: both wait for ever.",
+        "One process sums where the other takes the greatest: both hang.",
         "multi-process.different-order-hangs",
         """
 function = total if number == 0 else jax.jit(lambda x: x.max())
@@ -70,7 +70,7 @@ attempt("sum", lambda: total(x))
     ),
     Apart(
         "other-size",
-        "One process sums one number where the other sums sixty-four: both wait for ever.",
+        "One process sums one number where the other sums sixty-four: both hang.",
         "multi-process.different-order-hangs",
         """
 many = made(np.ones((2, 64), np.float32), "a")
@@ -81,7 +81,7 @@ attempt("got", lambda: columns(x) if number else columns(many).sum())
     ),
     Apart(
         "other-kind",
-        "One process reduces where the other gathers: both wait for ever.",
+        "One process reduces where the other gathers: both hang.",
         "multi-process.different-order-hangs",
         """
 function = total if number == 0 else jax.jit(lambda x: x, out_shardings=spread())
@@ -91,7 +91,7 @@ attempt("got", lambda: function(x))
     ),
     Apart(
         "other-product",
-        "One process multiplies x @ y where the other multiplies y @ x: both wait for ever.",
+        "One process multiplies x @ y where the other multiplies y @ x: both hang.",
         "multi-process.different-order-hangs",
         """
 square = jax.sharding.Mesh(np.array(jax.devices()).reshape(1, 2), ("a", "b"))
@@ -120,7 +120,7 @@ attempt("mixed", lambda: total(y))
     ),
     Apart(
         "device-put",
-        "Process 0 alone replicates an array with device_put: it waits for ever.",
+        "Process 0 alone replicates an array with device_put: it hangs.",
         "multi-process.device-put-in-one-process",
         """
 if number == 0:
@@ -263,7 +263,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "raises-inside",
-        "Process 1 raises to the top while process 0 is in a collective: both wait for ever.",
+        "Process 1 raises to the top while process 0 is in a collective: both hang.",
         1,
         RAISE,
         COLLECTIVE,
@@ -282,7 +282,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "returns-inside",
-        "Process 1 comes to its end while process 0 is in a collective: both wait for ever.",
+        "Process 1 comes to its end while process 0 is in a collective: both hang.",
         1,
         RETURN,
         COLLECTIVE,
