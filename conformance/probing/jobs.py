@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.catalogue.topology import Topology
@@ -31,11 +31,15 @@ _NOISE = re.compile(r"^\[Gloo\] .*\n?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one process ended: its exit status, negative for a signal, None where it still ran."""
+    """How one process ended: its exit status, negative for a signal, None where it still ran.
+
+    `at` is when that was seen, by the clock `time.monotonic`, which all processes share.
+    """
 
     status: int | None
     out: str
     err: str
+    at: float | None = field(default=None, compare=False)
 
     @property
     def end(self) -> str:
@@ -52,14 +56,16 @@ def run_job(
     environment: Mapping[str, str],
     *,
     deadline_s: float = DEADLINE_S,
+    alone: bool = False,
 ) -> list[Ended]:
     """Run `program` on each process of `topology`, and say how each ended.
 
-    `environment` is all that the processes are given, beside the number of devices of each.
-    Processes that still run after `deadline_s` seconds are killed, with what they started.
+    One process is given no arguments, but where `alone`: it is then a job of one. `environment`
+    is all that the processes are given, beside the number of devices of each. Processes that still
+    run after `deadline_s` seconds are killed, with what they started.
     """
     variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
-    port = ReservedPort() if topology.processes > 1 else None
+    port = ReservedPort() if alone or topology.processes > 1 else None
     started: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         outputs = [Path(folder, f"{n}") for n in range(topology.processes)]
@@ -81,25 +87,32 @@ def run_job(
                             start_new_session=True,
                         )
                     )
-            statuses = _await(started, time.monotonic() + deadline_s)
+            ended = _await(started, time.monotonic() + deadline_s)
         finally:
             _kill(started)
             if port:
                 port.close()
         return [
             Ended(
-                status,
+                one.returncode if at is not None else None,
                 _NOISE.sub("", _text(output.with_suffix(".out"))),
                 _text(output.with_suffix(".err")),
+                at,
             )
-            for status, output in zip(statuses, outputs, strict=True)
+            for one, at, output in zip(started, ended, outputs, strict=True)
         ]
 
 
-def _await(started: list[subprocess.Popen[bytes]], deadline: float) -> list[int | None]:
-    while time.monotonic() < deadline and any(one.poll() is None for one in started):
+def _await(started: list[subprocess.Popen[bytes]], deadline: float) -> list[float | None]:
+    """When each ended; None of those that still run."""
+    ended: list[float | None] = [None] * len(started)
+    while True:
+        for number, one in enumerate(started):
+            if ended[number] is None and one.poll() is not None:
+                ended[number] = time.monotonic()
+        if None not in ended or time.monotonic() > deadline:
+            return ended
         time.sleep(POLL_S)
-    return [one.poll() for one in started]
 
 
 def _kill(started: list[subprocess.Popen[bytes]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,12 +27,16 @@ def run(tmp_path: Path) -> Run:
     """Runs a program's text; its environment is this process's, and what is given."""
 
     def of(
-        text: str, topology: Topology = ONE, deadline_s: float = 60.0, **more: str
+        text: str,
+        topology: Topology = ONE,
+        deadline_s: float = 60.0,
+        alone: bool = False,
+        **more: str,
     ) -> list[Ended]:
         program = tmp_path / "program.py"
         program.write_text(text, encoding="utf-8")
         environment = dict(os.environ) | more
-        return run_job(PYTHON, program, topology, environment, deadline_s=deadline_s)
+        return run_job(PYTHON, program, topology, environment, deadline_s=deadline_s, alone=alone)
 
     return of
 
@@ -85,6 +90,19 @@ ARGUMENTS = "import os, sys\nprint(os.environ['JAX_NUM_CPU_DEVICES'], *sys.argv[
 
 def test_a_process_alone_gets_no_arguments(run: Run) -> None:
     assert [one.out for one in run(ARGUMENTS)] == ["8\n"]
+
+
+def test_a_job_of_one_is_told_where_and_which_it_is(run: Run) -> None:
+    (one,) = run(ARGUMENTS, alone=True)
+    assert one.out.split()[2:] == ["1", "0"]
+
+
+def test_when_each_ended_is_told_by_the_clock_of_all(run: Run) -> None:
+    text = "import sys, time\nprint(time.monotonic())\ntime.sleep(600 * int(sys.argv[3]))\n"
+    one, other = run(text, Topology(2, 1), SHORT_S * 2)
+    assert one.at is not None
+    assert float(one.out) <= one.at <= time.monotonic()
+    assert other.at is None
 
 
 def test_several_processes_are_told_where_and_which_they_are(run: Run) -> None:

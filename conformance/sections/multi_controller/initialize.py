@@ -1,0 +1,301 @@
+"""`jax.distributed.initialize`: when it may be called, how often, and by whom.
+
+Each program is a job of its own: what is asked can be asked of a new process alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Topology
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, every
+from conformance.sections.multi_controller.jobs import (
+    ALONE,
+    ARRAYS,
+    BEGIN,
+    COMPUTE,
+    DEADLINE_S,
+    OF_A_JOB,
+    THREE,
+    TWO,
+    ends,
+    run,
+    says,
+)
+
+ONCE = "RuntimeError distributed.initialize should only be called once."
+TOUCHED = (
+    "RuntimeError jax.distributed.initialize() must be called before any JAX calls that might "
+    "initialise the XLA backend. This includes any computation, but also calls to jax.devices, "
+    "jax.device_put, and others."
+)
+
+
+@clause(
+    "multi_controller.initialize.one-process",
+    claim="multi-process.initialize-one-process-harmless",
+    left_out=OF_A_JOB,
+    expect=of_jax(says(0, "sum 3.0", "devices 2 2", "processes 1", "rows [1. 2.]")),
+    deadline_s=DEADLINE_S,
+)
+def one_process(impl: Any, cluster: Any) -> None:
+    """A single process calls initialize, and goes on as it would without."""
+    run(
+        cluster,
+        BEGIN
+        + COMPUTE
+        + """
+print("devices", jax.device_count(), jax.local_device_count())
+print("processes", jax.process_count())
+print("rows", np.asarray(x))
+""",
+        ALONE,
+    )
+
+
+# --- What was called before -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a program calls before it initializes: `code`."""
+
+    key: str
+    code: str
+
+
+DEVICES: Mapping[str, Before] = table(
+    Before("devices", "jax.devices()"),
+    Before("local-devices", "jax.local_devices()"),
+    Before("device-count", "jax.device_count()"),
+    Before("process-index", "jax.process_index()"),
+    Before("computation", "jax.numpy.ones(2) + 1"),
+    Before("device-put", "jax.device_put(np.ones(2))"),
+)
+OTHERS: Mapping[str, Before] = table(
+    Before("config-read", "jax.config.jax_enable_x64"),
+    Before("config-update", 'jax.config.update("jax_numpy_dtype_promotion", "strict")'),
+    Before("jit", "jax.jit(lambda x: x + 1)"),
+    Before("abstract-value", "jax.ShapeDtypeStruct((2,), np.float32)"),
+)
+
+
+def initialized_after(before: Before) -> str:
+    """A program that does something first."""
+    return (
+        BEGIN
+        + f"""
+{before.code}
+attempt("initialized", initialize)
+print("devices", jax.device_count())
+"""
+    )
+
+
+@family(
+    "multi_controller.initialize.after-{before}",
+    before=DEVICES,
+    claim="multi-process.initialize-after-devices",
+    fact="multi_controller.initialize.after-devices",
+    title="`{before.code}`, then initialize: it raises, and no process knows of the other.",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(*(says(number, f"initialized {TOUCHED}", "devices 1") for number in range(2)))
+    ),
+    deadline_s=DEADLINE_S,
+)
+@family(
+    "multi_controller.initialize.after-{before}",
+    before=OTHERS,
+    claim="multi-process.initialize-after-config",
+    fact="multi_controller.initialize.after-config",
+    title="`{before.code}`, then initialize: each process knows both devices.",
+    left_out=OF_A_JOB,
+    expect=of_jax(every(*(says(number, "initialized None", "devices 2") for number in range(2)))),
+    deadline_s=DEADLINE_S,
+)
+def after(impl: Any, cluster: Any, before: Before) -> None:
+    """Something is called before initialize is."""
+    run(cluster, initialized_after(before))
+
+
+# --- How often, by whom, with which numbers -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """How the processes of a job call initialize: `program`, after what all begin with."""
+
+    key: str
+    title: str
+    program: str
+    expected: Expectation
+    job: Topology = TWO
+
+
+def both(*lines: str) -> Expectation:
+    """Both processes of a job say the same."""
+    return every(*(says(number, *lines) for number in range(2)))
+
+
+CALLED: Mapping[str, Called] = table(
+    Called(
+        "twice",
+        "A process that initializes again is refused, and goes on as it was.",
+        "initialize()\nattempt('again', initialize)\n" + ARRAYS,
+        both(f"again {ONCE}", "sum 3.0"),
+    ),
+    Called(
+        "after-shutdown",
+        "After jax.distributed.shutdown, before any device was touched, all may initialize again.",
+        "initialize()\njax.distributed.shutdown()\n" + COMPUTE,
+        both("sum 3.0"),
+    ),
+    Called(
+        "late-process",
+        "A process that comes late is waited for.",
+        "time.sleep(3 * number)\n" + COMPUTE,
+        both("sum 3.0"),
+    ),
+    Called(
+        "one-process-too-many",
+        "A process beyond the count that all are given is refused; the others do without it.",
+        """
+if number < 2:
+    initialize(2)
+else:
+    attempt("initialized", lambda: initialize(2))
+print("devices", jax.device_count())
+""",
+        every(
+            both("devices 2"),
+            says(
+                2,
+                "initialized ValueError process_id and num_processes must be nonnegative, with "
+                "process_id < num_processes. Got process_id=2, num_processes=2.",
+                "devices 1",
+            ),
+        ),
+        THREE,
+    ),
+)
+
+
+@family(
+    "multi_controller.initialize.{called}",
+    called=CALLED,
+    claim="multi-process.initialize-on-all-processes",
+    title="{called.title}",
+    left_out=OF_A_JOB,
+    expect=lambda called: of_jax(called.expected),
+    deadline_s=DEADLINE_S,
+)
+def called(impl: Any, cluster: Any, called: Called) -> None:
+    """Processes call initialize more than once, late, or beyond their count."""
+    run(cluster, BEGIN + called.program, called.job)
+
+
+REFUSED = r"exit 0 \| initialized \w+Error .*"
+
+
+@clause(
+    "multi_controller.initialize.counts-differ",
+    claim="pmap-silence.initialize-wrong-numbers",
+    left_out=OF_A_JOB,
+    expect=of_jax(every(*(ends(n, REFUSED, "is told that the counts differ") for n in range(2)))),
+    deadline_s=DEADLINE_S,
+)
+def counts_differ(impl: Any, cluster: Any) -> None:
+    """Process 0 says that they are two, process 1 that they are three."""
+    run(
+        cluster,
+        BEGIN
+        + """
+attempt("initialized", lambda: initialize(2 + number, initialization_timeout=4))
+attempt("devices", jax.device_count)
+""",
+    )
+
+
+@clause(
+    "multi_controller.initialize.number-taken",
+    claim="pmap-silence.initialize-wrong-numbers",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(
+            says(0, "initialized None", "devices 2", "done"),
+            says(1, "initialized None", "devices 2", "done"),
+            ends(2, REFUSED, "is told that its number is taken"),
+        )
+    ),
+    deadline_s=DEADLINE_S,
+)
+def number_taken(impl: Any, cluster: Any) -> None:
+    """A third process comes later, and gives itself the number of the second."""
+    run(
+        cluster,
+        BEGIN
+        + """
+time.sleep(3 * (number // 2))
+options = {"number": min(number, 1), "initialization_timeout": 4}
+attempt("initialized", lambda: initialize(2, **options))
+if number < 2:
+    attempt("devices", jax.device_count)
+    time.sleep(8)
+    print("done")
+""",
+        THREE,
+        deadline_s=35.0,
+    )
+
+
+WAITS_S = 3  # that the one that came is to wait
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The process that never comes."""
+
+    key: str
+    absent: int
+
+
+MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
+
+
+@family(
+    "multi_controller.initialize.{missing}-process-missing",
+    missing=MISSING,
+    claim="pmap-silence.initialize-missing-process",
+    fact="multi_controller.initialize.process-missing",
+    title="Process {missing.absent} never comes: the other one is told by an error.",
+    left_out=OF_A_JOB,
+    expect=lambda missing: of_jax(
+        every(
+            says(missing.absent),
+            ends(
+                1 - missing.absent,
+                r"exit 0 \| initialized \w+ DEADLINE_EXCEEDED.*",
+                "catches an error that says the deadline is over",
+            ),
+        )
+    ),
+    deadline_s=DEADLINE_S,
+)
+def missing(impl: Any, cluster: Any, missing: Missing) -> None:
+    """A process of the job never calls initialize."""
+    run(
+        cluster,
+        BEGIN
+        + f"""
+if number != {missing.absent}:
+    attempt("initialized", lambda: initialize(initialization_timeout={WAITS_S}))
+os._exit(0)
+""",
+        deadline_s=30.0,
+    )

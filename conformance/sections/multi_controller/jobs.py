@@ -1,0 +1,165 @@
+"""Jobs of plain programs: what becomes of each process where a process of the job goes astray.
+
+A cluster of the harness could not be used any more after that, so each job is a probe's own: a few
+Pythons with a heartbeat that is short, as a user would start them. A program may print
+`left SECONDS`, by the clock `time.monotonic`, where one of its processes goes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.aspects import figure
+from conformance.judging.expectation import Expectation, OfEachStep, noted
+from conformance.judging.observation import Step
+from conformance.probing.jobs import Ended, run_job
+from conformance.sections.multi_controller import TEXT
+
+ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
+HEARTBEAT_S = 5
+JOB_S = (
+    24.0  # three timeouts of the heartbeat and a start; what takes minutes is not told from a hang
+)
+DEADLINE_S = 90.0  # of a cell; its job ends before it
+OF_A_JOB = "the probe's own job has the processes that it is about"
+
+HEARTBEATS = "heartbeats"
+AT_ONCE = 0.45  # of the timeout, in which two heartbeats are sent: none is missed before half of it
+SOON = 3.0  # the same, on a loaded machine
+
+FATAL = "Terminating process because the JAX distributed service detected fatal errors"
+
+_LEFT = re.compile(r"^left ([0-9.]+)\n", re.MULTILINE)
+_RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception): .*)$", re.MULTILINE)
+
+# What every program begins with: `attempt` says what came of a call, and goes on.
+BEGIN = f"""
+import os, signal, sys, time
+
+import jax
+import numpy as np
+
+address, processes, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+def initialize(processes=processes, number=number, **options):
+    jax.distributed.initialize(
+        address, processes, number, heartbeat_timeout_seconds={HEARTBEAT_S}, **options
+    )
+
+
+def attempt(what, function):
+    try:
+        print(f"{{what}} {{function()}}", flush=True)
+    except Exception as error:
+        print(what, type(error).__name__, *str(error).splitlines()[:1], flush=True)
+
+
+def leaves():
+    print("left", time.monotonic(), flush=True)
+
+"""
+
+# A job that computes: an array over all devices, one row to each, and its sum.
+ARRAYS = """
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("a",))
+
+
+def spread(*spec):
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+
+def made(values, *spec):
+    return jax.make_array_from_callback(values.shape, spread(*spec), lambda at: values[at])
+
+
+x = made(np.arange(1, 1 + jax.device_count(), dtype=np.float32), "a")
+total = jax.jit(lambda x: x.sum())
+attempt("sum", lambda: total(x))
+"""
+COMPUTE = "initialize()\n" + ARRAYS
+
+
+def run(
+    cluster: Any,
+    program: str,
+    job: Topology = TWO,
+    *,
+    environment: Mapping[str, str] | None = None,
+    deadline_s: float = JOB_S,
+) -> None:
+    """Run a program as a job; a step for each of its processes notes how it ended and what it said.
+
+    Noted too is how long after another left it did, in timeouts of the heartbeat.
+    """
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_FLAGS"))}
+    inherited.pop("PYTHONPATH", None)  # the program is plain: it finds nothing of this project
+    variables = inherited | {"JAX_PLATFORMS": "cpu"} | dict(environment or {})
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        file = Path(folder, "program.py")
+        file.write_text(program, encoding="utf-8")
+        ended = run_job(
+            Path(sys.executable), file, job, variables, deadline_s=deadline_s, alone=True
+        )
+    left = [float(at) for one in ended for at in _LEFT.findall(one.out)]
+    for number, one in enumerate(ended):
+        cluster.step(f"process {number}", lambda: None)
+        cluster.note(TEXT, told(one))
+        if left and one.at is not None:
+            cluster.note(HEARTBEATS, round((one.at - max(left)) / HEARTBEAT_S, 2))
+
+
+def told(one: Ended) -> str:
+    """How a process ended, what it said, and what it was ended by, in a line."""
+    said = [line for line in _LEFT.sub("", one.out).splitlines() if line]
+    raised = _RAISED.findall(one.err)
+    why = FATAL if FATAL in one.err else raised[-1] if raised else ""
+    return " | ".join(part for part in (one.end, *said, why) if part)
+
+
+def ends(process: int, pattern: str, said: str) -> OfEachStep:
+    """A process of the job ends as `pattern` says, which is to be all that `told` tells of it."""
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None or TEXT not in step.extra:
+            return False, str(step)
+        text = step.extra[TEXT]
+        return re.fullmatch(pattern, text) is not None, text
+
+    only = (f"process {process}",)
+    return OfEachStep(f"process {process} {said}", of, only, claims=frozenset({figure(TEXT)}))
+
+
+def says(process: int, *lines: str) -> OfEachStep:
+    """A process of the job ends with status 0 and says these lines."""
+    text = " | ".join(("exit 0", *lines))
+    return ends(process, re.escape(text), f"ends with status 0 and says {' | '.join(lines)!r}")
+
+
+def within(process: int, least: float, most: float, said: str) -> Expectation:
+    """How long after another left a process ends, in timeouts of the heartbeat."""
+    part = noted(
+        HEARTBEATS,
+        f"process {process} ends {said}: {least:g} to {most:g} timeouts of the heartbeat",
+        lambda _, seen: least <= seen < most,
+        at_most=least == 0,
+    )
+    assert isinstance(part, OfEachStep)
+    return OfEachStep(part.text, part.of, (f"process {process}",), claims=part.claims)
+
+
+def at_once(process: int) -> Expectation:
+    """It notices by its connection, long before a heartbeat is missed."""
+    return within(process, 0, AT_ONCE, "at once")
+
+
+def by_heartbeat(process: int) -> Expectation:
+    """It is told once the heartbeat's timeout is over."""
+    return within(process, AT_ONCE, SOON, "when a heartbeat was missed")
