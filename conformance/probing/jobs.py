@@ -56,13 +56,16 @@ def run_job(
     environment: Mapping[str, str],
     *,
     deadline_s: float = DEADLINE_S,
+    quiet_s: float | None = None,
     alone: bool = False,
 ) -> list[Ended]:
     """Run `program` on each process of `topology`, and say how each ended.
 
     One process is given no arguments, but where `alone`: it is then a job of one. `environment`
     is all that the processes are given, beside the number of devices of each. Processes that still
-    run after `deadline_s` seconds are killed, with what they started.
+    run after `deadline_s` seconds are killed, with what they started; so they are once each process
+    has printed something and then, for `quiet_s` seconds, none printed more or ended, and once all
+    that still run are stopped.
     """
     variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
     port = ReservedPort() if alone or topology.processes > 1 else None
@@ -87,7 +90,7 @@ def run_job(
                             start_new_session=True,
                         )
                     )
-            ended = _await(started, time.monotonic() + deadline_s)
+            ended = _await(started, outputs, time.monotonic() + deadline_s, quiet_s)
         finally:
             _kill(started)
             if port:
@@ -95,24 +98,43 @@ def run_job(
         return [
             Ended(
                 one.returncode if at is not None else None,
-                _NOISE.sub("", _text(output.with_suffix(".out"))),
-                _text(output.with_suffix(".err")),
+                said(output.with_suffix(".out")),
+                said(output.with_suffix(".err")),
                 at,
             )
             for one, at, output in zip(started, ended, outputs, strict=True)
         ]
 
 
-def _await(started: list[subprocess.Popen[bytes]], deadline: float) -> list[float | None]:
+def _await(
+    started: list[subprocess.Popen[bytes]],
+    outputs: list[Path],
+    deadline: float,
+    quiet_s: float | None,
+) -> list[float | None]:
     """When each ended; None of those that still run."""
     ended: list[float | None] = [None] * len(started)
+    seen: list[object] = []
+    since = time.monotonic()
     while True:
         for number, one in enumerate(started):
             if ended[number] is None and one.poll() is not None:
                 ended[number] = time.monotonic()
-        if None not in ended or time.monotonic() > deadline:
+        running = [one for one, at in zip(started, ended, strict=True) if at is None]
+        if all(map(_stopped, running)) or time.monotonic() > deadline:
+            return ended
+        printed = [output.with_suffix(".out").stat().st_size for output in outputs]
+        if (now := [*printed, *ended]) != seen:
+            seen, since = now, time.monotonic()
+        if quiet_s is not None and all(printed) and time.monotonic() > since + quiet_s:
             return ended
         time.sleep(POLL_S)
+
+
+def _stopped(one: subprocess.Popen[bytes]) -> bool:
+    """A process that a signal stopped, and that therefore never ends by itself."""
+    only_look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, one.pid, only_look) is not None
 
 
 def _kill(started: list[subprocess.Popen[bytes]]) -> None:
@@ -125,13 +147,9 @@ def _kill(started: list[subprocess.Popen[bytes]]) -> None:
         one.wait(KILL_S)
 
 
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
-
-
 def said(file: Path) -> str:
     """What a process wrote to a file, without the lines of the collectives' library."""
-    return _NOISE.sub("", _text(file))
+    return _NOISE.sub("", file.read_text(encoding="utf-8", errors="replace"))
 
 
 def found(program: str) -> str | None:

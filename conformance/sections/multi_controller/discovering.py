@@ -13,11 +13,12 @@ import numpy as np
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.topology import ONE_PROCESS, Place, Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import in_steps, raises, returns
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
+    DEVICES,
     IMPORTS,
     JOB,
     SAY,
@@ -88,9 +89,8 @@ SLICES: Mapping[str, Slices] = table(
 )
 def cloud_tpu(impl: Any, cluster: Any, slices: Slices) -> None:
     """Processes that find a TPU's variables call `initialize()` without arguments."""
-    cluster.step(
-        JOB, lambda: answers(run_text(CLOUD_TPU, slices.processes, SLICES=f"{slices.slices}"))
-    )
+    job = Topology(slices.processes, DEVICES)
+    cluster.step(JOB, lambda: answers(run_text(CLOUD_TPU, job, SLICES=f"{slices.slices}")))
 
 
 # --- Kubernetes -----------------------------------------------------------------------------------
@@ -155,6 +155,7 @@ print(json.dumps([process, processes, int(port)]))
 WITHOUT_PACKAGE = f"{KUBERNETES}\njax.distributed.initialize()\n"
 
 PODS = 2
+PODS_JOB = Topology(PODS, DEVICES)
 PORT = 55527  # JAX's own choice for the coordinator, the same in every pod
 
 NO_CLUSTER = (
@@ -195,7 +196,7 @@ def detected(place: Place) -> Any:
 )
 def kubernetes(impl: Any, cluster: Any, workload: Workload) -> None:
     """What JAX's detection of clusters finds in the pods of a job."""
-    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS, CASE=workload.key)))
+    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS_JOB, CASE=workload.key)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ LACKS: Mapping[str, Lack] = table(
 )
 def kubernetes_refused(impl: Any, cluster: Any, lack: Lack) -> None:
     """JAX's detection of clusters in a pod of a job that the document rules out."""
-    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS, CASE=lack.key)))
+    cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS_JOB, CASE=lack.key)))
 
 
 @clause(
@@ -247,4 +248,4 @@ def kubernetes_refused(impl: Any, cluster: Any, lack: Lack) -> None:
 )
 def without_package(impl: Any, cluster: Any) -> None:
     """`initialize()` without arguments in an indexed Job's pods, with JAX alone there."""
-    cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS, CASE="no-package")))
+    cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS_JOB, CASE="no-package")))

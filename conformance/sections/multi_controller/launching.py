@@ -22,6 +22,7 @@ from conformance.sections.multi_controller.plain_jobs import (
     JOB_S,
     NOT_INITIALIZED,
     ON_CPU,
+    ONE,
     JobError,
     answers,
     apart,
@@ -89,7 +90,7 @@ def not_initialized(impl: Any, cluster: Any, launcher: Launcher) -> None:
 )
 def once(impl: Any, cluster: Any) -> None:
     """A program that is started once is one process, which has its own devices alone."""
-    cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, 1)))
+    cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, ONE)))
 
 
 @clause(
@@ -109,4 +110,4 @@ def once(impl: Any, cluster: Any) -> None:
 )
 def without_arguments(impl: Any, cluster: Any) -> None:
     """A program that no launcher started calls `initialize()` without arguments."""
-    cluster.step(JOB, lambda: answers(run_text(INITIALIZED, 1)))
+    cluster.step(JOB, lambda: answers(run_text(INITIALIZED, ONE)))

@@ -11,7 +11,7 @@ from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
-from conformance.sections.multi_controller.jobs import (
+from conformance.sections.multi_controller.fates import (
     ALONE,
     BEGIN,
     COMPUTE,
@@ -336,7 +336,7 @@ def sigterm(impl: Any, cluster: Any) -> None:
 def sigterm_without_preemption(impl: Any, cluster: Any) -> None:
     """With jax_enable_preemption_service=False SIGTERM ends a process that has initialized."""
     program = BEGIN + COMPUTE + TERMINATE
-    run(cluster, program, ALONE, environment={"JAX_ENABLE_PREEMPTION_SERVICE": "0"})
+    run(cluster, program, ALONE, JAX_ENABLE_PREEMPTION_SERVICE="0")
 
 
 @clause(
@@ -353,4 +353,4 @@ def killed_recoverable(impl: Any, cluster: Any) -> None:
     program = GOING["killed-between"].program.replace(
         'print("done", flush=True)', 'print("done", flush=True)\nos._exit(0)'
     )
-    run(cluster, program, environment={"JAX_ENABLE_RECOVERABILITY": "1"})
+    run(cluster, program, JAX_ENABLE_RECOVERABILITY="1")

@@ -23,6 +23,7 @@ JOB_S = 150.0  # for all its processes: each imports jax, on a loaded machine
 DEADLINE_S = 240.0  # of a case, in which Slurm is started and ended too
 DEVICES = 2  # of each process
 ON_CPU = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": f"{DEVICES}"}
+ONE = Topology(1, DEVICES)
 
 # Printed by each process: which of how many it is, how many devices there are, which of them are
 # its own, and the sum over all of them of 1, 2, 3 and so on, one to a device.
@@ -96,11 +97,22 @@ def apart(processes: int) -> Expectation:
     return in_steps(returns(alone(processes), text=said, mistakes=mistakes), JOB)
 
 
-def run_text(text: str, processes: int, **variables: str) -> list[Ended]:
-    """Run a program's text as a job that nothing but the variables tells where it is."""
+def run_text(
+    text: str, job: Topology, *, quiet_s: float | None = None, alone: bool = False, **variables: str
+) -> list[Ended]:
+    """Run a program's text as a job that nothing but the variables tells where it is.
+
+    `quiet_s` and `alone` as in `run_job`.
+    """
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         program = Path(folder, "program.py")
         program.write_text(text, encoding="utf-8")
-        environment = plain_environment(os.environ) | ON_CPU | variables
-        topology = Topology(processes, DEVICES)
-        return run_job(Path(sys.executable), program, topology, environment, deadline_s=JOB_S)
+        return run_job(
+            Path(sys.executable),
+            program,
+            job,
+            plain_environment(os.environ) | ON_CPU | variables,
+            deadline_s=JOB_S,
+            quiet_s=quiet_s,
+            alone=alone,
+        )

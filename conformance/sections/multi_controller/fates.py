@@ -7,27 +7,21 @@ Pythons with a heartbeat that is short, as a user would start them. A program ma
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import figure
 from conformance.judging.expectation import Expectation, OfEachStep, noted
 from conformance.judging.observation import Step
-from conformance.probing.jobs import Ended, run_job
+from conformance.probing.jobs import Ended
 from conformance.sections.multi_controller import TEXT
+from conformance.sections.multi_controller.plain_jobs import run_text
 
 ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
 HEARTBEAT_S = 5
-JOB_S = (
-    24.0  # three timeouts of the heartbeat and a start; what takes minutes is not told from a hang
-)
-DEADLINE_S = 90.0  # of a cell; its job ends before it
+QUIET_S = 18.0  # more than three timeouts; what takes minutes is not told from a hang
+DEADLINE_S = 240.0  # of a cell, in which the machine may be loaded; its job ends before it
 OF_A_JOB = "the probe's own job has the processes that it is about"
 
 HEARTBEATS = "heartbeats"
@@ -91,23 +85,13 @@ def run(
     cluster: Any,
     program: str,
     job: Topology = TWO,
-    *,
-    environment: Mapping[str, str] | None = None,
-    deadline_s: float = JOB_S,
+    **variables: str,
 ) -> None:
     """Run a program as a job; a step for each of its processes notes how it ended and what it said.
 
     Noted too is how long after another left it did, in timeouts of the heartbeat.
     """
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_FLAGS"))}
-    inherited.pop("PYTHONPATH", None)  # the program is plain: it finds nothing of this project
-    variables = inherited | {"JAX_PLATFORMS": "cpu"} | dict(environment or {})
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        file = Path(folder, "program.py")
-        file.write_text(program, encoding="utf-8")
-        ended = run_job(
-            Path(sys.executable), file, job, variables, deadline_s=deadline_s, alone=True
-        )
+    ended = run_text(program, job, quiet_s=QUIET_S, alone=True, **variables)
     left = [float(at) for one in ended for at in _LEFT.findall(one.out)]
     for number, one in enumerate(ended):
         cluster.step(f"process {number}", lambda: None)
