@@ -114,7 +114,7 @@ def _await(
 ) -> list[float | None]:
     """When each ended; None of those that still run."""
     ended: list[float | None] = [None] * len(started)
-    seen: list[object] = []
+    seen: list[float | None] = []
     since = time.monotonic()
     while True:
         for number, one in enumerate(started):
@@ -134,7 +134,10 @@ def _await(
 def _stopped(one: subprocess.Popen[bytes]) -> bool:
     """A process that a signal stopped, and that therefore never ends by itself."""
     only_look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, one.pid, only_look) is not None
+    try:
+        return os.waitid(os.P_PID, one.pid, only_look) is not None
+    except ChildProcessError:  # it has just ended, and was not asked for its status yet
+        return False
 
 
 def _kill(started: list[subprocess.Popen[bytes]]) -> None:

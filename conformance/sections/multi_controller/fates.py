@@ -20,7 +20,8 @@ from conformance.sections.multi_controller.plain_jobs import run_text
 
 ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
 HEARTBEAT_S = 5
-QUIET_S = 18.0  # more than three timeouts; what takes minutes is not told from a hang
+QUIET_S = 18.0  # more than three timeouts of the heartbeat, after which a lost peer is known
+SHORT_S = 8.0  # where all live on: what takes longer is not told from a hang
 DEADLINE_S = 240.0  # of a cell, in which the machine may be loaded; its job ends before it
 OF_A_JOB = "the probe's own job has the processes that it is about"
 
@@ -85,13 +86,15 @@ def run(
     cluster: Any,
     program: str,
     job: Topology = TWO,
+    *,
+    quiet_s: float = QUIET_S,
     **variables: str,
 ) -> None:
     """Run a program as a job; a step for each of its processes notes how it ended and what it said.
 
     Noted too is how long after another left it did, in timeouts of the heartbeat.
     """
-    ended = run_text(program, job, quiet_s=QUIET_S, alone=True, **variables)
+    ended = run_text(program, job, quiet_s=quiet_s, alone=True, **variables)
     left = [float(at) for one in ended for at in _LEFT.findall(one.out)]
     for number, one in enumerate(ended):
         cluster.step(f"process {number}", lambda: None)
@@ -125,6 +128,18 @@ def says(process: int, *lines: str) -> OfEachStep:
     """A process of the job ends with status 0 and says these lines."""
     text = " | ".join(("exit 0", *lines))
     return ends(process, re.escape(text), f"ends with status 0 and says {' | '.join(lines)!r}")
+
+
+def hung(process: int, *lines: str) -> Expectation:
+    """A process of the job that still runs when the job is ended, having said these lines."""
+    text = re.escape(" | ".join(("hangs", *lines)))
+    return ends(process, text, f"hangs, having said {' | '.join(lines)!r}")
+
+
+def terminated(process: int, *lines: str) -> Expectation:
+    """A process of the job that JAX ends, having said these lines (patterns)."""
+    text = r" \| ".join(("exit 1", *lines, FATAL))
+    return ends(process, text, "is ended by JAX, with status 1, since a peer is lost")
 
 
 def within(process: int, least: float, most: float, said: str) -> Expectation:

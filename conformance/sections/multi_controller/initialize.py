@@ -153,8 +153,10 @@ CALLED: Mapping[str, Called] = table(
     ),
     Called(
         "after-shutdown",
-        "After jax.distributed.shutdown, before any device was touched, all may initialize again.",
-        "initialize()\njax.distributed.shutdown()\n" + COMPUTE,
+        "After jax.distributed.shutdown, before any device was touched, all may initialize again, "
+        "the first process first.",
+        # At one address, a process that is quicker than the first finds what is about to end.
+        "initialize()\njax.distributed.shutdown()\ntime.sleep(3 * number)\n" + COMPUTE,
         both("sum 3.0"),
     ),
     Called(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,30 +15,20 @@ from conformance.sections.multi_controller.fates import (
     BEGIN,
     COMPUTE,
     DEADLINE_S,
-    FATAL,
     OF_A_JOB,
+    SHORT_S,
     at_once,
     by_heartbeat,
     ends,
+    hung,
     run,
     says,
+    terminated,
 )
 
 CLOSED = (
     r"ValueError UNKNOWN: Gloo all-reduce failed: .* Connection closed by peer \[127\.0\.0\.1\]:\d+"
 )
-
-
-def hung(process: int, *lines: str) -> Expectation:
-    """A process of the job that still runs when the job is ended, having said these lines."""
-    text = re.escape(" | ".join(("hangs", *lines)))
-    return ends(process, text, f"hangs, having said {' | '.join(lines)!r}")
-
-
-def terminated(process: int, *lines: str) -> Expectation:
-    """A process of the job that JAX ends, having said these lines (patterns)."""
-    text = r" \| ".join(("exit 1", *lines, FATAL))
-    return ends(process, text, "is ended by JAX, with status 1, since a peer is lost")
 
 
 # --- Other computations, or another order ---------------------------------------------------------
@@ -143,7 +132,7 @@ print("passed by")
 )
 def apart(impl: Any, cluster: Any, apart: Apart) -> None:
     """The processes of a job compute something else at the same time."""
-    run(cluster, BEGIN + COMPUTE + apart.program)
+    run(cluster, BEGIN + COMPUTE + apart.program, quiet_s=SHORT_S)
 
 
 # --- A process that goes --------------------------------------------------------------------------
@@ -337,20 +326,3 @@ def sigterm_without_preemption(impl: Any, cluster: Any) -> None:
     """With jax_enable_preemption_service=False SIGTERM ends a process that has initialized."""
     program = BEGIN + COMPUTE + TERMINATE
     run(cluster, program, ALONE, JAX_ENABLE_PREEMPTION_SERVICE="0")
-
-
-@clause(
-    "multi_controller.leaving.killed-recoverable",
-    claim="pmap-silence.process-that-goes",
-    left_out=OF_A_JOB,
-    expect=of_jax(
-        every(says(0, "sum 3.0", "done"), ends(1, r"SIGKILL \| sum 3.0", "is gone")),
-    ),
-    deadline_s=DEADLINE_S,
-)
-def killed_recoverable(impl: Any, cluster: Any) -> None:
-    """With jax_enable_recoverability the job goes on when one of its processes is killed."""
-    program = GOING["killed-between"].program.replace(
-        'print("done", flush=True)', 'print("done", flush=True)\nos._exit(0)'
-    )
-    run(cluster, program, JAX_ENABLE_RECOVERABILITY="1")

@@ -1,0 +1,111 @@
+"""What a job survives: a process that is lost though the job may recover, and a start over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.topology import Topology
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import every
+from conformance.sections.multi_controller.fates import (
+    ARRAYS,
+    BEGIN,
+    COMPUTE,
+    DEADLINE_S,
+    OF_A_JOB,
+    at_once,
+    by_heartbeat,
+    ends,
+    run,
+    says,
+    terminated,
+)
+
+FOUR = Topology(4, 1)
+GONE = r"SIGKILL \| sum "
+
+
+def killed(process: int) -> str:
+    """A job that computes; one process is killed, and the others wait for two heartbeats."""
+    return f"""{BEGIN}{COMPUTE}
+if number == {process}:
+    time.sleep(1)
+    leaves()
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(10)
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+@clause(
+    "multi_controller.leaving.killed-recoverable",
+    claim="pmap-silence.process-that-goes",
+    left_out=OF_A_JOB,
+    expect=of_jax(every(says(0, "sum 3.0", "done"), ends(1, GONE + r"3\.0", "is gone"))),
+    deadline_s=DEADLINE_S,
+)
+def killed_recoverable(impl: Any, cluster: Any) -> None:
+    """With jax_enable_recoverability the job goes on when one of its processes is killed."""
+    run(cluster, killed(1), JAX_ENABLE_RECOVERABILITY="1")
+
+
+@clause(
+    "multi_controller.leaving.first-killed-recoverable",
+    claim="pmap-silence.process-that-goes",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(terminated(1, r"sum 3\.0"), at_once(1), ends(0, GONE + r"3\.0", "is gone"))
+    ),
+    deadline_s=DEADLINE_S,
+)
+def first_killed_recoverable(impl: Any, cluster: Any) -> None:
+    """With jax_enable_recoverability too the others are ended when process 0 is killed."""
+    run(cluster, killed(0), JAX_ENABLE_RECOVERABILITY="1")
+
+
+@clause(
+    "multi_controller.leaving.one-of-four-killed",
+    claim="pmap-silence.process-that-goes",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(
+            *(part for n in (0, 1, 3) for part in (terminated(n, r"sum 10\.0"), by_heartbeat(n))),
+            ends(2, GONE + r"10\.0", "is gone"),
+        )
+    ),
+    deadline_s=DEADLINE_S,
+)
+def one_of_four_killed(impl: Any, cluster: Any) -> None:
+    """One process of four is killed between collectives: all others are ended by a heartbeat."""
+    run(cluster, killed(2), FOUR)
+
+
+@clause(
+    "multi_controller.initialize.restart",
+    claim="multi-process.initialize-on-all-processes",
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(*(says(n, "sum 3.0", "again None", "devices 2", "sum 3.0") for n in range(2)))
+    ),
+    deadline_s=DEADLINE_S,
+)
+def restart(impl: Any, cluster: Any) -> None:
+    """A job that computed shuts down, clears its backends and initializes again, in its processes.
+
+    The address stays: the first process goes first, as others could still find what ends there.
+    """
+    run(
+        cluster,
+        f"""{BEGIN}{COMPUTE}
+import jax.extend.backend
+
+jax.distributed.shutdown()
+jax.clear_caches()
+jax.extend.backend.clear_backends()
+time.sleep(3 * number)
+attempt("again", initialize)
+print("devices", jax.device_count())
+{ARRAYS}""",
+    )

@@ -1,0 +1,206 @@
+"""Arrays put across processes once JAX was told the address to transfer by that its error asks for.
+
+The address is read before the first device is touched, so each program is a job of its own. Its
+processes have two devices each; one finds itself a free port, as the user of one host would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Topology
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, every
+from conformance.sections.multi_controller.fates import (
+    BEGIN,
+    DEADLINE_S,
+    OF_A_JOB,
+    SHORT_S,
+    ends,
+    run,
+    says,
+)
+
+TWO_BY_TWO = Topology(2, 2)
+
+FREE_PORT = """
+import socket
+
+with socket.create_server(("127.0.0.1", 0)) as server:
+    port = server.getsockname()[1]
+"""
+PORT_ZERO = "\nport = 0\n"
+ADDRESS = """
+jax.config.update("jax_cross_host_transfer_socket_address", f"127.0.0.1:{port}")
+initialize()
+devices = jax.devices()
+
+
+def on(some, *spec):
+    mesh = jax.sharding.Mesh(np.array(some), ("a",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+
+def held(array):
+    return [np.asarray(shard.data).tolist() for shard in array.addressable_shards]
+
+
+rows = np.arange(1, 5, dtype=np.float32)
+half = jax.device_put(rows[:2], on(devices[:2], "a"))
+double, plus_one = jax.jit(lambda x: 2 * x), jax.jit(lambda x: x + 1)
+print("made", flush=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What is put where, as the value of `code`; `held` is what each process then holds."""
+
+    key: str
+    text: str
+    claim: str
+    code: str
+    held: tuple[str, str]
+
+
+EQUAL = "multi-process.cross-process-device-put"
+PUTS: Mapping[str, Put] = table(
+    Put(
+        "halves",
+        "an array is put from one half of the devices to the other",
+        EQUAL,
+        'held(jax.device_put(half, on(devices[2:], "a")))',
+        ("[]", "[[1.0], [2.0]]"),
+    ),
+    Put(
+        "one-device",
+        "an array is put from the first device to the last",
+        EQUAL,
+        'held(jax.device_put(jax.device_put(rows[:1], devices[0]), on(devices[3:], "a")))',
+        ("[]", "[[1.0]]"),
+    ),
+    Put(
+        "reversed",
+        "an array is put on all devices in reverse order",
+        EQUAL,
+        'held(jax.device_put(jax.device_put(rows, on(devices, "a")), on(devices[::-1], "a")))',
+        ("[[3.0], [4.0]]", "[[1.0], [2.0]]"),
+    ),
+    Put(
+        "two-stages",
+        "the result of a stage is put on the other half's devices, where the next stage runs",
+        "multi-process.pipeline-two-stages",
+        'held(plus_one(jax.device_put(double(half), on(devices[2:], "a"))))',
+        ("[]", "[[3.0], [5.0]]"),
+    ),
+    Put(
+        "microbatches",
+        "microbatches go through four stages, each on a device of its own",
+        "multi-process.pipeline-microbatches-values",
+        """[
+    held(plus_one(put(double(put(plus_one(put(double(put(batch, 0)), 1)), 2)), 3)))
+    for put in [lambda x, n: jax.device_put(x, devices[n])]
+    for batch in rows
+]""",
+        ("[[], [], [], []]", "[[7.0], [11.0], [15.0], [19.0]]"),
+    ),
+)
+
+
+@family(
+    "multi_controller.transfer-address.{put}",
+    put=PUTS,
+    claim=lambda put: put.claim,
+    title="With an address to transfer by, {put.text}.",
+    fact="multi_controller.transfer-address",
+    left_out=OF_A_JOB,
+    expect=lambda put: of_jax(
+        every(*(says(n, "made", f"put {one}") for n, one in enumerate(put.held)))
+    ),
+    deadline_s=DEADLINE_S,
+)
+def put(impl: Any, cluster: Any, put: Put) -> None:
+    """Each process names a free port of its own, and `device_put` crosses processes."""
+    program = BEGIN + FREE_PORT + ADDRESS + f'attempt("put", lambda: {put.code})\n'
+    run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
+
+
+# --- What is not supported, whatever the address --------------------------------------------------
+
+NOT_HERE = (
+    "ValueError device_put's second argument must be a Device or a Sharding which represents "
+    "addressable devices, but got NamedSharding"
+)
+OTHER_DEVICES = (
+    "ValueError For a cross-host reshard in multi-controller JAX, input and target sharding should "
+    "have the same set of devices."
+)
+NOT_ALL_HERE = "NotImplementedError Cannot reshard an input that is not fully addressable"
+
+
+@dataclass(frozen=True, slots=True)
+class Unequal:
+    """Where two rows that lie on process 0's devices are put; what each process is told."""
+
+    key: str
+    text: str
+    target: str
+    said: tuple[str, str]
+
+
+UNEQUALS: Mapping[str, Unequal] = table(
+    Unequal("fewer", "one of the other devices", 'on(devices[2:3], "a")', (NOT_HERE, NOT_ALL_HERE)),
+    Unequal("more", "all devices, each with a copy", "on(devices)", (NOT_HERE, OTHER_DEVICES)),
+    Unequal(
+        "other-shape",
+        "the other half's devices, each with a copy of the whole",
+        "on(devices[2:])",
+        (NOT_HERE, NOT_ALL_HERE),
+    ),
+)
+
+
+def refused(unequal: Unequal) -> Expectation:
+    """Both processes raise, each by what it sees of the two shardings, and go on."""
+    return every(
+        *(
+            ends(n, rf"exit 0 \| made \| put {re.escape(text)}.*", f"raises {text!r}")
+            for n, text in enumerate(unequal.said)
+        )
+    )
+
+
+@family(
+    "multi_controller.transfer-address-unequal.{unequal}",
+    unequal=UNEQUALS,
+    claim="multi-process.cross-process-device-put-unequal",
+    title="With an address to transfer by, an array of two devices is put on {unequal.text}.",
+    fact="multi_controller.transfer-address-unequal",
+    left_out=OF_A_JOB,
+    expect=lambda unequal: of_jax(refused(unequal)),
+    deadline_s=DEADLINE_S,
+)
+def put_unequal(impl: Any, cluster: Any, unequal: Unequal) -> None:
+    """`device_put` across processes between other counts or shapes, with an address."""
+    code = f'attempt("put", lambda: held(jax.device_put(half, {unequal.target})))\n'
+    run(cluster, BEGIN + FREE_PORT + ADDRESS + code, TWO_BY_TWO, quiet_s=SHORT_S)
+
+
+@clause(
+    "multi_controller.transfer-address.port-zero",
+    claim=EQUAL,
+    left_out=OF_A_JOB,
+    expect=of_jax(
+        every(*(says(n, "made", f"put {one}") for n, one in enumerate(PUTS["halves"].held)))
+    ),
+    deadline_s=DEADLINE_S,
+)
+def port_zero(impl: Any, cluster: Any) -> None:
+    """The address has port 0, by which a program asks for any free one; an array is put."""
+    program = BEGIN + PORT_ZERO + ADDRESS + f'attempt("put", lambda: {PUTS["halves"].code})\n'
+    run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
