@@ -108,7 +108,7 @@ def body_cannot_be_imported(place: Place) -> Sequence[Json]:
 def no_error_at_all(place: Place) -> Sequence[Json]:
     """What is to be the error does not raise."""
     return (
-        returned(doubled(place, 8) * 1.5, name="the cause"),
+        returned(doubled(place, 8) * 1.5, name="mistaken call"),
         returned(doubled(place, 8), name="after"),
         returned(doubled(place, 8), name="after again"),
     )

@@ -82,8 +82,8 @@ def test_where_no_error_happened_nothing_was_asked() -> None:
     id = "errors.state-after-error.outside-any-map-fresh-map"
     assert isinstance(catalogue().clauses[id].expect[LEGACY_PMAP], NotApplicable)
     steps = [
-        rows("the cause", 3, 8),
-        rows("the cause again", 3, 8),
+        rows("mistaken call", 3, 8),
+        rows("mistaken call again", 3, 8),
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]
@@ -93,8 +93,8 @@ def test_where_no_error_happened_nothing_was_asked() -> None:
 def test_an_error_that_nobody_knows_is_no_cause() -> None:
     id = "errors.state-after-error.outside-any-map-fresh-map"
     steps = [
-        raised("ImportError", "cannot import name 'numpy'", name="the cause"),
-        raised("ImportError", "cannot import name 'numpy'", name="the cause again"),
+        raised("ImportError", "cannot import name 'numpy'", name="mistaken call"),
+        raised("ImportError", "cannot import name 'numpy'", name="mistaken call again"),
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]

@@ -85,7 +85,7 @@ class Mistake:
     def columns(self, **around: Expectation) -> Columns:
         """Both calls raise, and `around` them all is right; of the implementations that raise."""
         error = an_error(self.erring, *self.errors)
-        expected = steps(the_cause=error, the_cause_again=error, **around)
+        expected = steps(mistaken_call=error, mistaken_call_again=error, **around)
         unasked = not_applicable("no error here: nothing could be left behind")
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
 
@@ -267,8 +267,8 @@ AFTER, AGAIN = "after", "after again"
 
 def go_wrong(cluster: Any, scene: Scene) -> None:
     """The call that goes wrong, twice, as a second one takes another path than the first."""
-    cluster.step("the cause", scene.erring)
-    cluster.step("the cause again", scene.erring)
+    cluster.step("mistaken call", scene.erring)
+    cluster.step("mistaken call again", scene.erring)
 
 
 def process_fact(mistake: Mistake) -> str:
