@@ -17,7 +17,9 @@ CASE_S = 60.0  # one case, compile included
 CLUSTER_START_S = 120.0  # fork, distributed initialisation, devices
 ZYGOTE_START_S = 180.0  # a cold interpreter imports jax, on a loaded machine
 ADMISSION_S = 900.0  # for other clusters on this machine to end
-HEARTBEAT_S = 100  # JAX's own failure detection; a case's deadline is ours and comes first
+# JAX's own failure detection, which the clauses `multi_controller.leaving.*` judge; a case's
+# deadline is ours and comes first.
+HEARTBEAT_S = 100
 CI_S = 5400.0
 
 ORDER = (POLL_S, CRASH_GRACE_S, STACK_S, DEATH_S, KILL_S, BARRIER_S, CASE_S, CLUSTER_START_S, CI_S)

@@ -2,6 +2,12 @@
 
 Written for a reader who was not there: a state in words, the signal or exit status, the Python
 stack, and the end of the output of each process.
+
+That the first to end is the odd one rests on what JAX does when a process goes, which the clauses
+`multi_controller.leaving.*` judge in each version: when process 0 goes the others are ended at
+once (`first-killed-between`), when another goes they are after a heartbeat's timeout
+(`killed-between`), and of one that raises nobody is told (`raises-between`). That a process which
+waits for its peers is not the odd one rests on `multi_controller.apart.*`.
 """
 
 from __future__ import annotations

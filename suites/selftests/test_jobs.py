@@ -18,6 +18,7 @@ PYTHON = Path(sys.executable)
 ONE = Topology(1, 8)
 SHORT_S = 1.0  # enough for a Python that imports nothing, also where it must start first
 GONE_S = 10.0
+QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
 
 Run = Callable[..., list[Ended]]
 
@@ -31,12 +32,21 @@ def run(tmp_path: Path) -> Run:
         topology: Topology = ONE,
         deadline_s: float = 60.0,
         alone: bool = False,
+        quiet_s: float | None = None,
         **more: str,
     ) -> list[Ended]:
         program = tmp_path / "program.py"
         program.write_text(text, encoding="utf-8")
         environment = dict(os.environ) | more
-        return run_job(PYTHON, program, topology, environment, deadline_s=deadline_s, alone=alone)
+        return run_job(
+            PYTHON,
+            program,
+            topology,
+            environment,
+            deadline_s=deadline_s,
+            quiet_s=quiet_s,
+            alone=alone,
+        )
 
     return of
 
@@ -83,6 +93,43 @@ def test_what_hangs_is_ended_with_all_that_it_started(run: Run) -> None:
 def test_one_that_hangs_does_not_hide_how_another_ended(run: Run) -> None:
     text = "import sys, time\nif sys.argv[3] == '0':\n    raise SystemExit(7)\ntime.sleep(600)\n"
     assert [one.end for one in run(text, Topology(2, 1), SHORT_S)] == ["exit 7", "hangs"]
+
+
+def test_a_job_that_says_no_more_is_ended_before_its_deadline(run: Run) -> None:
+    text = "import time\nprint('begun')\ntime.sleep(600)\n"
+    began = time.monotonic()
+    ends = [one.end for one in run(text, Topology(2, 1), quiet_s=SHORT_S)]
+    assert ends == ["hangs", "hangs"]
+    assert time.monotonic() - began < QUICK_S
+
+
+def test_a_job_is_not_quiet_until_each_process_has_said_something(run: Run) -> None:
+    text = (
+        "import sys, time\n"
+        "time.sleep(3 * int(sys.argv[3]))\n"
+        "print('begun', flush=True)\n"
+        "time.sleep(0.3)\n"
+    )
+    ends = [one.end for one in run(text, Topology(2, 1), quiet_s=SHORT_S)]
+    assert ends == ["exit 0", "exit 0"]
+
+
+def test_one_that_goes_on_speaking_is_not_quiet(run: Run) -> None:
+    text = "import time\nfor n in range(8):\n    print(n)\n    time.sleep(0.3)\n"
+    (one,) = run(text, quiet_s=SHORT_S)
+    assert one.end == "exit 0"
+
+
+def test_a_stopped_process_is_not_waited_for(run: Run) -> None:
+    text = (
+        "import os, signal, sys\n"
+        "if sys.argv[3] == '0':\n"
+        "    os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "raise SystemExit(7)\n"
+    )
+    began = time.monotonic()
+    assert [one.end for one in run(text, Topology(2, 1))] == ["hangs", "exit 7"]
+    assert time.monotonic() - began < QUICK_S
 
 
 ARGUMENTS = "import os, sys\nprint(os.environ['JAX_NUM_CPU_DEVICES'], *sys.argv[1:])\n"
