@@ -208,6 +208,27 @@ GOING: Mapping[str, Going] = table(
         ),
     ),
     Going(
+        "first-killed-inside",
+        "Process 0 is killed during a collective: process 1 is ended at once.",
+        0,
+        KILL,
+        COLLECTIVE,
+        every(
+            # Whether the collective's error comes before the end is a race.
+            terminated(1, rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"),
+            at_once(1),
+            ends(0, r"SIGKILL \| sum 3.0", "is gone"),
+        ),
+    ),
+    Going(
+        "first-exits-between",
+        "Process 0 ends by os._exit: process 1 is ended at once.",
+        0,
+        LEAVE,
+        WAIT,
+        every(terminated(1, "sum 3.0"), at_once(1), says(0, "sum 3.0")),
+    ),
+    Going(
         "exits-between",
         "Process 1 ends by os._exit: process 0 is ended when a heartbeat was missed.",
         1,
@@ -248,6 +269,17 @@ GOING: Mapping[str, Going] = table(
         every(
             says(0, "sum 3.0", "done"),
             ends(1, r"exit 1 \| sum 3.0 \| ValueError: mine", "ends with its own error"),
+        ),
+    ),
+    Going(
+        "first-raises-between",
+        "Process 0 raises to the top: nobody notices, and it ends when process 1 does.",
+        0,
+        RAISE,
+        WAIT,
+        every(
+            says(1, "sum 3.0", "done"),
+            ends(0, r"exit 1 \| sum 3.0 \| ValueError: mine", "ends with its own error"),
         ),
     ),
     Going(
