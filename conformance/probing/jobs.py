@@ -25,8 +25,9 @@ DEADLINE_S = 60.0
 KILL_S = 10.0
 POLL_S = 0.02
 
-# Lines of the collectives' library, which it prints whatever the program prints.
-_NOISE = re.compile(r"^\[Gloo\] .*\n?", re.MULTILINE)
+# Lines of the collectives' library, which it prints whatever the program prints; its threads cut
+# into each other's, so that the rest of one may stand alone.
+_NOISE = re.compile(r"^(?:\[Gloo\] | is connected to \d+ peer ranks\.).*\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
