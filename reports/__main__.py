@@ -8,8 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.comparing import changes_told
+from reports.comparing import agreement_told, changes_told
+from reports.comparing.agreement import agree
 from reports.comparing.changes import CompareError, Kind, compare
+from reports.comparing.entries import FILE, EntryError, load_entries
 from reports.reading.results import Results, ResultsError, load
 from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
@@ -28,10 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"{build(load(args.files), args.output)} pages: {args.output / 'index.html'}")
             case "compare":
                 return _compare(args)
+            case "agreement":
+                return _agreement(args)
             case _:
                 results = load(args.files)
                 print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
-    except (ResultsError, SiteError, CompareError) as error:
+    except (ResultsError, SiteError, CompareError, EntryError) as error:
         message = printable(" ".join(str(error).split()))
         print(f"reports: {message}", file=sys.stderr)
         return USAGE_OR_INPUT_ERROR
@@ -49,6 +53,16 @@ def _compare(args: argparse.Namespace) -> int:
     else:
         print(changes_told.as_text(found))
     return WORSE if found.of(Kind.REGRESSION) else OK
+
+
+def _agreement(args: argparse.Namespace) -> int:
+    entries = load_entries(args.entries)
+    done = agree(load(args.files), entries, args.oracle)
+    if args.json:
+        print(json.dumps(agreement_told.as_json(done), indent=2))
+    else:
+        print(agreement_told.as_text(done))
+    return WORSE if done.new else OK
 
 
 def _side(text: str) -> Results:
@@ -79,6 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     compared.add_argument("--to", dest="to_target", metavar="JAX", help="only this JAX of NEW")
     compared.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    agreed = commands.add_parser(
+        "agreement",
+        parents=[files],
+        help="compare the implementations field by field; exit 1 if a difference is new",
+    )
+    agreed.add_argument(
+        "--oracle",
+        metavar="legacy_pmap@JAX",
+        help="whose legacy pmap later ones are compared with; default: of each clause the newest "
+        "that conforms",
+    )
+    agreed.add_argument(
+        "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
+    )
+    agreed.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     return parser
 
 

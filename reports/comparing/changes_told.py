@@ -82,15 +82,15 @@ def _lines(found: Comparison) -> Iterator[str]:
 
 def _group(group: Group) -> Iterator[str]:
     named = group.cause or group.claim
-    yield f"  {named and f'{named}: '}{_line(group.title)}"
+    yield f"  {named and f'{named}: '}{line(group.title)}"
     verdicts = Counter(one.verdicts for one in group.changes)
     counted = ", ".join(f"{count} {words}" for words, count in verdicts.most_common())
     yield f"      {counted}, in {len(group.clauses)} clauses; {_places(group.changes)}"
     first = group.changes[0]
     where = f"{first.key.clause} ({first.key.implementation}, {first.key.topology})"
-    yield f"      as {where}: {_line(first.new.reason)}"
+    yield f"      as {where}: {line(first.new.reason)}"
     if group.kind is not Kind.REGRESSION:
-        yield f"      before: {_line(first.old.reason)}"
+        yield f"      before: {line(first.old.reason)}"
 
 
 def _places(changes: Iterable[Change]) -> str:
@@ -105,6 +105,7 @@ def _places(changes: Iterable[Change]) -> str:
     )
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
+    """A text in one line, without its end if it is long."""
     text = " ".join(text.split())
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
