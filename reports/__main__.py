@@ -12,6 +12,8 @@ from reports.comparing import agreement_told, changes_told
 from reports.comparing.agreement import agree
 from reports.comparing.changes import CompareError, Kind, compare
 from reports.comparing.entries import FILE, EntryError, load_entries
+from reports.findings import as_json as findings_json
+from reports.findings import as_markdown, findings
 from reports.reading.results import Results, ResultsError, load
 from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
@@ -32,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _compare(args)
             case "agreement":
                 return _agreement(args)
+            case "findings":
+                _findings(args)
             case _:
                 results = load(args.files)
                 print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
@@ -63,6 +67,26 @@ def _agreement(args: argparse.Namespace) -> int:
     else:
         print(agreement_told.as_text(done))
     return WORSE if done.new else OK
+
+
+def _findings(args: argparse.Namespace) -> None:
+    entries = load_entries(args.entries)
+    results = load(args.files)
+    try:
+        agreement = agree(results, entries)
+    except CompareError:  # of one implementation alone: what has a cause is found all the same
+        agreement = None
+    found = findings(results, agreement)
+    text = json.dumps(findings_json(found), indent=2) + "\n" if args.json else as_markdown(found)
+    if args.output is None:
+        print(text, end="")
+        return
+    try:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        args.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SiteError(f"{args.output}: {error.strerror}") from None
+    print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
 
 
 def _side(text: str) -> Results:
@@ -104,10 +128,15 @@ def _parser() -> argparse.ArgumentParser:
         help="whose legacy pmap later ones are compared with; default: of each clause the newest "
         "that conforms",
     )
-    agreed.add_argument(
-        "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
+    told = commands.add_parser(
+        "findings", parents=[files], help="write what JAX does and no document says, a line each"
     )
-    agreed.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    told.add_argument("-o", "--output", type=Path, metavar="FILE", help="left out: stdout")
+    for parser_of in (agreed, told):
+        parser_of.add_argument(
+            "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
+        )
+        parser_of.add_argument("--json", action="store_true", help="one JSON object instead")
     return parser
 
 
