@@ -34,7 +34,9 @@ def cells(files: Sequence[Path]) -> Iterator[tuple[Record, Record]]:
                 elif record["kind"] == "cell":
                     yield record, targets[record["target"]]
             except (ValueError, TypeError, KeyError) as error:
-                raise ResultsError(f"{file}:{number}: no record: {error}") from error
+                raise ResultsError(
+                    f"{file}:{number}: no record of a results file: {error}"
+                ) from error
 
 
 class Entries:

@@ -118,13 +118,14 @@ def case(
         implementation=cell["implementation"],
         topology=Topology.parse(cell["topology"]),
         jax=target["jax"],
-        seen=Seen(seen, _fault(cell)),
+        seen=Seen(seen, fault_of(cell)),
         entries=matching(deviations, *of, *where),
         messages=said,
     )
 
 
-def _fault(cell: Record) -> Fault | None:
+def fault_of(cell: Record) -> Fault | None:
+    """How a recorded cell's cluster crashed or hung, if it did."""
     fault = cell["fault"]
     if fault is None:
         return None
