@@ -149,10 +149,11 @@ def differences(one: Record, other: Record) -> list[tuple[str, str, str]]:
             [("collectives", "none", "all-gather")],
         ),
         (
-            array() | {"compiled": 0},
-            array() | {"compiled": 2},
+            array() | {"name": "second call", "compiled": 0},
+            array() | {"name": "second call", "compiled": 2},
             [("compiles", "nothing", "something")],
         ),
+        (array() | {"compiled": 0}, array() | {"compiled": 2}, []),
         (array(), array() | {"compiled": 2}, []),
     ],
 )
