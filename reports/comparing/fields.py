@@ -47,6 +47,7 @@ ABSENT = "absent"  # the outcome of a step that the other observation has
 _MESSAGE_KEPT = 120  # characters of a message by which it is known
 _MESSAGE_SHOWN = 300  # and of one that is shown whole
 _QUOTED = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
+_LINK = re.compile(r"https?://\S+")
 _FUNCTION = re.compile(r"\bjit\([\w<>.]+\)")
 _DELETED_FIGURES = ("donated deleted", "kept deleted")
 
@@ -156,7 +157,9 @@ def _warnings(step: Json) -> set[str]:
 
 def _message(text: str) -> str:
     """What of a message is the same whatever it is about."""
-    return masked(_FUNCTION.sub("jit(…)", _QUOTED.sub("'…'", text)))[:_MESSAGE_KEPT]
+    for what, words in ((_LINK, "…"), (_QUOTED, "'…'"), (_FUNCTION, "jit(…)")):
+        text = what.sub(words, text)
+    return masked(text)[:_MESSAGE_KEPT]
 
 
 def _results(found: Compared, step: str, one: Json, other: Json) -> None:
