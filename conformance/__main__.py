@@ -36,6 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _show(options.id, options.implementation, options.topology)
             case "strength":
                 return _strength(options)
+            case "coverage":
+                return _coverage(options)
+            case "deviations":
+                return _deviations(options)
             case "causes":
                 return _causes(options)
             case "new":
@@ -124,6 +128,23 @@ def _parser() -> argparse.ArgumentParser:
     causes_parser.add_argument(
         "--record", type=Path, metavar="FILE", help="write what the programs did, a JSON line each"
     )
+    coverage_parser = commands.add_parser(
+        "coverage", help="print the claims without a clause, and what results do not exercise"
+    )
+    coverage_parser.add_argument("files", metavar="RESULTS", type=Path, nargs="*")
+    coverage_parser.add_argument("--all", action="store_true", help="whole lists")
+    coverage_parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    deviations_parser = commands.add_parser(
+        "deviations", help="list the entries; or print those that recorded cells ask for"
+    )
+    deviations_parser.add_argument(
+        "--propose",
+        metavar="RESULTS",
+        type=Path,
+        nargs="+",
+        help="entries to add as TOML, and what to narrow and to drop",
+    )
+    deviations_parser.add_argument("--json", action="store_true", help="the same as JSON")
     drift_parser = commands.add_parser(
         "drift", help="print the headings of a document that need another look; exit 1 if any"
     )
@@ -209,6 +230,39 @@ def _strength(options: argparse.Namespace) -> int:
     if options.floor is not None and share < options.floor:
         print(f"noticed {share:.4f}, less than the floor {options.floor}", file=sys.stderr)
         return EXIT_WEAK
+    return EXIT_OK
+
+
+def _coverage(options: argparse.Namespace) -> int:
+    from conformance.catalogue.loading import load
+    from conformance.commands.coverage import coverage, lines, record
+    from conformance.judging.deviations import load_all
+
+    found = coverage(load(), load_claims(), load_all(), options.files)
+    if options.json:
+        print(json.dumps(record(found), indent=1))
+    else:
+        for line in lines(found, everything=options.all):
+            print(line)
+    return EXIT_OK
+
+
+def _deviations(options: argparse.Namespace) -> int:
+    from conformance.catalogue.loading import load
+    from conformance.commands.propose import propose
+    from conformance.commands.proposed import lines, named, record
+    from conformance.judging.deviations import load_all
+
+    if not options.propose:
+        for entry in load_all():
+            print(named(entry))
+        return EXIT_OK
+    found = propose(load(), load_all(), options.propose)
+    if options.json:
+        print(json.dumps(record(found), indent=1))
+        return EXIT_OK
+    for line in lines(found):
+        print(line)
     return EXIT_OK
 
 

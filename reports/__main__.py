@@ -1,4 +1,4 @@
-"""`python -m reports`: counts of results files, and the site made from them."""
+"""`python -m reports`: results files counted, shown as a site, and compared."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.reading.results import ResultsError, load
+from reports.comparing import agreement_told, changes_told
+from reports.comparing.agreement import agree
+from reports.comparing.changes import CompareError, Kind, compare
+from reports.comparing.entries import FILE, EntryError, load_entries
+from reports.findings import as_json as findings_json
+from reports.findings import as_markdown, findings
+from reports.reading.results import Results, ResultsError, load
 from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
 
+OK = 0
+WORSE = 1
 USAGE_OR_INPUT_ERROR = 2
 
 
@@ -19,18 +27,71 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; 2 and one line on stderr where its input cannot be used."""
     args = _parser().parse_args(argv)
     try:
-        results = load(args.files)
-        if args.command == "build":
-            print(f"{build(results, args.output)} pages: {args.output / 'index.html'}")
-        elif args.json:
-            print(json.dumps(as_json(results), indent=2))
-        else:
-            print(as_text(results))
-    except (ResultsError, SiteError) as error:
+        match args.command:
+            case "build":
+                print(f"{build(load(args.files), args.output)} pages: {args.output / 'index.html'}")
+            case "compare":
+                return _compare(args)
+            case "agreement":
+                return _agreement(args)
+            case "findings":
+                _findings(args)
+            case _:
+                results = load(args.files)
+                print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
+    except (ResultsError, SiteError, CompareError, EntryError) as error:
         message = printable(" ".join(str(error).split()))
         print(f"reports: {message}", file=sys.stderr)
         return USAGE_OR_INPUT_ERROR
-    return 0
+    return OK
+
+
+def _compare(args: argparse.Namespace) -> int:
+    if args.new is None and not (args.from_target and args.to_target):
+        raise CompareError("one run alone: give a second one, or --from and --to, two JAX of it")
+    old = _side(args.old)
+    new = old if args.new is None else _side(args.new)
+    found = compare(old, new, args.from_target, args.to_target)
+    if args.json:
+        print(json.dumps(changes_told.as_json(found), indent=2))
+    else:
+        print(changes_told.as_text(found))
+    return WORSE if found.of(Kind.REGRESSION) else OK
+
+
+def _agreement(args: argparse.Namespace) -> int:
+    entries = load_entries(args.entries)
+    done = agree(load(args.files), entries, args.oracle)
+    if args.json:
+        print(json.dumps(agreement_told.as_json(done), indent=2))
+    else:
+        print(agreement_told.as_text(done))
+    return WORSE if done.new else OK
+
+
+def _findings(args: argparse.Namespace) -> None:
+    entries = load_entries(args.entries)
+    results = load(args.files)
+    try:
+        agreement = agree(results, entries)
+    except CompareError:  # of one implementation alone: what has a cause is found all the same
+        agreement = None
+    found = findings(results, agreement)
+    text = json.dumps(findings_json(found), indent=2) + "\n" if args.json else as_markdown(found)
+    if args.output is None:
+        print(text, end="")
+        return
+    try:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        args.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SiteError(f"{args.output}: {error.strerror}") from None
+    print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
+
+
+def _side(text: str) -> Results:
+    """The results of one file, or of several that commas join."""
+    return load([text] if Path(text).exists() else text.split(","))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,6 +105,38 @@ def _parser() -> argparse.ArgumentParser:
     summary.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     site = commands.add_parser("build", parents=[files], help="write the static site")
     site.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    compared = commands.add_parser(
+        "compare", help="print what changed between two runs; exit 1 if any cell became worse"
+    )
+    compared.add_argument("old", metavar="OLD", help="results; several files joined by commas")
+    compared.add_argument(
+        "new", metavar="NEW", nargs="?", help="the same; left out: OLD, with --from and --to"
+    )
+    compared.add_argument(
+        "--from", dest="from_target", metavar="JAX", help="only this JAX of OLD, as in 0.9.0"
+    )
+    compared.add_argument("--to", dest="to_target", metavar="JAX", help="only this JAX of NEW")
+    compared.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    agreed = commands.add_parser(
+        "agreement",
+        parents=[files],
+        help="compare the implementations field by field; exit 1 if a difference is new",
+    )
+    agreed.add_argument(
+        "--oracle",
+        metavar="legacy_pmap@JAX",
+        help="whose legacy pmap later ones are compared with; default: of each clause the newest "
+        "that conforms",
+    )
+    told = commands.add_parser(
+        "findings", parents=[files], help="write what JAX does and no document says, a line each"
+    )
+    told.add_argument("-o", "--output", type=Path, metavar="FILE", help="left out: stdout")
+    for parser_of in (agreed, told):
+        parser_of.add_argument(
+            "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
+        )
+        parser_of.add_argument("--json", action="store_true", help="one JSON object instead")
     return parser
 
 

@@ -7,10 +7,9 @@ today.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from typing import Any
 from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
+from conformance.commands.recorded import Record, cells
+from conformance.commands.recorded import ResultsError as ResultsError
 from conformance.judging.deviations import Deviation, matching
 from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import WRAPPERS
@@ -28,12 +29,6 @@ from conformance.judging.strength import PASSED, Share, Strength, measure, sampl
 
 WEAKEST = 20  # clauses that are listed
 EVERY_S = 2.0  # between two lines of progress
-
-Record = Mapping[str, Any]
-
-
-class ResultsError(ValueError):
-    """A results file that cannot be measured; the message names the file and the line."""
 
 
 @dataclass(slots=True)
@@ -81,23 +76,13 @@ def strength(
 def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
     """The passing cells of all files whose clauses there still are."""
     found = Recorded()
-    targets: dict[str, Record] = {}
-    for file in files:
-        for number, line in enumerate(file.read_bytes().splitlines(keepends=True), 1):
-            if not line.endswith(b"\n"):
-                break  # torn: its run was interrupted
-            try:
-                record = json.loads(line)
-                kind = record["kind"]
-            except (ValueError, TypeError, KeyError) as error:
-                raise ResultsError(f"{file}:{number}: no record: {error}") from error
-            if kind == "target":
-                targets[record["target"]] = record
-            elif kind == "cell" and record["verdict"] in PASSED:
-                if record["clause"] in catalogue.clauses:
-                    found.cells.append((record, targets[record["target"]]))
-                else:
-                    found.gone.add(record["clause"])
+    for record, target in cells(files):
+        if record["verdict"] not in PASSED:
+            continue
+        if record["clause"] in catalogue.clauses:
+            found.cells.append((record, target))
+        else:
+            found.gone.add(record["clause"])
     return found
 
 
@@ -133,13 +118,14 @@ def case(
         implementation=cell["implementation"],
         topology=Topology.parse(cell["topology"]),
         jax=target["jax"],
-        seen=Seen(seen, _fault(cell)),
+        seen=Seen(seen, fault_of(cell)),
         entries=matching(deviations, *of, *where),
         messages=said,
     )
 
 
-def _fault(cell: Record) -> Fault | None:
+def fault_of(cell: Record) -> Fault | None:
+    """How a recorded cell's cluster crashed or hung, if it did."""
     fault = cell["fault"]
     if fault is None:
         return None

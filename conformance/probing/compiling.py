@@ -7,10 +7,15 @@ collectives and buffers among it, stays as it is.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import jax
+import jax.monitoring
+
+_COMPILED = "backend_compile_duration"  # the event that JAX records of each program
 
 SETTING = "jax_disable_most_optimizations"
 
@@ -35,3 +40,16 @@ def compiled_as_by_default() -> Iterator[None]:
         yield
     finally:
         jax.config.update(SETTING, before)
+
+
+@functools.cache
+def compilations() -> list[str]:
+    """An entry for each program that this process compiles, from the first call of this on."""
+    seen: list[str] = []
+
+    def heard(event: str, duration: float, **_: Any) -> None:
+        if event.endswith(_COMPILED):
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    return seen

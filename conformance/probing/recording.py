@@ -20,6 +20,7 @@ import numpy as np
 from conformance.catalogue.topology import Topology
 from conformance.judging.observation import OUTSIDE
 from conformance.probing import phases
+from conformance.probing.compiling import compilations
 from conformance.probing.describing import describe
 from conformance.probing.implementations import Implementation
 from conformance.probing.plain import FIRST_CALL as FIRST_CALL
@@ -45,14 +46,15 @@ class Cluster(PlainCluster):
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function`, wait for its result and record it; None where it raised.
 
-        Recorded: the value or the exception, warnings, log records, seconds.
+        Recorded: the value or the exception, warnings, log records, seconds, and how many programs
+        were compiled: in a call's repetition none should be.
         """
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
         self.told(name, False)
         result = None
         with _warned(record), _logged(record):
-            began = time.perf_counter()
+            began, before = time.perf_counter(), len(compilations())
             try:
                 result = jax.block_until_ready(function(*args, **kwargs))
                 record["outcome"] = "returned"
@@ -60,6 +62,7 @@ class Cluster(PlainCluster):
                 record["outcome"] = "raised"
                 record["exception"] = exception_record(error)
             record["seconds"] = time.perf_counter() - began
+            record["compiled"] = len(compilations()) - before
         if "exception" not in record:
             record["value"] = describe(result)
         self.told(name, True)

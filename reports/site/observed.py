@@ -107,7 +107,7 @@ def _step(step: Json) -> StepView:
         name=name,
         outcome=outcome,
         headline=headline,
-        seconds=_seconds(rest.pop("seconds", None)),
+        seconds=_cost(rest.pop("seconds", None), rest.pop("compiled", None)),
         message=_words(exception.get("message")),
         frames="\n".join(map(_words, _list(exception.get("frames")))),
         tree="" if tree is None or len(leaves) == 1 else _words(tree),
@@ -241,6 +241,11 @@ def _rest(value: Json) -> str:
 
 def _seconds(value: Any) -> str:
     return f"{value:.3f} s" if isinstance(value, int | float) else ""
+
+
+def _cost(seconds: Any, compiled: Any) -> str:
+    programs = f"{compiled} compiled" if isinstance(compiled, int) and compiled else ""
+    return ", ".join(filter(None, (_seconds(seconds), programs)))
 
 
 def _words(value: Any) -> str:

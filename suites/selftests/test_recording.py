@@ -143,3 +143,16 @@ def test_wrappers_are_told_apart_by_what_they_are() -> None:
     assert told.pop("jit") == "jit"
     assert told == {name: name.replace("_", " ") for name in told}
     assert "new_pmap" in told
+
+
+def test_a_step_tells_how_many_programs_it_compiled() -> None:
+    told = run(
+        """
+        f = impl.map(lambda x: x * 2)
+        rows = cluster.rows(3)
+        cluster.twice(f, rows)
+        cluster.step("another shape", f, cluster.rows(4))
+        told = [step["compiled"] for step in cluster.steps]
+        """
+    )
+    assert told == [1, 0, 1]

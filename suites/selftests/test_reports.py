@@ -24,6 +24,7 @@ from sample_results import (
     clause,
     observation,
     raised,
+    returned,
     sample,
     target,
     unavailable,
@@ -730,3 +731,12 @@ def test_errors_are_one_line_and_2(
     assert said.out == ""
     assert said.err.startswith("reports: ")
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("compiled", "said"), [(None, "0.010 s"), (0, "0.010 s"), (2, "0.010 s, 2 compiled")]
+)
+def test_a_step_shows_how_many_programs_it_compiled(compiled: int | None, said: str) -> None:
+    other = {} if compiled is None else {"compiled": compiled}
+    (one,) = observed([observation(0, steps=[returned(**other)])])
+    assert (one.steps[0].seconds, one.steps[0].rest.count("compiled")) == (said, 0)

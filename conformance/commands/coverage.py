@@ -1,0 +1,215 @@
+"""`coverage [RESULTS…]`: what nothing checks: no clause, no run, or no cell of its kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from conformance.catalogue import names
+from conformance.catalogue.claims import Claim, Claims
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
+from conformance.judging.deviations import Deviation
+from conformance.judging.expectation import NotApplicable
+from conformance.judging.releases import ByRelease, numbers
+
+MOST_LISTED = 20  # lines under one heading, unless all are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """An entry that excused no cell, and the versions in which one that it is about was judged."""
+
+    entry: Deviation
+    jax: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was not exercised; all but `gaps` is asked of results only.
+
+    `never_run` is clause to the topologies of it without any cell, all of them where the clause was
+    not run at all; `unjudged` are the implementations of which it expects something and no cell was
+    judged; `releases` the side of an expectation by release that no JAX of the results is on.
+    """
+
+    gaps: tuple[Claim, ...]
+    results: bool
+    jax: tuple[str, ...] = ()
+    clauses: int = 0
+    never_run: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    other_topologies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unjudged: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    releases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    idle: tuple[Idle, ...] = ()
+    unasked: int = 0
+    gone: int = 0
+
+
+def coverage(
+    catalogue: Catalogue, claims: Claims, deviations: Sequence[Deviation], files: Sequence[Path]
+) -> Coverage:
+    """What of the catalogue these results do not exercise; ResultsError where they have no cell."""
+    clauses = {id: one for id, one in catalogue.clauses.items() if one.timing is None}
+    checked = {one.claim for one in clauses.values()}
+    gaps = tuple(one for slug, one in claims.claims.items() if slug not in checked)
+    found = Coverage(gaps, bool(files), clauses=len(clauses))
+    if files:
+        _recorded(found, clauses, deviations, files)
+    return found
+
+
+def _recorded(
+    found: Coverage,
+    clauses: Mapping[str, Clause],
+    deviations: Sequence[Deviation],
+    files: Sequence[Path],
+) -> None:
+    ran: dict[str, set[str]] = {name: set() for name in clauses}
+    judged: dict[tuple[str, str], set[str]] = {}
+    # By position: an entry cannot be a key, and the places of two can read alike.
+    at = {id(entry): number for number, entry in enumerate(deviations)}
+    excused: set[int] = set()
+    asked: dict[int, set[str]] = {}
+    versions: set[str] = set()
+    gone: set[str] = set()
+    about = Entries(deviations, clauses)
+    for cell, target in cells(files):
+        if cell["clause"] not in clauses:
+            gone.add(cell["clause"])
+            continue
+        if cell["verdict"] != names.NOT_RUN:
+            ran[cell["clause"]].add(cell["topology"])
+        if cell["verdict"] in UNJUDGED:
+            continue
+        versions.add(target["jax"])
+        judged.setdefault((cell["clause"], cell["implementation"]), set()).add(target["jax"])
+        for entry in about.about(cell, target):
+            asked.setdefault(at[id(entry)], set()).add(target["jax"])
+            if cell["verdict"] == names.KNOWN_DEVIATION:
+                excused.add(at[id(entry)])
+    if not any(ran.values()):
+        raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
+    found.jax, found.gone = _sorted(versions), len(gone)
+    for name, one in clauses.items():
+        missing = tuple(t for t in one.topologies if t not in ran[name])
+        if not ran[name]:
+            found.never_run[name] = missing
+            continue
+        if missing:
+            found.other_topologies[name] = missing
+        expected = {i for i, e in one.expect.items() if not isinstance(e, NotApplicable)}
+        unjudged = tuple(i for i in names.COLUMNS if i in expected and (name, i) not in judged)
+        if unjudged:
+            found.unjudged[name] = unjudged
+        sides = tuple(_unreached(one, {i: judged.get((name, i), set()) for i in expected}))
+        if sides:
+            found.releases[name] = sides
+    idle = sorted(asked.keys() - excused)
+    found.idle = tuple(Idle(deviations[number], _sorted(asked[number])) for number in idle)
+    found.unasked = len(deviations) - len(asked)
+
+
+def _unreached(clause: Clause, judged: Mapping[str, set[str]]) -> Iterator[str]:
+    """Which sides of expectations by release no judged cell is on, in words."""
+    for implementation, versions in judged.items():
+        for one in _by_release(clause.expect[implementation]):
+            old = {numbers(version) < numbers(one.release) for version in versions}
+            for side, words in ((True, "before"), (False, "since")):
+                if versions and side not in old:
+                    yield f"{implementation} {words} {one.release}"
+
+
+def _by_release(expectation: Any) -> Iterator[ByRelease]:
+    """The expectations by release of which an expectation is made."""
+    if isinstance(expectation, ByRelease):
+        yield expectation
+    if is_dataclass(expectation):
+        for one in fields(expectation):
+            value = getattr(expectation, one.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if is_dataclass(part):
+                    yield from _by_release(part)
+
+
+def _sorted(versions: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(versions, key=Version))
+
+
+def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
+    """What was not exercised, a heading per kind; the longest lists by their beginning."""
+    yield from _list(
+        f"{len(found.gaps)} claims without a clause",
+        [f"{one.ref:<4} {one.slug}: {one.statement}" for one in found.gaps],
+        everything=True,
+    )
+    if not found.results:
+        return
+    for title, some in (
+        ("clauses never run", found.never_run),
+        ("clauses not run on each of their topologies", found.other_topologies),
+        ("clauses of which an implementation was judged in no cell", found.unjudged),
+        ("clauses that expect something else of a release that was not run", found.releases),
+    ):
+        sections = Counter(id.partition(".")[0] for id in some)
+        of = ", ".join(f"{section} {count}" for section, count in sorted(sections.items()))
+        yield from _list(
+            f"{len(some)} {title}" + (f" ({of})" if of else ""),
+            [f"{id}: {', '.join(what)}" for id, what in some.items()],
+            everything,
+        )
+    yield from _list(
+        f"{len(found.idle)} deviation entries that excused no cell, though one was judged",
+        [
+            f"{one.entry.where}: {', '.join(one.entry.clause)} under "
+            f"{', '.join(one.entry.implementation)}, on jax {', '.join(one.jax)}"
+            for one in found.idle
+        ],
+        everything,
+    )
+    yield f"{found.clauses} clauses, on jax {', '.join(found.jax) or 'none'}"
+    if found.unasked:
+        yield f"{found.unasked} deviation entries are about cells that were not judged here"
+    if found.gone:
+        yield f"{found.gone} recorded clauses are no more"
+
+
+def _list(title: str, said: Sequence[str], everything: bool) -> Iterator[str]:
+    yield f"{title}:" if said else title
+    shown = said if everything else said[:MOST_LISTED]
+    for one in shown:
+        yield f"  {one}"
+    if len(shown) < len(said):
+        yield f"  and {len(said) - len(shown)} more (--all lists them)"
+
+
+def record(found: Coverage) -> dict[str, Any]:
+    """All of it as JSON."""
+    gaps = [{"ref": one.ref, "claim": one.slug, "statement": one.statement} for one in found.gaps]
+    if not found.results:
+        return {"claims_without_clause": gaps}
+    return {
+        "claims_without_clause": gaps,
+        "jax": list(found.jax),
+        "clauses": found.clauses,
+        "never_run": {id: list(what) for id, what in found.never_run.items()},
+        "topologies_never_run": {id: list(what) for id, what in found.other_topologies.items()},
+        "never_judged": {id: list(what) for id, what in found.unjudged.items()},
+        "releases_never_judged": {id: list(what) for id, what in found.releases.items()},
+        "idle_entries": [
+            {
+                "entry": one.entry.where,
+                "clause": list(one.entry.clause),
+                "implementation": list(one.entry.implementation),
+                "jax": list(one.jax),
+            }
+            for one in found.idle
+        ],
+        "entries_not_asked": found.unasked,
+    }

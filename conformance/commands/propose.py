@@ -1,0 +1,281 @@
+"""`deviations --propose RESULTS…`: entries to add, to narrow and to drop, from recorded cells.
+
+Each cell is judged again with the clause of today, as if there were no entries: what then deviates
+without one has to be added, and where an entry's cell conforms, the entry says too much.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from conformance.catalogue import names
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.topology import Topology
+from conformance.commands.recorded import UNJUDGED, Entries, Record, ResultsError, cells
+from conformance.commands.strength import cell_id, fault_of, observations
+from conformance.judging.deviations import SOME, Deviation
+from conformance.judging.expectation import Finding
+from conformance.judging.judge import PROOF, Judgement, judge
+
+LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
+MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
+
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+# What differs from run to run: a pattern ends before it.
+_PASSING = re.compile(r"0x[0-9a-f]{4,}|\bport \d|\bpid \d|/tmp/|\d{5,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A recorded cell as it is judged without entries."""
+
+    clause: str
+    implementation: str
+    jax: str
+    topology: str
+    judgement: Judgement
+
+    @property
+    def deviates(self) -> bool:
+        return self.judgement.verdict != names.CONFORMS
+
+    @property
+    def compared(self) -> list[Finding]:
+        return [one for one in self.judgement.findings if one.step != PROOF]
+
+    @property
+    def unproven(self) -> bool:
+        return any(one.step == PROOF and not one.holds for one in self.judgement.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry to be added, but for its cause; `explains` is whether it excuses all its cells."""
+
+    file: str
+    clause: str
+    implementation: str
+    saw: str | Mapping[str, str]
+    cells: tuple[tuple[str, tuple[str, ...]], ...]
+    processes: tuple[int, ...] | str
+    explains: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """An entry that says too much: where its cells conform, and whether they all do."""
+
+    entry: Deviation
+    conforms: tuple[str, ...]
+    excuses: tuple[str, ...]
+    other: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Proposal:
+    """What to change of the entries; `unproven` are deviating cells that no entry may excuse."""
+
+    add: list[Entry] = field(default_factory=list)
+    narrow: list[Excess] = field(default_factory=list)
+    drop: list[Excess] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+    judged: int = 0
+
+
+def propose(
+    catalogue: Catalogue, deviations: Sequence[Deviation], files: Sequence[Path]
+) -> Proposal:
+    """What of the entries these results contradict; ResultsError where they have no cell."""
+    found = Proposal()
+    about = Entries(deviations, catalogue.clauses)
+    at = {id(entry): number for number, entry in enumerate(deviations)}
+    of_entry: dict[int, list[Judged]] = {}
+    without: list[Judged] = []
+    ran: dict[tuple[str, str, str], set[str]] = {}
+    for cell, target in cells(files):
+        clause = catalogue.clauses.get(cell["clause"])
+        if clause is None or clause.timing is not None or cell["verdict"] in UNJUDGED:
+            continue
+        if cell["implementation"] not in clause.expect:
+            continue
+        found.judged += 1
+        one = _judged(catalogue, cell, target)
+        ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
+        entries = about.about(cell, target)
+        for entry in entries:
+            of_entry.setdefault(at[id(entry)], []).append(one)
+        if one.deviates and not any(_explains(entry, one) for entry in entries):
+            if one.unproven:
+                found.unproven.append(cell_id(cell))
+            else:
+                without.append(one)
+    if not found.judged:
+        raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
+    found.add = [_entry(catalogue, group, ran) for group in _alike(without)]
+    for number, some in sorted(of_entry.items()):
+        excess = _excess(deviations[number], some)
+        if excess.conforms or excess.other:
+            (found.narrow if excess.excuses else found.drop).append(excess)
+    return found
+
+
+def _judged(catalogue: Catalogue, cell: Record, target: Record) -> Judged:
+    topology = Topology.parse(cell["topology"])
+    of = (catalogue.clauses[cell["clause"]], cell["implementation"], topology, target["jax"])
+    judgement = judge(*of, observations(cell), fault_of(cell))
+    return Judged(
+        cell["clause"], cell["implementation"], target["jax"], cell["topology"], judgement
+    )
+
+
+def _explains(entry: Deviation, one: Judged) -> bool:
+    return not one.unproven and entry.explains(one.judgement.reason, one.compared)
+
+
+def _excess(entry: Deviation, some: Iterable[Judged]) -> Excess:
+    conforms, excuses, other = [], [], []
+    for one in some:
+        where = f"jax {one.jax} on {one.topology}"
+        if not one.deviates:
+            conforms.append(where)
+        elif _explains(entry, one):
+            excuses.append(where)
+        else:
+            other.append(where)
+    return Excess(entry, *(tuple(dict.fromkeys(each)) for each in (conforms, excuses, other)))
+
+
+def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
+    """The cells that one entry can excuse: same clause, steps and kind of failure."""
+    groups: dict[Any, list[Judged]] = {}
+    for one in some:
+        key = (one.clause, one.implementation, _kind(one), _failing(one))
+        groups.setdefault(key, []).append(one)
+    return list(groups.values())
+
+
+def _kind(one: Judged) -> tuple[Any, ...]:
+    """What fails, by steps and by how what was seen begins."""
+    failed = [f for f in one.compared if not f.holds]
+    if not failed:
+        return (one.judgement.verdict,)
+    return tuple(sorted({(f.step, " ".join(f.saw.split()[:2])) for f in failed}))
+
+
+def _failing(one: Judged) -> tuple[int, ...] | str:
+    """In which processes each failing step fails: by a word that holds, else by their numbers."""
+    every = sorted({f.process for f in one.compared})
+    by_step: dict[str, set[int]] = {}
+    for f in one.compared:
+        if not f.holds:
+            by_step.setdefault(f.step, set()).add(f.process)
+    failing = sorted(set().union(*by_step.values())) if by_step else every
+    words = [word for word, chosen in SOME.items() if chosen(every) == failing]
+    return words[0] if words else tuple(failing)
+
+
+def _entry(catalogue: Catalogue, group: Sequence[Judged], ran: Mapping[Any, set[str]]) -> Entry:
+    first = group[0]
+    clause = catalogue.clauses[first.clause]
+    saw = _saw(group)
+    places = _cells(group, clause.topologies, ran)
+    made = Deviation(
+        clause=(first.clause,),
+        implementation=(first.implementation,),
+        saw=saw,
+        review=datetime.date.max,
+        processes=_failing(first),
+    )
+    return Entry(
+        file=clause.where[0].removesuffix(".py") + ".toml",
+        clause=first.clause,
+        implementation=first.implementation,
+        saw=saw,
+        cells=places,
+        processes=made.processes,
+        explains=all(_explains(made, one) for one in group),
+    )
+
+
+def _saw(group: Sequence[Judged]) -> str | dict[str, str]:
+    """The pattern of what was seen: of each step that fails, where several are compared."""
+    if not any(one.compared for one in group):
+        return pattern(one.judgement.reason for one in group)
+    by_step: dict[str, list[str]] = {}
+    for one in group:
+        for f in one.compared:
+            if not f.holds:
+                by_step.setdefault(f.step, []).append(f.saw)
+    patterns = {step: pattern(texts) for step, texts in by_step.items()}
+    alone = all(len({f.step for f in one.compared}) == 1 for one in group)
+    return next(iter(patterns.values())) if alone else patterns
+
+
+def pattern(texts: Iterable[str]) -> str:
+    """A regular expression that finds each of the texts from its beginning on."""
+    beginnings: list[str] = []
+    for text in dict.fromkeys(texts):
+        text = _steady(text)
+        for at, known in enumerate(beginnings):
+            common = _beginning(known, text)
+            if common and (common in (known, text) or len(common) >= LEAST_IN_COMMON):
+                beginnings[at] = common
+                break
+        else:
+            beginnings.append(text)
+    said = list(dict.fromkeys(_SPECIAL.sub(r"\\\g<0>", one) for one in beginnings))
+    return f"^{said[0]}" if len(said) == 1 else f"^({'|'.join(said)})"
+
+
+def _beginning(one: str, other: str) -> str:
+    """What two texts begin with alike."""
+    least = min(len(one), len(other))
+    return one[: next((at for at in range(least) if one[at] != other[at]), least)]
+
+
+def _steady(text: str) -> str:
+    """The beginning of a text that will be the same in the next run."""
+    text = text.split("\n", 1)[0]
+    passing = _PASSING.search(text)
+    return text[: min(passing.start() if passing else len(text), MOST_OF_A_TEXT)]
+
+
+def _cells(
+    group: Sequence[Judged], declared: Sequence[str], ran: Mapping[Any, set[str]]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Ranges of versions as they were seen, each with its topologies; "*" where it is all.
+
+    A version in between that was run and saw something else ends a range.
+    """
+    seen: dict[str, set[str]] = {}
+    for one in group:
+        seen.setdefault(one.topology, set()).add(one.jax)
+    first = group[0]
+    by_range: dict[str, list[str]] = {}
+    for topology, versions in seen.items():
+        every = ran[first.clause, first.implementation, topology]
+        for said in _ranges(versions, every):
+            by_range.setdefault(said, []).append(topology)
+    return tuple(
+        (said, ("*",) if set(some) >= set(declared) else tuple(sorted(some)))
+        for said, some in by_range.items()
+    )
+
+
+def _ranges(some: set[str], of: set[str]) -> list[str]:
+    runs: list[list[str]] = []
+    before = ""
+    for version in sorted(of, key=Version):
+        if version in some and runs and runs[-1][-1] == before:
+            runs[-1].append(version)
+        elif version in some:
+            runs.append([version])
+        before = version
+    return [f"=={run[0]}" if len(run) == 1 else f">={run[0]},<={run[-1]}" for run in runs]

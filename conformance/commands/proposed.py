@@ -1,0 +1,120 @@
+"""Proposed changes of the deviation entries, as TOML with comments, and as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from conformance.commands.propose import Entry, Excess, Proposal
+from conformance.judging.deviations import Deviation
+
+REVIEW_IN_DAYS = 120
+
+
+def lines(found: Proposal) -> Iterator[str]:
+    """What to add as TOML, beside which module, and in comments what to narrow and to drop."""
+    file = ""
+    review = datetime.date.today() + datetime.timedelta(days=REVIEW_IN_DAYS)
+    for one in sorted(found.add, key=lambda entry: (entry.file, entry.clause)):
+        if one.file != file:
+            file = one.file
+            yield f"# add to {file}"
+            yield ""
+        yield from _toml(one, review)
+        yield ""
+    for title, some in (("narrow", found.narrow), ("drop", found.drop)):
+        for excess in some:
+            yield f"# {title} {named(excess.entry)}"
+            for what, places in (("conforms", excess.conforms), ("is seen", excess.excuses)):
+                if places:
+                    yield f"#     {what}: {', '.join(places)}"
+            if excess.other:
+                yield f"#     something else is seen: {', '.join(excess.other)}"
+    for cell in found.unproven:
+        yield f"# unproven, which no entry excuses: {cell}"
+    yield (
+        f"# {found.judged} cells judged: {len(found.add)} entries to add, {len(found.narrow)} to "
+        f"narrow, {len(found.drop)} to drop"
+    )
+
+
+def named(entry: Deviation) -> str:
+    """An entry in a line: where it stands, and what it is about."""
+    return f"{entry.where}: {', '.join(entry.clause)} under {', '.join(entry.implementation)}"
+
+
+def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
+    yield "[[deviation]]"
+    yield f"clause = {_text(one.clause)}"
+    yield f"implementation = [{_text(one.implementation)}]"
+    if len(one.cells) == 1:
+        ((versions, topologies),) = one.cells
+        yield f"jax = {_text(versions)}"
+        if topologies != ("*",):
+            yield f"topology = {_texts(topologies)}"
+    else:
+        said = (
+            f"{{ jax = {_text(versions)}, topology = {_texts(topologies)} }}"
+            for versions, topologies in one.cells
+        )
+        yield f"cells = [{', '.join(said)}]"
+    if isinstance(one.saw, str):
+        yield f"saw = {_text(one.saw)}"
+    else:
+        for step, text in one.saw.items():
+            yield f"saw.{json.dumps(step, ensure_ascii=False)} = {_text(text)}"
+    if one.processes != "all":
+        chosen = one.processes
+        yield f"processes = {_text(chosen) if isinstance(chosen, str) else list(chosen)}"
+    yield 'cause = ""  # one that `python -m conformance causes` lists, or a new one'
+    yield f"review = {review.isoformat()}"
+    if not one.explains:
+        yield "# it does not excuse all of these cells yet: say what is seen by hand"
+
+
+def _texts(some: Sequence[str]) -> str:
+    return _text(some[0]) if len(some) == 1 else f"[{', '.join(map(_text, some))}]"
+
+
+def _text(text: str) -> str:
+    """A text in TOML: literally where it can be, so that a pattern reads as it is."""
+    if "\\" in text and text.isprintable():
+        for quote in ("'", "'''"):
+            if quote not in text and not text.endswith("'"):
+                return f"{quote}{text}{quote}"
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def record(found: Proposal) -> dict[str, Any]:
+    """All of it as JSON."""
+
+    def excess(one: Excess) -> dict[str, Any]:
+        return {
+            "entry": one.entry.where,
+            "clause": list(one.entry.clause),
+            "implementation": list(one.entry.implementation),
+            "conforms": list(one.conforms),
+            "excuses": list(one.excuses),
+            "something_else": list(one.other),
+        }
+
+    return {
+        "judged": found.judged,
+        "add": [
+            {
+                "file": one.file,
+                "clause": one.clause,
+                "implementation": one.implementation,
+                "saw": one.saw if isinstance(one.saw, str) else dict(one.saw),
+                "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
+                "processes": one.processes,
+                "explains": one.explains,
+            }
+            for one in found.add
+        ],
+        "narrow": [excess(one) for one in found.narrow],
+        "drop": [excess(one) for one in found.drop],
+        "unproven": found.unproven,
+    }

@@ -1,0 +1,1 @@
+"""What two runs, or two implementations, say differently: compared, grouped, told."""

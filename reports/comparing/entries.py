@@ -1,0 +1,151 @@
+"""The differences between implementations that are known, though no clause tells of them.
+
+An entry of `agreement.toml` says in one sentence what a difference is. It may name a claim, where
+a document says it for all clauses at once, or a cause; naming neither, it is a known undocumented
+difference, and stands in the findings.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from reports.comparing.fields import FIELDS, Difference
+from reports.reading.order import version_order
+
+FILE = Path(__file__).with_name("agreement.toml")
+IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
+
+_COMPARISON = re.compile(r"(<=|>=|==|<|>)\s*([\w.]+)")
+_LISTS = ("field", "new_in", "clause", "topology")
+
+
+class EntryError(ValueError):
+    """An entry that cannot be read; the message names it and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One known difference: in which field, from what to what, where, and what it is.
+
+    `old` and `new` are as they are printed, `*` for whatever; `new_in` are the implementations
+    that differ from legacy pmap, or shard_map where it differs from the new pmap. `clause` and
+    `topology` are shell patterns, `jax` a range in which the later of the two lies. `same` says
+    that the implementations do the same, and that the difference is another's doing.
+    """
+
+    field: tuple[str, ...]
+    old: str
+    new: str
+    says: str
+    review: datetime.date
+    new_in: tuple[str, ...] = ("new_pmap", "shard_map")
+    clause: tuple[str, ...] = ("*",)
+    topology: tuple[str, ...] = ("*",)
+    jax: str = ""
+    claim: str = ""
+    cause: str = ""
+    same: bool = False
+    where: str = "an entry"  # its file and number
+
+    def matches(
+        self,
+        difference: Difference,
+        between: tuple[str, str],
+        clause: str,
+        topology: str,
+        jax: str,
+    ) -> bool:
+        """Whether the entry is about this difference."""
+        return (
+            difference.field in self.field
+            and _like(self.old, difference.old)
+            and _like(self.new, difference.new)
+            and between[1] in self.new_in
+            and any(fnmatchcase(clause, pattern) for pattern in self.clause)
+            and any(fnmatchcase(topology, pattern) for pattern in self.topology)
+            and within(self.jax, jax)
+        )
+
+
+def load_entries(path: Path = FILE) -> tuple[Entry, ...]:
+    """The entries of a TOML file; EntryError where one cannot be read."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EntryError(f"{path}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise EntryError(f"{path}: not valid TOML: {error}") from None
+    entries = data.pop("difference", [])
+    if data or not isinstance(entries, list):
+        raise EntryError(f"{path}: entries are written [[difference]], and nothing else is")
+    return tuple(_entry(raw, f"{path.name}, entry {n}") for n, raw in enumerate(entries, 1))
+
+
+def within(versions: str, jax: str) -> bool:
+    """Whether a version lies in a range such as ">=0.9,<0.11"."""
+    here = version_order(jax)[1:4]
+    for part in filter(None, versions.split(",")):
+        match = _COMPARISON.fullmatch(part.strip())
+        if match is None:
+            raise EntryError(f"{versions!r} is no range of versions: write it '>=0.9,<0.11'")
+        there = version_order(match[2])[1:4]
+        holds = {
+            "<": here < there,
+            "<=": here <= there,
+            ">": here > there,
+            ">=": here >= there,
+            "==": here == there,
+        }
+        if not holds[match[1]]:
+            return False
+    return True
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Whether a text is as the pattern says, in which only `*` is special."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+def _entry(raw: Mapping[str, Any], where: str) -> Entry:
+    if not isinstance(raw, dict):
+        raise EntryError(f"{where}: entries are written [[difference]]")
+    known = {one.name for one in fields(Entry)} - {"where"}
+    required = {"field", "old", "new", "says", "review"}
+    if raw.keys() - known or required - raw.keys():
+        raise EntryError(
+            f"{where}: unknown keys {sorted(raw.keys() - known)}, "
+            f"missing keys {sorted(required - raw.keys())}"
+        )
+    made: dict[str, Any] = {key: _tuple(raw[key]) if key in _LISTS else raw[key] for key in raw}
+    for key in made.keys() - {"review", "same"}:
+        texts: Sequence[Any] = made[key] if key in _LISTS else [made[key]]
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            several = ", or several in a list" if key in _LISTS else ""
+            raise EntryError(f"{where}: {key} must be a text{several}")
+    if unknown := set(made["field"]) - set(FIELDS):
+        none = ", ".join(sorted(unknown))
+        raise EntryError(f"{where}: no field is called {none}; there are {', '.join(FIELDS)}")
+    if unknown := set(made.get("new_in", ())) - set(IMPLEMENTATIONS):
+        raise EntryError(f"{where}: no implementation is called {', '.join(sorted(unknown))}")
+    if type(made["review"]) is not datetime.date:
+        raise EntryError(f"{where}: review must be a date, written 2027-01-31 without quotes")
+    if type(made.get("same", True)) is not bool:
+        raise EntryError(f"{where}: same is true, or left out")
+    if sum(bool(made.get(key)) for key in ("claim", "cause", "same")) > 1:
+        raise EntryError(f"{where}: one of claim, cause and same says it, not several")
+    try:
+        within(made.get("jax", ""), "0")
+    except EntryError as error:
+        raise EntryError(f"{where}: {error}") from None
+    return Entry(**made, where=where)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list) else (value,)

@@ -1,0 +1,241 @@
+"""What JAX does that no document says, a line each: its cause, its versions, a program.
+
+Generated from results alone, so that nothing stands in it that was not seen: the causes by which
+cells deviate, the differences between implementations that are known but have none, those that
+nobody has looked at yet, and the claims that no clause checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.comparing.agreement import Agreement, Found, Where, ordered
+from reports.comparing.agreement_told import by_sentence, said, topologies, versions
+from reports.comparing.changes import cause_of
+from reports.reading.order import implementation_order, topology_order, version_order
+from reports.reading.outcomes import CellKey
+from reports.reading.records import Claim
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+from reports.summary import printable
+
+_KINDS = {"documentation": "the document errs", "platform": "of the platform"}
+_RAN = (Verdict.CONFORMS, Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.CRASHED, Verdict.HUNG)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Under which implementation, in which JAX and on which topologies something was seen."""
+
+    implementation: str
+    jax: str
+    topologies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that JAX does and no document says; `program` is how it is seen alone."""
+
+    section: str
+    title: str
+    cause: str
+    kind: str
+    shown: tuple[Shown, ...]
+    clauses: tuple[str, ...]
+    program: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All of it: by cause, without one, not looked at yet; and the claims without a clause."""
+
+    jax: tuple[str, ...]
+    clauses: int
+    causes: tuple[Finding, ...]
+    others: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+    gaps: tuple[Claim, ...]
+
+
+def findings(results: Results, agreement: Agreement | None) -> Findings:
+    """What the results show; without an agreement only what has a cause."""
+    known = by_sentence(agreement) if agreement else {}
+    new = ordered(agreement.new) if agreement else ()
+    jax = {t.jax for t in results.targets if t.jax and not t.unavailable}
+    return Findings(
+        jax=tuple(sorted(jax, key=version_order)),
+        clauses=len(results.ran()),
+        causes=tuple(_causes(results)),
+        others=tuple(_difference(results, says, some) for says, some in known.items()),
+        new=tuple(_difference(results, said(one), [one]) for one in new),
+        gaps=tuple(results.gaps()),
+    )
+
+
+def _causes(results: Results) -> Iterator[Finding]:
+    shown: dict[str, list[CellKey]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict is Verdict.KNOWN_DEVIATION and (slug := cause_of(outcome)):
+            shown.setdefault(slug, []).append(key)
+
+    def place(slug: str) -> tuple[str, str]:
+        return results.causes[slug].section if slug in results.causes else "", slug
+
+    for slug in sorted(shown, key=place):
+        one = results.causes.get(slug)
+        yield Finding(
+            section=one.section if one else "",
+            title=one.title if one else slug,
+            cause=slug,
+            kind=one.cause_kind if one else "",
+            shown=tuple(_shown(results, shown[slug])),
+            clauses=tuple(dict.fromkeys(key.clause for key in shown[slug])),
+            program=one.file if one else "",
+        )
+
+
+def _shown(results: Results, keys: Sequence[CellKey]) -> Iterator[Shown]:
+    for implementation in sorted({key.implementation for key in keys}, key=implementation_order):
+        here = [key for key in keys if key.implementation == implementation]
+        places = {(key.clause, key.topology) for key in here}
+        # What lies between two versions breaks a range only where the same cells were run.
+        ran = {
+            key.target.jax or ""
+            for key, outcome in results.outcomes.items()
+            if key.implementation == implementation
+            and (key.clause, key.topology) in places
+            and outcome.verdict in _RAN
+        }
+        yield Shown(
+            implementation,
+            spans({key.target.jax or "" for key in here}, ran),
+            tuple(sorted({key.topology for key in here}, key=topology_order)),
+        )
+
+
+def _difference(results: Results, says: str, some: Sequence[Found]) -> Finding:
+    seen = [where for one in some for where in one.seen]
+    clauses = tuple(dict.fromkeys(where.clause for where in seen))
+    smallest = min(clauses, key=lambda id: (len(results.clauses[id].source), id))
+    return Finding(
+        section=results.clauses[smallest].section,
+        title=says,
+        cause="",
+        kind="",
+        shown=tuple(_by_implementation(results, seen)),
+        clauses=clauses,
+        program=f"python -m conformance show {smallest}",
+    )
+
+
+def _by_implementation(results: Results, seen: Sequence[Where]) -> Iterator[Shown]:
+    every = {t.jax for t in results.targets if t.jax and not t.unavailable}
+    for name in sorted({one.pair.new for one in seen}, key=implementation_order):
+        here = [one for one in seen if one.pair.new == name]
+        yield Shown(name, spans(versions(here), every), tuple(topologies(here)))
+
+
+def spans(some: Iterable[str], of: Iterable[str]) -> str:
+    """Versions in order, as in "0.7.2 to 0.9.0, 0.10.2": those between two of a span are in it."""
+    chosen, runs = set(some), list[list[str]]()
+    before = ""
+    for version in sorted({*of, *chosen}, key=version_order):
+        if version in chosen:
+            if runs and runs[-1][-1] == before:
+                runs[-1].append(version)
+            else:
+                runs.append([version])
+        before = version
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+
+
+def as_markdown(found: Findings) -> str:
+    """The page, as Markdown with a line per finding."""
+    return printable("\n".join(_page(found)) + "\n")
+
+
+def _page(found: Findings) -> Iterator[str]:
+    yield "# Findings"
+    yield ""
+    yield (
+        "What JAX does under `jax.pmap` and `jax.shard_map`, and no document says. Generated by "
+        "`python -m reports findings` from"
+    )
+    yield f"results of {found.clauses} clauses on jax {', '.join(found.jax)}."
+    yield ""
+    yield f"## By cause: {len(found.causes)}"
+    yield ""
+    yield "Each program is plain JAX and shows its cause alone; to run it where it shows:"
+    yield "`python -m conformance causes --run --cause SLUG --target jax==VERSION`."
+    section = None
+    for one in found.causes:
+        if one.section != section:
+            section = one.section
+            yield from ("", f"### {section or 'of no section'}", "")
+        yield _line(one)
+    for title, some in (
+        ("Without a cause of their own", found.others),
+        ("Not looked at yet", found.new),
+    ):
+        if some:
+            yield from ("", f"## {title}: {len(some)}", "")
+            yield from map(_line, some)
+    yield from ("", f"## Claims without a clause: {len(found.gaps)}", "")
+    for claim in found.gaps:
+        yield f"- {claim.ref} `{claim.slug}`: {_text(claim.statement)}"
+    if not found.gaps:
+        yield "None."
+
+
+def _line(one: Finding) -> str:
+    where = "; ".join(
+        f"{shown.implementation} {shown.jax} ({', '.join(shown.topologies)})" for shown in one.shown
+    )
+    named = f" `{one.cause}`" if one.cause else ""
+    kind = f", {_KINDS[one.kind]}" if one.kind in _KINDS else ""
+    many = f"{len(one.clauses)} clause{'s' * (len(one.clauses) > 1)}"
+    program = f" `{one.program}`" if one.program else ""
+    return f"- **{_text(one.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+
+
+def _text(text: str) -> str:
+    """A text in one line, in which nothing is markup."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
+
+
+def as_json(found: Findings) -> dict[str, Any]:
+    """The findings as one JSON object."""
+
+    def each(some: Iterable[Finding]) -> list[dict[str, Any]]:
+        return [
+            {
+                "section": one.section,
+                "title": one.title,
+                "cause": one.cause,
+                "kind": one.kind,
+                "shown": [
+                    {
+                        "implementation": shown.implementation,
+                        "jax": shown.jax,
+                        "topologies": list(shown.topologies),
+                    }
+                    for shown in one.shown
+                ],
+                "clauses": list(one.clauses),
+                "program": one.program,
+            }
+            for one in some
+        ]
+
+    return {
+        "jax": list(found.jax),
+        "clauses": found.clauses,
+        "causes": each(found.causes),
+        "others": each(found.others),
+        "new": each(found.new),
+        "gaps": [
+            {"ref": one.ref, "slug": one.slug, "statement": one.statement} for one in found.gaps
+        ],
+    }

@@ -1,0 +1,222 @@
+"""`deviations --propose`: entries that recorded cells ask for, and those that say too much."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_results
+from observations import (
+    FIRST,
+    SECOND,
+    TOPOLOGY,
+    clause_of,
+    doubled,
+    observation,
+    raised,
+    returned,
+)
+from test_judge import HUNG, entry
+
+from conformance.__main__ import main
+from conformance.catalogue import loading
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP
+from conformance.catalogue.topology import Place
+from conformance.commands.propose import Proposal, pattern, propose
+from conformance.commands.proposed import lines, record
+from conformance.commands.recorded import ResultsError
+from conformance.judging import deviations
+from conformance.judging.deviations import Deviation
+from conformance.judging.expectation import returns, steps
+
+TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))
+WRONG = "1.0 of 'a' (b)"
+
+
+def clause(expect: Any = TWICE) -> Clause:
+    return replace(clause_of(expect), id="errors.a", topologies=("2x2", "4x2"))
+
+
+def cell(*wrong: int, verdict: str = "deviates", **other: Any) -> Any:
+    """A cell whose second call raises in these processes."""
+    jax = other.pop("jax", "0.9.0")
+    seen = []
+    for process in range(TOPOLOGY.processes):
+        value = doubled(Place(TOPOLOGY, process))
+        second = (
+            raised(name=SECOND, message=WRONG) if process in wrong else returned(value, name=SECOND)
+        )
+        steps = (returned(value, name=FIRST), second)
+        seen.append(observation(*steps, process=process, implementation=NEW_PMAP, jax=jax))
+    return (
+        sample_results.cell("errors.a", verdict, target=f"jax=={jax}")
+        | {"topology": "2x2", "observations": seen}
+        | other
+    )
+
+
+@pytest.fixture
+def proposed(tmp_path: Path) -> Any:
+    """What these cells ask of these entries."""
+
+    def of(cells: list[Any], *entries: Deviation, one: Clause | None = None) -> Proposal:
+        heads = [sample_results.target(v) for v in ("0.8.0", "0.9.0", "0.9.2", "0.10.0")]
+        file = sample_results.write(tmp_path / "results", [*heads, *cells])
+        return propose(Catalogue({"errors.a": one or clause()}), entries, [file])
+
+    return of
+
+
+def toml(found: Proposal) -> dict[str, Any]:
+    """The only entry to be added, as it is printed."""
+    (one,) = tomllib.loads("\n".join(lines(found)))["deviation"]
+    assert isinstance(one, dict)
+    return one
+
+
+def test_what_deviates_without_an_entry_is_to_be_added(proposed: Any) -> None:
+    found = proposed([cell(0, 1)])
+    one = toml(found)
+    assert one.pop("review")
+    assert one == {
+        "clause": "errors.a",
+        "implementation": [NEW_PMAP],
+        "jax": "==0.9.0",
+        "topology": "2x2",
+        "saw": {SECOND: r"^raised ValueError \(phase lower\): 1\.0 of 'a' \(b\)"},
+        "cause": "",
+    }
+    assert [each.explains for each in found.add] == [True]
+    said = list(lines(found))
+    assert said[0] == "# add to observations.toml"
+    assert said[-1] == "# 1 cells judged: 1 entries to add, 0 to narrow, 0 to drop"
+
+
+def test_what_is_printed_is_an_entry_once_it_has_a_cause(
+    proposed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "some.toml"
+    text = "\n".join(lines(proposed([cell(1)])))
+    file.write_text(text.replace('cause = ""', 'cause = "a-cause"'), encoding="utf-8")
+    known = type("Known", (), {"sentence": "So.", "links": ("l",), "kind": "platform"})
+    monkeypatch.setattr(deviations, "load_causes", lambda: {"a-cause": known})
+    (made,) = deviations.load(file)
+    done = proposed([cell(1)], made)
+    assert (done.add, done.narrow, done.drop) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "processes"),
+    [((0, 1), None), ((1,), "all but the first"), ((0,), "all but the last")],
+)
+def test_the_processes_that_fail_are_named(proposed: Any, wrong: Any, processes: Any) -> None:
+    assert toml(proposed([cell(*wrong)])).get("processes") == processes
+
+
+def test_versions_are_those_that_were_run(proposed: Any) -> None:
+    cells = [cell(0, jax="0.8.0"), cell(0, jax="0.9.0"), cell(jax="0.9.2"), cell(0, jax="0.10.0")]
+    one = toml(proposed(cells))
+    assert one["cells"] == [
+        {"jax": ">=0.8.0,<=0.9.0", "topology": "2x2"},
+        {"jax": "==0.10.0", "topology": "2x2"},
+    ]
+
+
+def test_a_clause_with_one_step_has_one_pattern(proposed: Any) -> None:
+    seen = cell()
+    for number, one in enumerate(seen["observations"]):
+        one["steps"] = [raised(name=FIRST, message=f"{WRONG} {number}")]
+    found = proposed([seen], one=clause(returns(doubled)))
+    assert isinstance(toml(found)["saw"], dict)  # the second call is missing: two steps fail
+    for one in seen["observations"]:
+        one["steps"][0]["name"] = "a call"
+    found = proposed([seen], one=clause(returns(doubled)))
+    assert toml(found)["saw"].startswith(r"^raised ValueError \(phase lower\): 1\.0 of")
+    assert [each.explains for each in found.add] == [True]
+
+
+def test_a_fault_is_known_by_its_text(proposed: Any) -> None:
+    fault = sample_results.fault("hung") | {"detail": HUNG.detail, "mapped": ["new pmap"]}
+    found = proposed([cell(verdict="hung", fault=fault, observations=[])])
+    assert re.search(toml(found)["saw"], HUNG.detail)
+    assert [each.explains for each in found.add] == [True]
+
+
+def known(**other: Any) -> Deviation:
+    return replace(entry({SECOND: "^raised ValueError"}), implementation=IMPLEMENTATIONS, **other)
+
+
+def test_an_entry_whose_cells_all_conform_is_to_be_dropped(proposed: Any) -> None:
+    (one,) = proposed([cell()], known()).drop
+    assert (one.conforms, one.excuses) == (("jax 0.9.0 on 2x2",), ())
+
+
+def test_an_entry_some_of_whose_cells_conform_is_to_be_narrowed(proposed: Any) -> None:
+    found = proposed([cell(0, 1), cell(jax="0.9.2")], known())
+    (one,) = found.narrow
+    assert (one.conforms, one.excuses) == (("jax 0.9.2 on 2x2",), ("jax 0.9.0 on 2x2",))
+    assert "#     conforms: jax 0.9.2 on 2x2" in list(lines(found))
+    assert (found.add, found.drop) == ([], [])
+
+
+def test_what_an_entry_does_not_explain_is_to_be_added_beside_it(proposed: Any) -> None:
+    found = proposed([cell(0, 1), cell(1, jax="0.9.2")], known())
+    (one,) = found.narrow
+    assert one.other == ("jax 0.9.2 on 2x2",)
+    assert toml(found)["processes"] == "all but the first"
+
+
+def test_an_entry_that_is_right_is_left_alone(proposed: Any) -> None:
+    found = proposed([cell(0, 1)], known())
+    assert (found.add, found.narrow, found.drop) == ([], [], [])
+
+
+def test_what_is_unproven_is_not_excused(proposed: Any) -> None:
+    seen = cell(0)
+    for one in seen["observations"]:
+        one["witness"] = []
+    found = proposed([seen])
+    assert found.add == []
+    assert found.unproven == ["errors.a new_pmap jax==0.9.0 2x2"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["a (b)."], r"^a \(b\)\."),
+        (["raised ValueError: at 3", "raised ValueError: at 4"], "^raised ValueError: at "),
+        (["one thing", "another"], "^(one thing|another)"),
+        (["an object at 0x7f0123"], "^an object at "),
+        (["first\nsecond"], "^first"),
+        (["returned", "returned more"], "^returned"),
+    ],
+)
+def test_a_pattern_is_escaped_and_anchored(texts: list[str], found: str) -> None:
+    assert pattern(texts) == found
+    assert all(re.search(found, text) for text in texts)
+
+
+def test_results_without_a_cell_are_refused(proposed: Any) -> None:
+    with pytest.raises(ResultsError, match="no cell of any clause there is"):
+        proposed([])
+
+
+def test_the_command_prints_toml_or_json(
+    proposed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    found = proposed([cell(0)])
+    monkeypatch.setattr(loading, "load", lambda: Catalogue({"errors.a": clause()}))
+    file = str(tmp_path / "results")
+    assert main(["deviations", "--propose", file]) == 0
+    assert capsys.readouterr().out.splitlines() == list(lines(found))
+    assert main(["deviations", "--propose", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(record(found)))
+    assert main(["deviations"]) == 0
+    assert "errors" in capsys.readouterr().out
