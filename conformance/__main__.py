@@ -144,7 +144,8 @@ def _claims(slug: str | None) -> int:
             raise ValueError(f"no claim is called {slug}: call `claims` alone to list them")
         one = claims[slug]
         print(f"{one.ref:<4} {one.kind:<11} {one.slug}: {one.statement}")
-        print(f"  stands in {', '.join(known.stands_in(one))}")
+        if one.heading:
+            print(f"  stands in {', '.join(known.stands_in(one))}")
         for clause in clauses:
             if clause.claim == slug:
                 print(f"  {clause.id}: {clause.title}")
