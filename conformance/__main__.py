@@ -157,13 +157,16 @@ def _claims(slug: str | None) -> int:
     # The clauses are imported where they are asked for: their probes need JAX, `drift` does not.
     from conformance.catalogue.loading import load
 
-    claims = load_claims().claims
+    known = load_claims()
+    claims = known.claims
     clauses = load().clauses.values()
     if slug is not None:
         if slug not in claims:
             raise ValueError(f"no claim is called {slug}: call `claims` alone to list them")
         one = claims[slug]
         print(f"{one.ref:<4} {one.kind:<11} {one.slug}: {one.statement}")
+        if one.heading:
+            print(f"  stands in {', '.join(known.stands_in(one))}")
         for clause in clauses:
             if clause.claim == slug:
                 print(f"  {clause.id}: {clause.title}")

@@ -7,53 +7,55 @@ claims need another look, without a copy of the document being kept here.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from conformance.catalogue.documents import (
+    HASH_DIGITS,
+    MARKDOWN,
+    TEXT,
+    format_of,
+    hash_of,
+    heading_texts,
+    words_of,
+)
 
 SILENCE = "silence"
 KINDS = ("switch", "error", "fix", "performance", "semantics", SILENCE)
 
 #: The format of a document that has no text: the silence of the others.
 NO_TEXT = "none"
-FORMATS = ("markdown", "text", NO_TEXT)
-
-#: Headings that a document repeats under several parents, so that alone they name nothing.
-REPEATED_HEADINGS = frozenset({"Example", "How this can happen", "How to fix"})
-NESTING = " > "
-
-#: A line of a saved page that ends in a permalink and is longer than this is a figure's caption.
-MAX_HEADING_CHARACTERS = 100
-
-HASH_DIGITS = 16
+FORMATS = (MARKDOWN, TEXT, NO_TEXT)
 
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _REF = re.compile(r"[A-Z][1-9][0-9]*[a-z]?")
 _HASH = re.compile(rf"sha256:[0-9a-f]{{{HASH_DIGITS}}}")
-_FENCE = re.compile(r"\s*(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
-_MARKDOWN_HEADING = re.compile(r"(?P<hashes>#{1,6})\s+(?P<heading>.*?)\s*#*\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One source document at the revision that was reviewed."""
+    """One source document at one revision; `follows` is the slug of the revision before it."""
 
     slug: str
     title: str
     revision: str
     format: str
+    follows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of a document, in our own words; true or false is for the clauses to find."""
+    """One statement of a document, in our own words; true or false is for the clauses to find.
+
+    `document` is the first revision in which it stands. `revisions`, where the claim gives them,
+    are those that a reader found it in: they decide where a later one words its section otherwise.
+    """
 
     slug: str
     ref: str
@@ -61,6 +63,7 @@ class Claim:
     heading: str
     statement: str
     kind: str
+    revisions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,41 @@ class Claims:
         return tuple(
             claim.slug
             for claim in self.claims.values()
-            if (claim.document, claim.heading) == (document, heading)
+            if document in self.stands_in(claim) and words_of(claim.heading) == words_of(heading)
         )
+
+    def later(self, document: str) -> tuple[str, ...]:
+        """The slugs of the revisions after a document's, in their order."""
+        found = [document]
+        for slug, one in self.documents.items():
+            if one.follows == found[-1]:
+                found.append(slug)
+        return tuple(found[1:])
+
+    def stands_in(self, claim: Claim) -> tuple[str, ...]:
+        """The revisions that make this statement: as the claim says, else as its section's text.
+
+        A later revision whose section is word for word what was reviewed makes it as well.
+        """
+        if claim.revisions or not claim.heading:
+            return claim.revisions or (claim.document,)
+        reviewed = self._hash_in(claim.document, claim.heading)
+        same = (
+            s for s in self.later(claim.document) if self._hash_in(s, claim.heading) == reviewed
+        )
+        return (claim.document, *same)
+
+    def undecided(self, claim: Claim) -> tuple[str, ...]:
+        """The later revisions whose section reads otherwise, while the claim does not say which."""
+        if claim.revisions or not claim.heading:
+            return ()
+        reviewed = self._hash_in(claim.document, claim.heading)
+        later = self.later(claim.document)
+        return tuple(s for s in later if self._hash_in(s, claim.heading) not in ("", reviewed))
+
+    def _hash_in(self, document: str, heading: str) -> str:
+        headings = self.headings.get(document, {})
+        return next((h for k, h in headings.items() if words_of(k) == words_of(heading)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,148 +149,48 @@ def load_claims(path: Path | None = None) -> Claims:
         slug: _claim(slug, table, documents, headings)
         for slug, table in _table(data["claims"], "[claims]").items()
     }
+    for slug, one in documents.items():
+        if one.follows and one.follows not in documents:
+            raise ValueError(f"document {slug!r}: it follows {one.follows!r}, which is no document")
     return Claims(documents=documents, headings=headings, claims=claims)
 
 
-def heading_texts(text: str, format: str) -> dict[str, str]:
-    """Split a document into the text below each heading, up to the next heading of any level.
-
-    A heading that a document repeats is keyed as "Parent > Heading". Text before the first heading
-    belongs to none, and is left out.
-    """
-    if format == "markdown":
-        sections = list(_markdown_sections(text))
-    elif format == "text":
-        sections = list(_text_sections(text))
-    else:
-        raise ValueError(
-            f"a document of format {format!r} has no headings to read; "
-            "give the text of a document whose format is 'markdown' or 'text'"
-        )
-    texts: dict[str, str] = {}
-    for key, body in _keyed(sections):
-        # The same heading twice under one parent: what stands below either is what was reviewed.
-        texts[key] = _normalised(f"{texts.get(key, '')} {body}")
-    return texts
-
-
-def hash_of(text: str) -> str:
-    """The hash of a heading's text, equal for the copies of one text that differ in form only.
-
-    Pages saved by different tools differ in white space, quotation marks and box drawings, and some
-    copies were decoded wrongly: so only the ASCII characters that are seen are counted.
-    """
-    seen = "".join(character for character in text if "!" <= character <= "~")
-    return "sha256:" + hashlib.sha256(seen.encode("ascii")).hexdigest()[:HASH_DIGITS]
-
-
 def drift(claims: Claims, documents: Mapping[str, str]) -> list[Drift]:
-    """The headings that changed, vanished or are new in the texts given, by document slug."""
+    """The headings that changed, are gone or are new in the texts given, by document slug.
+
+    A text may be of another format than the one that was reviewed: a heading is known by its words.
+    """
     found: list[Drift] = []
     for slug, text in documents.items():
         if slug not in claims.documents:
             raise ValueError(
                 f"unknown document {slug!r}; give one of: {', '.join(claims.documents)}"
             )
-        texts = heading_texts(text, claims.documents[slug].format)
-        now = {heading: hash_of(body) for heading, body in texts.items()}
-        found += _document_drift(claims, slug, now)
+        format = claims.documents[slug].format
+        texts = heading_texts(text, format if format == NO_TEXT else format_of(text))
+        found += _document_drift(claims, slug, {k: hash_of(body) for k, body in texts.items()})
     return found
 
 
 def _document_drift(claims: Claims, slug: str, now: Mapping[str, str]) -> Iterator[Drift]:
     reviewed = claims.headings.get(slug, {})
-    for heading in [*reviewed, *(heading for heading in now if heading not in reviewed)]:
-        if reviewed.get(heading) == now.get(heading):
-            continue
-        change = "changed" if heading in reviewed else "new"
-        if heading not in now:
-            change = "vanished"
-        yield Drift(slug, heading, change, now.get(heading, ""), claims.citing(slug, heading))
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A heading as found; a deeper one has a higher level."""
-
-    level: int
-    heading: str
-    body: str
-
-
-def _markdown_sections(text: str) -> Iterator[_Section]:
-    """Headings are the '#' lines outside code fences; underlined headings are not recognised."""
-    fence = ""
-    found: list[tuple[int, str]] = []
-    bodies: list[list[str]] = []
-    for line in text.splitlines():
-        mark = _FENCE.fullmatch(line)
-        if mark and not fence:
-            fence = mark["fence"]
-        elif mark and mark["fence"].startswith(fence) and not mark["rest"].strip():
-            fence = ""
-        elif not fence and (heading := _MARKDOWN_HEADING.fullmatch(line)):
-            found.append((len(heading["hashes"]), _normalised(heading["heading"].replace("`", ""))))
-            bodies.append([])
-            continue
-        if bodies:
-            bodies[-1].append(line)
-    for (level, name), body in zip(found, bodies, strict=True):
-        yield _Section(level, name, "\n".join(body))
-
-
-def _text_sections(text: str) -> Iterator[_Section]:
-    """Headings are the lines of a saved page that end in the permalink '#'.
-
-    Captions of figures end in it too and are longer; a comment of a code sample begins with it. The
-    page has lost its levels: only a repeated heading counts as deeper than the others.
-    """
-    found: list[str] = []
-    bodies: list[list[str]] = []
-    for line in text.splitlines():
-        if _is_text_heading(line):
-            found.append(_normalised(line.rstrip().removesuffix("#")))
-            bodies.append([])
-        elif bodies:
-            bodies[-1].append(line)
-    repeated = _repeated(found)
-    for name, body in zip(found, bodies, strict=True):
-        yield _Section(2 if name in repeated else 1, name, "\n".join(body))
-
-
-def _is_text_heading(line: str) -> bool:
-    line = line.strip()
-    return line.endswith("#") and not line.startswith("#") and len(line) <= MAX_HEADING_CHARACTERS
-
-
-def _keyed(sections: list[_Section]) -> Iterator[tuple[str, str]]:
-    repeated = _repeated(section.heading for section in sections)
-    parents: list[tuple[int, str]] = []
-    for section in sections:
-        while parents and parents[-1][0] >= section.level:
-            parents.pop()
-        key = section.heading
-        if section.heading in repeated and parents:
-            key = parents[-1][1] + NESTING + key
-        parents.append((section.level, key))
-        yield key, section.body
-
-
-def _repeated(headings: Iterable[str]) -> frozenset[str]:
-    # The well-known names count even where a revision has one of them left, so that its key stays.
-    counts = Counter(headings)
-    return REPEATED_HEADINGS | {heading for heading, count in counts.items() if count > 1}
-
-
-def _normalised(text: str) -> str:
-    return " ".join(text.split())
+    found = {words_of(heading): hash for heading, hash in now.items()}
+    for heading, hash in reviewed.items():
+        hash_now = found.get(words_of(heading), "")
+        if hash_now != hash:
+            change = "changed" if hash_now else "gone"
+            yield Drift(slug, heading, change, hash_now, claims.citing(slug, heading))
+    known = {words_of(heading) for heading in reviewed}
+    for heading, hash in now.items():
+        if words_of(heading) not in known:
+            yield Drift(slug, heading, "new", hash, ())
 
 
 def _document(slug: str, table: object) -> Document:
     where = f"document {slug!r}"
     if not _SLUG.fullmatch(slug):
         raise ValueError(f"{where}: the slug is not in kebab-case; use a-z, 0-9 and single hyphens")
-    fields = _fields(table, ("title", "revision", "format"), where)
+    fields = _fields(table, ("title", "revision", "format"), where, optional=("follows",))
     if fields["format"] not in FORMATS:
         raise ValueError(
             f"{where}: unknown format {fields['format']!r}; use one of: {', '.join(FORMATS)}"
@@ -287,10 +223,12 @@ def _claim(
     headings: Mapping[str, Mapping[str, str]],
 ) -> Claim:
     where = f"claim {slug!r}"
+    table = dict(_table(table, where))
+    revisions = table.pop("revisions", [])
     fields = _fields(
         table, ("ref", "document", "heading", "statement", "kind"), where, ("heading",)
     )
-    claim = Claim(slug=slug, **fields)
+    claim = Claim(slug=slug, **fields, revisions=tuple(revisions))
     if claim.document not in documents:
         raise ValueError(
             f"{where}: unknown document {claim.document!r}; use one of: {', '.join(documents)}"
@@ -306,6 +244,12 @@ def _claim(
     if not _REF.fullmatch(claim.ref):
         raise ValueError(f"{where}: {claim.ref!r} is not a ref; write one such as 'B1' or 'B1a'")
     _check_heading(claim, documents[claim.document], headings)
+    unknown = [one for one in revisions if one not in documents]
+    if unknown or (revisions and revisions[0] != claim.document):
+        raise ValueError(
+            f"{where}: revisions is {revisions!r}; write slugs of documents, "
+            f"the claim's own, {claim.document!r}, first"
+        )
     return claim
 
 
@@ -329,12 +273,15 @@ def _check_heading(
 
 
 def _fields(
-    table: object, names: tuple[str, ...], where: str, may_be_empty: tuple[str, ...] = ()
+    table: object,
+    names: tuple[str, ...],
+    where: str,
+    may_be_empty: tuple[str, ...] = (),
+    optional: tuple[str, ...] = (),
 ) -> dict[str, str]:
     fields = _table(table, where)
-    _check_keys(fields, names, where)
-    for name in names:
-        value = fields[name]
+    _check_keys(fields, (*names, *(name for name in optional if name in fields)), where)
+    for name, value in fields.items():
         if not isinstance(value, str) or len(value.splitlines()) > 1 or value != value.strip():
             raise ValueError(
                 f"{where}: {name} is {value!r}; write one line of text without space around it"

@@ -35,6 +35,7 @@ def show(
             "clause": clause.title,
             "statement": f"{claim.statement} ({claim.slug})",
             "source": f"{document}{f', “{claim.heading}”' if claim.heading else ''}",
+            "stands in": ", ".join(claims.stands_in(claim)) if claim.heading else "",
             "fact": clause.fact,
             "cause": clause.cause,
             **{f"expected of {name}": one.text for name, one in clause.expect.items()},

@@ -76,6 +76,7 @@ def test_a_clauses_source_has_the_heading_of_its_claim() -> None:
     claim = CLAIMS.claims[one.claim]
     title = CLAIMS.documents[claim.document].title
     assert shown(one)["source"] == f"{title}, “{claim.heading}”"
+    assert shown(one)["stands in"] == ", ".join(CLAIMS.stands_in(claim))
 
 
 def test_a_clause_is_shown_with_its_program() -> None:
@@ -186,8 +187,9 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
 
 def test_the_clauses_of_a_claim_are_listed(capsys: Capture) -> None:
     assert main(["claims", CLAIM]) == EXIT_OK
-    first, *lines = capsys.readouterr().out.splitlines()
+    first, stands_in, *lines = capsys.readouterr().out.splitlines()
     claim = CLAIMS.claims[CLAIM]
+    assert stands_in == f"  stands in {', '.join(CLAIMS.stands_in(claim))}"
     assert first.split() == [claim.ref, claim.kind, f"{CLAIM}:", *claim.statement.split()]
     assert lines == [
         f"  {one.id}: {one.title}" for one in REAL.clauses.values() if one.claim == CLAIM

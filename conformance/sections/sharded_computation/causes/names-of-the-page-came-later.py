@@ -1,0 +1,4 @@
+import jax
+
+for name in ("reshard", "get_mesh"):
+    print(name, hasattr(jax, name))
