@@ -74,6 +74,9 @@ class Watch:
         return tree
 
 
+Program = Callable[[Any, Any, Watch], Turn]
+
+
 @dataclass(frozen=True, slots=True)
 class Idiom:
     """A `program`: of an implementation, a cluster and a watch it makes what takes one step.
@@ -81,21 +84,28 @@ class Idiom:
     `model(place, n)` is what this process holds of the result of step `n`, the first of which is 1;
     `moves(place)` are the bytes on one device of each kind of collective in one step. `gives` says
     that a step donates its state; `order(place)` is on which of this process's devices the rows of
-    the results lie, None where they are on the host; `mistakes` are models of tempting wrong results.
+    the results lie, None where they are on the host; `mistakes` are models of wrong results.
+    Where shard_map refused it in some release, nothing but the numbers is asked.
     """
 
     key: str
     text: str
-    program: Callable[[Any, Any, Watch], Turn]
+    program: Program
     model: Callable[[Place, int], Any]
     moves: Callable[[Place], Mapping[str, int]] = lambda place: {}
     gives: bool = False
+    refused: bool = False
     mistakes: Mapping[str, Callable[[Place, int], Any]] = field(default_factory=dict)
     order: Callable[[Place], list[int]] | None = lambda place: list(
         range(place.topology.devices_per_process)
     )
     topologies: tuple[str, ...] = ONE_AND_TWO
     requires: tuple[str, ...] = ()
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is asked on which devices the results lie."""
+        return self.order is not None and not self.refused
 
     @property
     def left_out(self) -> str:
@@ -172,10 +182,7 @@ def numbers(idiom: Idiom) -> Expectation:
         text = f"what the model holds after step {n}"
         return returns(after(idiom.model, n), text=text, mistakes=mistakes)
 
-    named = [
-        in_steps(right(n), name)
-        for n, name in enumerate((*STEPS, LAST), 1)
-    ]
+    named = [in_steps(right(n), name) for n, name in enumerate((*STEPS, LAST), 1)]
     return every(*named)
 
 
@@ -187,9 +194,7 @@ def steady() -> Expectation:
 
     return every(
         NO_ERROR,
-        steps(
-            step_1=noted(AGAIN, "the body is traced", lambda _, seen: 0 < seen["traced"] < MANY)
-        ),
+        steps(step_1=noted(AGAIN, "the body is traced", lambda _, seen: 0 < seen["traced"] < MANY)),
         in_steps(noted(AGAIN, "nothing is traced or compiled again", nothing), *LATER),
     )
 
@@ -228,11 +233,18 @@ def gave_up() -> Expectation:
 
 # --- Data and state -------------------------------------------------------------------------------
 
+AXIS = "batch"  # what the programs call the devices' axis
+
+
+def given(impl: Any, rows: Any) -> Any:
+    """This process's rows as a map takes them; under shard_map on its own mesh."""
+    return impl.given(rows, AXIS)
+
 
 def copies(impl: Any, cluster: Any, tree: Any) -> Any:
     """A replicated state: each leaf once for each of this process's devices."""
     count = len(cluster.local_devices)
-    return jax.tree.map(lambda leaf: impl.given(np.stack([np.asarray(leaf)] * count)), tree)
+    return jax.tree.map(lambda leaf: given(impl, np.stack([np.asarray(leaf)] * count)), tree)
 
 
 def on_each(place: Place, leaf: Any) -> Any:
@@ -260,7 +272,7 @@ def examples(place: Place, n: int) -> tuple[Any, Any]:
 def batch(impl: Any, cluster: Any, n: int) -> tuple[Any, Any]:
     """This process's part of the examples of step `n`, as a map takes them."""
     features, targets = examples(cluster, n)
-    return impl.given(cluster.mine(features)), impl.given(cluster.mine(targets))
+    return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
 
 
 def square_loss(weights: Any, features: Any, targets: Any) -> Any:
@@ -279,12 +291,12 @@ def own_gradients(weights: Any, features: Any, targets: Any) -> Any:
     return np.einsum("db,dbw->dw", rest, features) * 2 / targets.shape[-1]
 
 
-def descend(axis_name: str) -> Body:
+def descend() -> Body:
     """A step of data-parallel descent: the new weights, and the mean of all devices' losses."""
 
     def update(weights: Any, features: Any, targets: Any) -> Any:
         loss, gradient = jax.value_and_grad(square_loss)(weights, features, targets)
-        loss, gradient = jax.lax.pmean((loss, gradient), axis_name)
+        loss, gradient = jax.lax.pmean((loss, gradient), AXIS)
         return weights - RATE * gradient, loss
 
     return update

@@ -27,6 +27,7 @@ from conformance.sections.idioms import (
     communicates,
     examples,
     follow,
+    given,
     in_place,
     mine,
     numbers,
@@ -79,7 +80,7 @@ def counted(impl: Any, cluster: Any, watch: Watch) -> Turn:
     evaluate = impl.map(watch.traced(body), "batch", in_axes=(None, 0, 0, 0))
 
     def turn(n: int) -> Any:
-        x, labels, mask = (impl.given(cluster.mine(one)) for one in padded(cluster, n))
+        x, labels, mask = (given(impl, cluster.mine(one)) for one in padded(cluster, n))
         return evaluate(KERNEL, x, labels, mask)
 
     return turn
@@ -167,7 +168,7 @@ def normalised(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
     step = impl.map(watch.traced(body), "batch")
     rows = np.ones((len(cluster.local_devices), WIDTH), np.float32)
-    state = {"mean": impl.given(rows * 0), "var": impl.given(rows)}
+    state = {"mean": given(impl, rows * 0), "var": given(impl, rows)}
 
     def turn(n: int) -> Any:
         nonlocal state
@@ -193,7 +194,7 @@ def reconciled(impl: Any, cluster: Any, watch: Watch) -> Turn:
     """Each device's own running mean, which a map averages over the devices before evaluation."""
     step = impl.map(watch.traced(lambda mean, x: (mean + x.mean(0)) / 2), "batch")
     reconcile = impl.map(watch.traced(lambda mean: jax.lax.pmean(mean, "batch")), "batch")
-    mean = impl.given(np.zeros((len(cluster.local_devices), WIDTH), np.float32))
+    mean = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
 
     def turn(n: int) -> Any:
         nonlocal mean
@@ -285,7 +286,7 @@ EVALUATION: Mapping[str, Idiom] = table(
 @family(
     "idioms.evaluation.{idiom}.same-devices",
     idiom=EVALUATION,
-    only=lambda idiom: idiom.order is not None,
+    only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),

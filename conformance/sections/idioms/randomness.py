@@ -29,6 +29,7 @@ from conformance.sections.idioms import (
     communicates,
     follow,
     gave_up,
+    given,
     in_place,
     mine,
     numbers,
@@ -97,7 +98,7 @@ def split_for_devices(impl: Any, cluster: Any, watch: Watch) -> Turn:
         nonlocal key
         key, now = jax.random.split(key)
         keys = np.asarray(jax.random.split(now, len(cluster.devices)))
-        return draw(impl.given(cluster.mine(keys)))
+        return draw(given(impl, cluster.mine(keys)))
 
     return turn
 
@@ -119,7 +120,7 @@ def folded_with_index(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
     draw = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
     key = np.asarray(jax.random.PRNGKey(SEED))
-    rows = impl.given(np.zeros((len(cluster.local_devices), WIDTH), np.float32))
+    rows = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
     return lambda n: draw(key, np.int32(n), rows)
 
 
@@ -139,7 +140,7 @@ def carried(impl: Any, cluster: Any, watch: Watch) -> Turn:
     step = impl.map(watch.traced(body), "batch", donate_argnums=(0,))
     keys = np.asarray(jax.random.split(jax.random.PRNGKey(SEED), len(cluster.devices)))
     sums = np.zeros((len(cluster.local_devices), WIDTH), np.float32)
-    state = {"key": impl.given(cluster.mine(keys)), "sum": impl.given(sums)}
+    state = {"key": given(impl, cluster.mine(keys)), "sum": given(impl, sums)}
     state = impl.map(lambda one: one)(state)
 
     def turn(n: int) -> Any:
@@ -172,7 +173,7 @@ def dropped_out(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
     step = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
     key = np.asarray(jax.random.PRNGKey(SEED))
-    rows = impl.given(cluster.rows(WIDTH))
+    rows = given(impl, cluster.rows(WIDTH))
     return lambda n: step(key, np.int32(n), rows)
 
 
@@ -195,7 +196,7 @@ def of_the_first(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
     def turn(n: int) -> Any:
         keys = np.asarray(jax.random.split(jax.random.PRNGKey(n), len(cluster.devices)))
-        return init(impl.given(cluster.mine(keys)))
+        return init(given(impl, cluster.mine(keys)))
 
     return turn
 
@@ -265,7 +266,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
 @family(
     "idioms.randomness.{idiom}.same-devices",
     idiom=RANDOMNESS,
-    only=lambda idiom: idiom.order is not None,
+    only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),

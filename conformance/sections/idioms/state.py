@@ -59,7 +59,7 @@ def trained_and_read(place: Place, n: int) -> Any:
 
 def unreplicated(impl: Any, cluster: Any, watch: Watch) -> Turn:
     """After each step the first copy of the state is fetched, as before a summary is written."""
-    step = impl.map(watch.traced(descend("batch")), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
 
     def turn(n: int) -> Any:
@@ -72,7 +72,7 @@ def unreplicated(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
 def off_the_shard(impl: Any, cluster: Any, watch: Watch) -> Turn:
     """The first copy is read off this process's first shard, without an index into the array."""
-    step = impl.map(watch.traced(descend("batch")), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
 
     def turn(n: int) -> Any:
@@ -87,7 +87,7 @@ def off_the_shard(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
 def read_as_a_number(impl: Any, cluster: Any, watch: Watch) -> Turn:
     """The loss is logged as a Python number: `float(loss[0])`."""
-    step = impl.map(watch.traced(descend("batch")), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
 
     def turn(n: int) -> Any:
@@ -127,7 +127,7 @@ def initialised_on_each(impl: Any, cluster: Any, watch: Watch) -> Turn:
         return jnp.zeros(features.shape[-1:], features.dtype)
 
     init = impl.map(watch.traced(initial), "batch")
-    step = impl.map(watch.traced(descend("batch")), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
     weights = init(batch(impl, cluster, 1)[0])
 
     def turn(n: int) -> Any:
@@ -140,7 +140,7 @@ def initialised_on_each(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
 def saved(impl: Any, cluster: Any, watch: Watch) -> Turn:
     """After each step the state is saved by NumPy, restored, and replicated again."""
-    step = impl.map(watch.traced(descend("batch")), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
 
     def turn(n: int) -> Any:
@@ -228,7 +228,7 @@ STATE: Mapping[str, Idiom] = table(
 @family(
     "idioms.state.{idiom}.same-devices",
     idiom=STATE,
-    only=lambda idiom: idiom.order is not None,
+    only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),

@@ -32,6 +32,7 @@ from conformance.sections.idioms import (
     examples,
     follow,
     gave_up,
+    given,
     in_place,
     mine,
     numbers,
@@ -47,7 +48,6 @@ CLAIM = "pmap-silence.training-step"
 KEPT = 0.5  # of the momentum
 MOST = 2.0  # of a gradient's norm
 MICRO = 2  # parts of each device's batch
-
 
 
 def averaged_gradients(impl: Any, cluster: Any, watch: Watch) -> Turn:
@@ -229,7 +229,7 @@ def skipping(impl: Any, cluster: Any, watch: Watch) -> Turn:
         nonlocal weights
         x, y = examples(cluster, n)
         y[-1] = np.inf if n % 2 == 0 else y[-1]  # on the last device of all
-        weights, fine = step(weights, impl.given(cluster.mine(x)), impl.given(cluster.mine(y)))
+        weights, fine = step(weights, given(impl, cluster.mine(x)), given(impl, cluster.mine(y)))
         return weights, fine
 
     return turn
