@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.columns import Columns, unless_legacy
 from conformance.judging.expectation import (
     Expectation,
     Model,
@@ -85,7 +86,8 @@ class Idiom:
     `moves(place)` are the bytes on one device of each kind of collective in one step. `gives` says
     that a step donates its state; `order(place)` is on which of this process's devices the rows of
     the results lie, None where they are on the host; `mistakes` are models of wrong results.
-    Where shard_map refused it in some release, nothing but the numbers is asked.
+    `of_legacy` is `moves` of legacy pmap, where that moves more; a program that `compiles` is not
+    asked whether it does so again; of one that was `refused` only the numbers are asked.
     """
 
     key: str
@@ -95,6 +97,8 @@ class Idiom:
     moves: Callable[[Place], Mapping[str, int]] = lambda place: {}
     gives: bool = False
     refused: bool = False
+    compiles: bool = False
+    of_legacy: Callable[[Place], Mapping[str, int]] | None = None
     mistakes: Mapping[str, Callable[[Place, int], Any]] = field(default_factory=dict)
     order: Callable[[Place], list[int]] | None = lambda place: list(
         range(place.topology.devices_per_process)
@@ -210,14 +214,17 @@ def in_place(idiom: Idiom) -> Expectation:
     return every(NO_ERROR, in_steps(lies, *STEPS))
 
 
-def communicates(idiom: Idiom) -> Expectation:
+def communicates(idiom: Idiom) -> Columns:
     """A step communicates what its program says, and no more."""
 
-    def holds(place: Place, seen: Any) -> bool:
-        return bool(seen == {"collectives": dict(idiom.moves(place))})
+    def only(moves: Callable[[Place], Mapping[str, int]]) -> Expectation:
+        def holds(place: Place, seen: Any) -> bool:
+            return bool(seen == {"collectives": dict(moves(place))})
 
-    moved = noted(MOVED, "what the program's own collectives need", holds)
-    return every(NO_ERROR, in_steps(moved, LAST))
+        moved = noted(MOVED, "what the program's own collectives need", holds)
+        return every(NO_ERROR, in_steps(moved, LAST))
+
+    return unless_legacy(only(idiom.of_legacy or idiom.moves), only(idiom.moves))
 
 
 def gave_up() -> Expectation:

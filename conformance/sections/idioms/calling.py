@@ -12,13 +12,14 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.probing.bodies import Body
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
     FLOAT_BYTES,
+    IN_ONE_PROCESS,
     NO_NEW_COLLECTIVE,
     NO_RETRACE,
     RATE,
@@ -266,7 +267,6 @@ CALLING: Mapping[str, Idiom] = table(
         alternating(zeros),
         descended_in_odd_steps,
         lambda place: DESCENT,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "static-flag-placed",
@@ -274,7 +274,6 @@ CALLING: Mapping[str, Idiom] = table(
         alternating(placed_zeros),
         descended_in_odd_steps,
         lambda place: DESCENT,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "static-callable",
@@ -282,7 +281,6 @@ CALLING: Mapping[str, Idiom] = table(
         static_callable,
         trained,
         lambda place: GRADIENT,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "many-arguments",
@@ -291,7 +289,6 @@ CALLING: Mapping[str, Idiom] = table(
         with_momentum,
         lambda place: GRADIENT,
         gives=True,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "decorator",
@@ -299,7 +296,6 @@ CALLING: Mapping[str, Idiom] = table(
         decorated,
         trained,
         lambda place: DESCENT,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "method",
@@ -307,7 +303,6 @@ CALLING: Mapping[str, Idiom] = table(
         methods,
         trained,
         lambda place: GRADIENT,
-        topologies=ONE_PROCESS,
     ),
     Idiom(
         "static-self",
@@ -315,7 +310,6 @@ CALLING: Mapping[str, Idiom] = table(
         static_self,
         trained,
         lambda place: GRADIENT,
-        topologies=ONE_PROCESS,
     ),
 )
 
@@ -326,9 +320,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
+    left_out=IN_ONE_PROCESS,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -337,9 +329,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
+    left_out=IN_ONE_PROCESS,
     expect=everywhere(steady()),
 )
 @family(
@@ -349,9 +339,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
+    left_out=IN_ONE_PROCESS,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -360,10 +348,8 @@ CALLING: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    left_out=IN_ONE_PROCESS,
+    expect=communicates,
 )
 @family(
     "idioms.calling.{idiom}.donated",
@@ -372,9 +358,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=DONATED_STATE,
     title="{idiom.text} in a loop: what a step donated is deleted.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
+    left_out=IN_ONE_PROCESS,
     expect=everywhere(gave_up()),
 )
 def call(impl: Any, cluster: Any, idiom: Idiom) -> None:

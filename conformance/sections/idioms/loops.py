@@ -356,7 +356,7 @@ LOOPS: Mapping[str, Idiom] = table(
     topologies=lambda idiom: idiom.topologies,
     left_out=lambda idiom: idiom.left_out,
     requires=lambda idiom: idiom.requires,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    expect=communicates,
 )
 def run(impl: Any, cluster: Any, idiom: Idiom) -> None:
     """A loop around a map that loops."""

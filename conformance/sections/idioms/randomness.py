@@ -14,7 +14,7 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.sections.idioms import (
     DONATED_STATE,
@@ -223,6 +223,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
         carried,
         sums_of_carried,
         gives=True,
+        topologies=ONE_PROCESS,
     ),
     Idiom(
         "dropout",
@@ -237,6 +238,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
         of_the_first,
         drawn_by_the_first,
         lambda place: ROW,
+        topologies=ONE_PROCESS,
     ),
 )
 
@@ -284,7 +286,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     topologies=lambda idiom: idiom.topologies,
     left_out=lambda idiom: idiom.left_out,
     requires=lambda idiom: idiom.requires,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    expect=communicates,
 )
 @family(
     "idioms.randomness.{idiom}.donated",

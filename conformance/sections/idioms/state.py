@@ -244,7 +244,7 @@ STATE: Mapping[str, Idiom] = table(
     needs=devices(2),
     topologies=lambda idiom: idiom.topologies,
     left_out=lambda idiom: idiom.left_out,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    expect=communicates,
 )
 def keep(impl: Any, cluster: Any, idiom: Idiom) -> None:
     """A loop around a state that is replicated."""

@@ -34,7 +34,6 @@ from conformance.sections.idioms import (
     gave_up,
     given,
     in_place,
-    mine,
     numbers,
     on_each,
     own_gradients,
@@ -244,38 +243,6 @@ def descended_in_odd_steps(place: Place, n: int) -> Any:
     return [on_each(place, weights), fine]
 
 
-def averaged_at_times(impl: Any, cluster: Any, watch: Watch) -> Turn:
-    """Each device trains alone; a second map averages the weights after each other step."""
-
-    def update(weights: Any, x: Any, y: Any) -> Any:
-        return weights - RATE * jax.grad(square_loss)(weights, x, y)
-
-    step = impl.map(watch.traced(update), "batch")
-    average = impl.map(watch.traced(lambda weights: jax.lax.pmean(weights, "batch")), "batch")
-    weights = zeros(impl, cluster)
-
-    def turn(n: int) -> Any:
-        nonlocal weights
-        weights = step(weights, *batch(impl, cluster, n))
-        if n % 2 == 1:
-            weights = average(weights)
-        return weights
-
-    return turn
-
-
-def descended_alone(place: Place, n: int) -> Any:
-    """Descent on each device's own loss, averaged after odd steps."""
-    weights = np.zeros((place.topology.devices, WIDTH))
-    for k in range(1, n + 1):
-        x, y = examples(place, k)
-        own = [own_gradients(w, x[[d]], y[[d]])[0] for d, w in enumerate(weights)]
-        weights = weights - RATE * np.stack(own)
-        if k % 2 == 1:
-            weights = np.broadcast_to(weights.mean(0), weights.shape)
-    return mine(place, weights)
-
-
 GRADIENT = {"all-reduce": WIDTH * FLOAT_BYTES}
 
 TRAINING: Mapping[str, Idiom] = table(
@@ -330,13 +297,6 @@ TRAINING: Mapping[str, Idiom] = table(
         descended_in_odd_steps,
         lambda place: {"all-reduce": (WIDTH + 1) * FLOAT_BYTES},
     ),
-    Idiom(
-        "averaging-at-times",
-        "Devices that train alone, and weights that a second map averages,",
-        averaged_at_times,
-        descended_alone,
-        lambda place: GRADIENT,
-    ),
 )
 
 
@@ -374,7 +334,7 @@ TRAINING: Mapping[str, Idiom] = table(
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
     topologies=ONE_AND_TWO,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    expect=communicates,
 )
 @family(
     "idioms.training.{idiom}.donated",
