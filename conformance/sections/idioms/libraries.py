@@ -199,13 +199,18 @@ def by_equinox(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
     impl.select()
     mapped = equinox.filter_pmap(watch.traced(update), axis_name=AXIS)
-    step = impl.adopt(mapped)
     model = Model(zeros(impl, cluster), "linear")
 
-    def turn(n: int) -> Any:
+    def arrays(x: Any, y: Any) -> Any:
         nonlocal model
-        model, loss = step(model, *batch(impl, cluster, n))
+        model, loss = mapped(model, x, y)
         return model.weights, loss
+
+    # It makes its pmap within its first call: what that is, the outputs and the trace prove.
+    step = impl.adopt(arrays, impl.name.replace("_", " "))
+
+    def turn(n: int) -> Any:
+        return step(*batch(impl, cluster, n))
 
     return turn
 
@@ -320,7 +325,7 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     needs=devices(2),
     left_out=IN_ONE_PROCESS,
     requires=lambda idiom: idiom.requires,
-    expect=lambda idiom: everywhere(communicates(idiom)),
+    expect=lambda idiom: wrapped(idiom, communicates(idiom)),
 )
 def wrap(impl: Any, cluster: Any, idiom: Idiom) -> None:
     """A loop around a map that a library wraps."""
