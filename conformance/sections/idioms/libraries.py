@@ -122,10 +122,13 @@ def state_of_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
     from flax.training.train_state import TrainState
 
     transform = optax.sgd(RATE, momentum=KEPT)
-    one = TrainState.create(apply_fn=None, params=jnp.zeros(WIDTH), tx=transform)
+    one = TrainState.create(apply_fn=None, params={"weights": jnp.zeros(WIDTH)}, tx=transform)
 
     def update(state: Any, x: Any, y: Any) -> Any:
-        gradient = jax.lax.pmean(jax.grad(square_loss)(state.params, x, y), AXIS)
+        def loss(params: Any) -> Any:
+            return square_loss(params["weights"], x, y)
+
+        gradient = jax.lax.pmean(jax.grad(loss)(state.params), AXIS)
         return state.apply_gradients(grads=gradient)
 
     step = impl.map(watch.traced(update), AXIS)
