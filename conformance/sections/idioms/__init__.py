@@ -171,7 +171,8 @@ def _ended_well(place: Place, step: Step) -> tuple[bool, str]:
 
 
 # Of the clauses on other things than the numbers, which another clause compares in the same run.
-NO_ERROR = in_steps(OfEachStep("no error", _ended_well, claims=frozenset()), *STEPS)
+ENDS_WELL = OfEachStep("no error", _ended_well, claims=frozenset())
+NO_ERROR = in_steps(ENDS_WELL, *STEPS)
 
 
 def numbers(idiom: Idiom) -> Expectation:
