@@ -188,10 +188,12 @@ def decorated(impl: Any, cluster: Any, watch: Watch) -> Turn:
     else:
         rows = P("batch")
 
-        @jax.jit
-        @functools.partial(
+        on_devices: Any = functools.partial(
             jax.shard_map, mesh=impl.mesh("batch"), in_specs=(rows, rows, rows), out_specs=rows
         )
+
+        @jax.jit
+        @on_devices
         @watch.traced
         def blocks(weights: Any, x: Any, y: Any) -> Any:
             new, loss = descend()(weights[0], x[0], y[0])

@@ -86,7 +86,8 @@ def scanned(impl: Any, cluster: Any, watch: Watch) -> Turn:
 
 def descended(place: Place, n: int) -> Any:
     """The weights after so many calls, and the losses of the last."""
-    weights, losses = np.zeros(WIDTH), []
+    weights = np.zeros(WIDTH)
+    losses: list[Any] = []
     for call in range(1, n + 1):
         losses = []
         for k in range(UNROLL):
