@@ -192,14 +192,11 @@ def decorated(impl: Any, cluster: Any, watch: Watch) -> Turn:
             jax.shard_map, mesh=impl.mesh("batch"), in_specs=(rows, rows, rows), out_specs=rows
         )
 
-        @jax.jit
-        @on_devices
-        @watch.traced
         def blocks(weights: Any, x: Any, y: Any) -> Any:
             new, loss = descend()(weights[0], x[0], y[0])
             return new[None], loss[None]
 
-        update = impl.adopt(blocks, LABEL)
+        update = impl.adopt(jax.jit(on_devices(watch.traced(blocks))), LABEL)
     weights = zeros(impl, cluster)
 
     def turn(n: int) -> Any:
