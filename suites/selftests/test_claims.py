@@ -32,7 +32,7 @@ SUBJECTS = {
     "H": 9,
     "I": 17,
     "J": 13,
-    "K": 11,
+    "K": 13,
 }
 FIXES = ("B1a", "B1b", "B1c", "B1d", "B2a", "B2b", "B2c", "B3a", "B3b", "B3c")
 REFS = [

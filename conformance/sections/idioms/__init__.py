@@ -1,1 +1,331 @@
-"""Ways in which training and inference code uses pmap, each as a small whole program."""
+"""Ways in which training and inference code uses pmap, each as a small whole program.
+
+A program makes its maps and its state, and gives a function that takes one step of its loop. Every
+program is followed for as many steps, and four things are asked of it: the numbers, whether a later
+step traces or compiles again, on which devices its results lie, and what a step communicates.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging import hlo
+from conformance.judging.columns import Columns, unless_legacy
+from conformance.judging.expectation import (
+    Expectation,
+    Model,
+    OfEachStep,
+    every,
+    in_steps,
+    noted,
+    returns,
+    steps,
+)
+from conformance.judging.observation import Step
+from conformance.probing.bodies import Body
+
+STEPS = ("step 1", "step 2", "step 3", "step 4")
+LATER = STEPS[2:]  # once arguments are what the steps before them returned
+
+MANY = 20  # traces of a body in one step: more than any program here has reason for
+
+AGAIN = "again"  # what a step traced and compiled
+LIES = "lies"  # on which of this process's devices the rows of its results lie, in order
+GIVEN_UP = "given up"  # of each array that a step donated, whether it is deleted
+MOVED = "moved"
+
+NO_RETRACE = "pmap-silence.no-retrace-in-a-loop"
+SAME_DEVICES = "pmap-silence.same-devices-in-a-loop"
+NO_NEW_COLLECTIVE = "pmap-silence.no-new-collective"
+DONATED_STATE = "pmap-silence.donated-state"
+
+IN_ONE_PROCESS = "each process runs the same program on its own devices"
+
+Turn = Callable[[int], Any]
+
+
+@dataclass
+class Watch:
+    """What a program lets be seen of it: how often its bodies are traced, and what it gives up."""
+
+    times: int = 0
+    donated: list[Any] = field(default_factory=list)
+
+    def traced(self, body: Body) -> Body:
+        """The body, each trace of which is counted."""
+
+        @functools.wraps(body)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.times += 1
+            return body(*args, **kwargs)
+
+        return watched
+
+    def gives(self, tree: Any) -> Any:
+        """A tree that is donated in this step, as it is."""
+        self.donated += jax.tree.leaves(tree)
+        return tree
+
+
+Program = Callable[[Any, Any, Watch], Turn]
+
+
+@dataclass(frozen=True, slots=True)
+class Idiom:
+    """A `program`: of an implementation, a cluster and a watch it makes what takes one step.
+
+    `model(place, n)` is what this process holds of the result of step `n`, the first of which is 1;
+    `moves(place)` are the bytes on one device of each kind of collective in one step. `gives` says
+    that a step donates its state; `order(place)` is on which of this process's devices the rows of
+    the results lie, None where they are on the host; `mistakes` are models of wrong results.
+    `of_legacy` is `moves` of legacy pmap, where that moves more; a program that `compiles` is not
+    asked whether it does so again; of one that was `refused` only the numbers are asked.
+    """
+
+    key: str
+    text: str
+    program: Program
+    model: Callable[[Place, int], Any]
+    moves: Callable[[Place], Mapping[str, int]] = lambda place: {}
+    gives: bool = False
+    refused: bool = False
+    compiles: bool = False
+    of_legacy: Callable[[Place], Mapping[str, int]] | None = None
+    mistakes: Mapping[str, Callable[[Place, int], Any]] = field(default_factory=dict)
+    order: Callable[[Place], list[int]] | None = lambda place: list(
+        range(place.topology.devices_per_process)
+    )
+    topologies: tuple[str, ...] = ONE_AND_TWO
+    requires: tuple[str, ...] = ()
+
+    @property
+    def lies(self) -> bool:
+        """Whether it is asked on which devices the results lie."""
+        return self.order is not None and not self.refused
+
+    @property
+    def left_out(self) -> str:
+        """Why it is not run in several processes."""
+        return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
+
+
+def follow(impl: Any, cluster: Any, idiom: Idiom) -> None:
+    """The steps of a program one after the other, each with what it compiled; at first, all."""
+    watch = Watch()
+    turn = idiom.program(impl, cluster, watch)
+    jax.clear_caches()
+    for n, name in enumerate(STEPS, 1):
+        mark, known = watch.times, _executables()
+        watch.donated.clear()
+        result = cluster.step(name, turn, n)
+        seen = {id(one) for one in known}
+        fresh = [one for one in _executables() if id(one) not in seen]
+        cluster.note(AGAIN, {"traced": watch.times - mark, "compiled": len(fresh)})
+        cluster.note(LIES, _orders(result, cluster.local_devices))
+        cluster.note(GIVEN_UP, [one.is_deleted() for one in watch.donated])
+        cluster.note(MOVED, {"collectives": _collectives(fresh)})
+
+
+def _executables() -> list[Any]:
+    return list(jax.local_devices()[0].client.live_executables())
+
+
+def _orders(result: Any, devices: list[Any]) -> list[list[int]]:
+    """The positions of devices on which the arrays' rows lie, each order once."""
+    orders: list[list[int]] = []
+    for array in jax.tree.leaves(result):
+        if not isinstance(array, jax.Array) or array.is_deleted():
+            continue
+        shards = sorted(
+            array.addressable_shards,
+            key=lambda shard: (shard.index[0].start or 0) if shard.index else 0,
+        )
+        order = [devices.index(shard.device) for shard in shards]
+        if order not in orders:
+            orders.append(order)
+    return orders
+
+
+def _collectives(executables: list[Any]) -> dict[str, int]:
+    """The bytes of each kind of collective; how many XLA makes of them is its own choice."""
+    found: Counter[str] = Counter()
+    for module in (one for executable in executables for one in executable.hlo_modules()):
+        for collective in hlo.collectives(module.to_string()):
+            found[collective.operation] += collective.bytes
+    return dict(found)
+
+
+# --- What is expected of it -----------------------------------------------------------------------
+
+
+def _ended_well(place: Place, step: Step) -> tuple[bool, str]:
+    return step.raised is None, str(step)
+
+
+# Of the clauses on other things than the numbers, which another clause compares in the same run.
+ENDS_WELL = OfEachStep("no error", _ended_well, claims=frozenset())
+NO_ERROR = in_steps(ENDS_WELL, *STEPS)
+
+
+def numbers(idiom: Idiom) -> Expectation:
+    """The model's numbers in each step."""
+
+    def after(model: Callable[[Place, int], Any], n: int) -> Model:
+        return lambda place: model(place, n)
+
+    def right(n: int) -> Expectation:
+        mistakes = {name: after(model, n) for name, model in idiom.mistakes.items()}
+        text = f"what the model holds after step {n}"
+        return returns(after(idiom.model, n), text=text, mistakes=mistakes)
+
+    named = [in_steps(right(n), name) for n, name in enumerate(STEPS, 1)]
+    return every(*named)
+
+
+def steady() -> Expectation:
+    """The first step traces the body; from the third on nothing is traced or compiled."""
+
+    def nothing(place: Place, seen: Any) -> bool:
+        return bool(seen == {"traced": 0, "compiled": 0})
+
+    return every(
+        NO_ERROR,
+        steps(step_1=noted(AGAIN, "the body is traced", lambda _, seen: 0 < seen["traced"] < MANY)),
+        in_steps(noted(AGAIN, "nothing is traced or compiled again", nothing), *LATER),
+    )
+
+
+def in_place(idiom: Idiom) -> Expectation:
+    """The rows of the results lie on the same devices in the same order after each step."""
+    order = idiom.order
+
+    def holds(place: Place, seen: Any) -> bool:
+        return bool(seen == ([] if order is None else [order(place)]))
+
+    lies = noted(LIES, "the rows lie on the map's devices, in their order", holds)
+    return every(NO_ERROR, in_steps(lies, *STEPS))
+
+
+def communicates(idiom: Idiom) -> Columns:
+    """A step communicates what its program says, and no more."""
+
+    def only(moves: Callable[[Place], Mapping[str, int]]) -> Expectation:
+        def all_of_it(place: Place, seen: Any) -> bool:
+            return bool(seen == {"collectives": dict(moves(place))})
+
+        def no_more(place: Place, seen: Any) -> bool:
+            own = moves(place)
+            return all(size <= own.get(kind, 0) for kind, size in seen["collectives"].items())
+
+        first = noted(MOVED, "what the program's own collectives need", all_of_it)
+        later = noted(MOVED, "no more in what is compiled later", no_more, at_most=True)
+        return every(NO_ERROR, in_steps(first, STEPS[0]), in_steps(later, *STEPS[1:]))
+
+    return unless_legacy(only(idiom.of_legacy or idiom.moves), only(idiom.moves))
+
+
+def gave_up() -> Expectation:
+    """Every array that a step donated is deleted, from the second step on."""
+
+    def holds(place: Place, seen: Any) -> bool:
+        return bool(seen) and all(seen)
+
+    return every(
+        NO_ERROR, in_steps(noted(GIVEN_UP, "each donated array is deleted", holds), *STEPS[1:])
+    )
+
+
+# --- Data and state -------------------------------------------------------------------------------
+
+AXIS = "batch"  # what the programs call the devices' axis
+
+
+def given(impl: Any, rows: Any) -> Any:
+    """This process's rows as a map takes them; under shard_map on its own mesh."""
+    return impl.given(rows, AXIS)
+
+
+def copies(impl: Any, cluster: Any, tree: Any) -> Any:
+    """A replicated state: each leaf once for each of this process's devices."""
+    count = len(cluster.local_devices)
+    return jax.tree.map(lambda leaf: given(impl, np.stack([np.asarray(leaf)] * count)), tree)
+
+
+def on_each(place: Place, leaf: Any) -> Any:
+    """What a process holds of a replicated value, in float32."""
+    leaf = np.asarray(leaf, np.float32)
+    return np.broadcast_to(leaf, (place.topology.devices_per_process, *leaf.shape))
+
+
+def mine(place: Place, rows: Any) -> Any:
+    """What a process holds of one row per device, in float32."""
+    return place.mine(np.asarray(rows, np.float32))
+
+
+WIDTH, BATCH = 3, 2  # features, and examples on each device
+FLOAT_BYTES = 4
+RATE = 2.0**-3
+
+
+def examples(place: Place, n: int) -> tuple[Any, Any]:
+    """The features and targets of step `n`, of all devices: small whole numbers."""
+    features = (place.all_rows(BATCH, WIDTH) * 3 + n) % 5 - 1
+    return features, (place.all_rows(BATCH) + n) % 4
+
+
+def batch(impl: Any, cluster: Any, n: int) -> tuple[Any, Any]:
+    """This process's part of the examples of step `n`, as a map takes them."""
+    features, targets = examples(cluster, n)
+    return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
+
+
+def square_loss(weights: Any, features: Any, targets: Any) -> Any:
+    """The mean square error of a linear model, in the body."""
+    return ((features @ weights - targets) ** 2).mean()
+
+
+def own_losses(weights: Any, features: Any, targets: Any) -> Any:
+    """NumPy's `square_loss` of each device."""
+    return ((features @ weights - targets) ** 2).mean(-1)
+
+
+def own_gradients(weights: Any, features: Any, targets: Any) -> Any:
+    """The gradient of each device's own loss."""
+    rest = features @ weights - targets
+    return np.einsum("db,dbw->dw", rest, features) * 2 / targets.shape[-1]
+
+
+def descend() -> Body:
+    """A step of data-parallel descent: the new weights, and the mean of all devices' losses."""
+
+    def update(weights: Any, features: Any, targets: Any) -> Any:
+        loss, gradient = jax.value_and_grad(square_loss)(weights, features, targets)
+        loss, gradient = jax.lax.pmean((loss, gradient), AXIS)
+        return weights - RATE * gradient, loss
+
+    return update
+
+
+def descent(place: Place, n: int, rate: float = RATE) -> tuple[Any, Any]:
+    """NumPy's weights after `n` steps of `descend` from zero, and the loss of the last step."""
+    weights, loss = np.zeros(WIDTH), 0.0
+    for k in range(1, n + 1):
+        loss = own_losses(weights, *examples(place, k)).mean()
+        weights = weights - rate * own_gradients(weights, *examples(place, k)).mean(0)
+    return weights, loss
+
+
+def zeros(impl: Any, cluster: Any) -> Any:
+    """Replicated weights to begin with."""
+    return copies(impl, cluster, np.zeros(WIDTH, np.float32))
+
+
+DESCENT = {"all-reduce": (WIDTH + 1) * FLOAT_BYTES}  # a gradient and a loss are averaged

@@ -1,0 +1,86 @@
+"""Whether importing a library changes which pmap runs: a map before the import, and one after it.
+
+Run in a Python of its own, because what a library sets when it is imported it sets once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from conformance.catalogue.family import family, table
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, every, in_steps, noted
+from conformance.judging.releases import by_release
+from conformance.probing import child
+from conformance.probing.implementations import wrapper_kind
+from conformance.sections.idioms import ENDS_WELL
+
+CLAIM = "pmap-silence.wrappers-of-libraries"
+
+PROGRAM = "program"
+RAN = "ran"
+NEW_BY_DEFAULT = "0.8.0"
+DEADLINE_S = 90.0
+
+
+def imported(package: str) -> list[str]:
+    """The kinds of a map that is made before the import of a package, and of one made after it."""
+    before = wrapper_kind(jax.pmap(lambda x: x))
+    importlib.import_module(package)
+    return [before, wrapper_kind(jax.pmap(lambda x: x))]
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A package, and the module that is imported of it."""
+
+    key: str
+    module: str
+
+
+LIBRARIES: Mapping[str, Library] = table(
+    Library("optax", "optax"),
+    Library("flax", "flax.training.train_state"),
+    Library("equinox", "equinox"),
+    Library("chex", "chex"),
+)
+
+
+def both(kind: str) -> Expectation:
+    """Before and after the import, pmap is of this kind."""
+
+    ran = noted(RAN, f"a {kind} before the import and after it", lambda _, seen: seen == [kind] * 2)
+    return in_steps(every(ENDS_WELL, ran), PROGRAM)
+
+
+@family(
+    "idioms.importing.{library}",
+    library=LIBRARIES,
+    claim=CLAIM,
+    title="Importing {library.module} leaves the pmap that runs by default.",
+    left_out="a process of its own is asked",
+    requires=lambda library: (library.key,),
+    expect=of_jax(
+        by_release(NEW_BY_DEFAULT, before=both("legacy pmap"), since=both("new pmap")),
+    ),
+    deadline_s=DEADLINE_S,
+)
+def importing(impl: Any, cluster: Any, library: Library) -> None:
+    """A map before and after a library is imported."""
+    answers: list[list[str]] = []
+
+    def wait() -> None:
+        answers.append(child.run(__name__, "imported", library.module).result())
+
+    cluster.step(PROGRAM, wait)
+    if answers:
+        cluster.note(RAN, answers[0])
+
+
+if __name__ == "__main__":
+    child.serve({"imported": imported})

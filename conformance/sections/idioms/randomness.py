@@ -1,0 +1,305 @@
+"""Random numbers on each device: keys that are split, folded with the device's index, or carried.
+
+The model is JAX's default generator, Threefry, in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.judging.columns import everywhere
+from conformance.sections.idioms import (
+    DONATED_STATE,
+    FLOAT_BYTES,
+    NO_NEW_COLLECTIVE,
+    NO_RETRACE,
+    SAME_DEVICES,
+    WIDTH,
+    Idiom,
+    Turn,
+    Watch,
+    communicates,
+    follow,
+    gave_up,
+    given,
+    in_place,
+    mine,
+    numbers,
+    on_each,
+    steady,
+)
+
+CLAIM = "pmap-silence.randomness-per-device"
+
+SEED = 7
+KEPT = 0.75  # of a row, by dropout
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = np.uint32(0x1BD11BDA)
+
+
+# --- The generator, in NumPy ----------------------------------------------------------------------
+
+
+def threefry(key: Any, low: Any) -> Any:
+    """Two words of each count, of which these are the low words."""
+    low = np.asarray(low, np.uint32)
+    keys = (key[0], key[1], key[0] ^ key[1] ^ PARITY)
+    with np.errstate(over="ignore"):
+        first, second = np.zeros_like(low) + keys[0], low + keys[1]
+        for part in range(5):
+            for by in ROTATIONS[part % 2]:
+                first = first + second
+                second = ((second << np.uint32(by)) | (second >> np.uint32(32 - by))) ^ first
+            first = first + keys[(part + 1) % 3]
+            second = second + keys[(part + 2) % 3] + np.uint32(part + 1)
+    return np.stack([first, second], -1)
+
+
+def seeded() -> Any:
+    """`jax.random.PRNGKey(SEED)`."""
+    return np.array([0, SEED], np.uint32)
+
+
+def split(key: Any, count: int = 2) -> Any:
+    """`jax.random.split`."""
+    return threefry(key, np.arange(count))
+
+
+def folded(key: Any, number: int) -> Any:
+    """`jax.random.fold_in`."""
+    return threefry(key, [number])[0]
+
+
+def uniform(key: Any) -> Any:
+    """`jax.random.uniform` of one row."""
+    words = threefry(key, np.arange(WIDTH))
+    bits = (words[:, 0] ^ words[:, 1]) >> np.uint32(9) | np.uint32(0x3F800000)
+    return bits.view(np.float32) - np.float32(1)
+
+
+# --- The programs ---------------------------------------------------------------------------------
+
+
+def split_for_devices(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """In each step the host splits its key: a new one, and one for each device."""
+    draw = impl.map(watch.traced(lambda key: jax.random.uniform(key, (WIDTH,))), "batch")
+    key = jax.random.PRNGKey(SEED)
+
+    def turn(n: int) -> Any:
+        nonlocal key
+        key, now = jax.random.split(key)
+        keys = np.asarray(jax.random.split(now, len(cluster.devices)))
+        return draw(given(impl, cluster.mine(keys)))
+
+    return turn
+
+
+def drawn_by_splits(place: Place, n: int) -> Any:
+    """Each device's numbers."""
+    key = now = seeded()
+    for _ in range(n):
+        key, now = split(key)
+    return mine(place, [uniform(one) for one in split(now, place.topology.devices)])
+
+
+def folded_with_index(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """One key for all, passed whole, is folded with the step and the device's index."""
+
+    def body(key: Any, step: Any, row: Any) -> Any:
+        key = jax.random.fold_in(jax.random.fold_in(key, step), jax.lax.axis_index("batch"))
+        return row + jax.random.uniform(key, row.shape)
+
+    draw = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
+    key = np.asarray(jax.random.PRNGKey(SEED))
+    rows = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
+    return lambda n: draw(key, np.int32(n), rows)
+
+
+def drawn_by_folds(place: Place, n: int) -> Any:
+    """Each device's numbers."""
+    key = folded(seeded(), n)
+    return mine(place, [uniform(folded(key, d)) for d in range(place.topology.devices)])
+
+
+def carried(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """Each device carries its key in the state, which is donated, and splits it in the step."""
+
+    def body(state: Any) -> Any:
+        key, now = jax.random.split(state["key"])
+        return {"key": key, "sum": state["sum"] + jax.random.uniform(now, (WIDTH,))}
+
+    step = impl.map(watch.traced(body), "batch", donate_argnums=(0,))
+    keys = np.asarray(jax.random.split(jax.random.PRNGKey(SEED), len(cluster.devices)))
+    sums = np.zeros((len(cluster.local_devices), WIDTH), np.float32)
+    state = {"key": given(impl, cluster.mine(keys)), "sum": given(impl, sums)}
+    state = impl.map(lambda one: one)(state)
+
+    def turn(n: int) -> Any:
+        nonlocal state
+        state = step(watch.gives(state))
+        return state
+
+    return turn
+
+
+def sums_of_carried(place: Place, n: int) -> Any:
+    """Each device's key and the sum of what it drew."""
+    keys, sums = split(seeded(), place.topology.devices), []
+    for d in range(len(keys)):
+        total = np.zeros(WIDTH, np.float32)
+        for _ in range(n):
+            keys[d], now = split(keys[d])
+            total = total + uniform(now)
+        sums.append(total)
+    return [place.mine(keys), mine(place, sums)]
+
+
+def dropped_out(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """Dropout with another mask on each device and in each step, and the mean of what is left."""
+
+    def body(key: Any, step: Any, row: Any) -> Any:
+        key = jax.random.fold_in(jax.random.fold_in(key, step), jax.lax.axis_index("batch"))
+        mask = jax.random.bernoulli(key, KEPT, row.shape)
+        return jax.lax.pmean(jnp.where(mask, row / KEPT, 0), "batch")
+
+    step = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
+    key = np.asarray(jax.random.PRNGKey(SEED))
+    rows = given(impl, cluster.rows(WIDTH))
+    return lambda n: step(key, np.int32(n), rows)
+
+
+def left_by_dropout(place: Place, n: int) -> Any:
+    """The mean over all devices."""
+    key, rows = folded(seeded(), n), place.all_rows(WIDTH)
+    masks = [uniform(folded(key, d)) < KEPT for d in range(len(rows))]
+    return on_each(place, np.where(masks, rows / KEPT, 0).mean(0))
+
+
+def of_the_first(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """Each device draws its own weights, and all take those of the first."""
+
+    def body(key: Any) -> Any:
+        weights = jax.random.uniform(key, (WIDTH,))
+        first = jax.lax.axis_index("batch") == 0
+        return jax.lax.psum(jnp.where(first, weights, 0), "batch")
+
+    init = impl.map(watch.traced(body), "batch")
+
+    def turn(n: int) -> Any:
+        keys = np.asarray(jax.random.split(jax.random.PRNGKey(n), len(cluster.devices)))
+        return init(given(impl, cluster.mine(keys)))
+
+    return turn
+
+
+def drawn_by_the_first(place: Place, n: int) -> Any:
+    """The first device's numbers, on each."""
+    keys = split(np.array([0, n], np.uint32), place.topology.devices)
+    return on_each(place, uniform(keys[0]))
+
+
+ROW = {"all-reduce": WIDTH * FLOAT_BYTES}
+
+RANDOMNESS: Mapping[str, Idiom] = table(
+    Idiom("split", "A key that is split for the devices", split_for_devices, drawn_by_splits),
+    Idiom(
+        "fold-in",
+        "A key that is folded with the device's index",
+        folded_with_index,
+        drawn_by_folds,
+    ),
+    Idiom(
+        "carried",
+        "A key that each device carries in its donated state",
+        carried,
+        sums_of_carried,
+        gives=True,
+        topologies=ONE_PROCESS,
+    ),
+    Idiom(
+        "dropout",
+        "Dropout with a mask of each device's own",
+        dropped_out,
+        left_by_dropout,
+        lambda place: ROW,
+    ),
+    Idiom(
+        "of-the-first",
+        "Weights drawn by each device, of which all take the first's,",
+        of_the_first,
+        drawn_by_the_first,
+        lambda place: ROW,
+        topologies=ONE_PROCESS,
+    ),
+)
+
+
+@family(
+    "idioms.randomness.{idiom}",
+    idiom=RANDOMNESS,
+    claim=CLAIM,
+    title="{idiom.text} in a loop: the model's numbers.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    requires=lambda idiom: idiom.requires,
+    expect=lambda idiom: everywhere(numbers(idiom)),
+)
+@family(
+    "idioms.randomness.{idiom}.no-retrace",
+    idiom=RANDOMNESS,
+    claim=NO_RETRACE,
+    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    requires=lambda idiom: idiom.requires,
+    expect=everywhere(steady()),
+)
+@family(
+    "idioms.randomness.{idiom}.same-devices",
+    idiom=RANDOMNESS,
+    only=lambda idiom: idiom.lies,
+    claim=SAME_DEVICES,
+    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    requires=lambda idiom: idiom.requires,
+    expect=lambda idiom: everywhere(in_place(idiom)),
+)
+@family(
+    "idioms.randomness.{idiom}.no-new-collective",
+    idiom=RANDOMNESS,
+    claim=NO_NEW_COLLECTIVE,
+    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    requires=lambda idiom: idiom.requires,
+    expect=communicates,
+)
+@family(
+    "idioms.randomness.{idiom}.donated",
+    idiom=RANDOMNESS,
+    only=lambda idiom: idiom.gives,
+    claim=DONATED_STATE,
+    title="{idiom.text} in a loop: what a step donated is deleted.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    requires=lambda idiom: idiom.requires,
+    expect=everywhere(gave_up()),
+)
+def draw(impl: Any, cluster: Any, idiom: Idiom) -> None:
+    """A loop that draws on each device."""
+    follow(impl, cluster, idiom)

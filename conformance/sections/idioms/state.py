@@ -1,0 +1,251 @@
+"""A replicated state: read in each step, made in a map, saved and restored through NumPy."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_PROCESS, Place
+from conformance.judging.columns import everywhere
+from conformance.sections.idioms import (
+    DESCENT,
+    NO_NEW_COLLECTIVE,
+    NO_RETRACE,
+    SAME_DEVICES,
+    WIDTH,
+    Idiom,
+    Turn,
+    Watch,
+    batch,
+    communicates,
+    copies,
+    descend,
+    descent,
+    examples,
+    follow,
+    in_place,
+    mine,
+    numbers,
+    on_each,
+    steady,
+    zeros,
+)
+
+CLAIM = "pmap-silence.replicated-state"
+
+
+def trained(place: Place, n: int) -> Any:
+    """The weights on each device."""
+    return on_each(place, descent(place, n)[0])
+
+
+def trained_on_the_host(place: Place, n: int) -> Any:
+    """One copy of the weights and of the loss."""
+    return [np.asarray(one, np.float32) for one in descent(place, n)]
+
+
+def trained_and_read(place: Place, n: int) -> Any:
+    """The weights on each device, and one copy of the loss."""
+    weights, loss = descent(place, n)
+    return [on_each(place, weights), np.float32(loss)]
+
+
+def unreplicated(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """After each step the first copy of the state is fetched, as before a summary is written."""
+    step = impl.map(watch.traced(descend()), "batch")
+    weights = zeros(impl, cluster)
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        weights, loss = step(weights, *batch(impl, cluster, n))
+        return jax.device_get(jax.tree.map(lambda x: x[0], (weights, loss)))
+
+    return turn
+
+
+def off_the_shard(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """The first copy is read off this process's first shard, without an index into the array."""
+    step = impl.map(watch.traced(descend()), "batch")
+    weights = zeros(impl, cluster)
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        weights, loss = step(weights, *batch(impl, cluster, n))
+        return jax.tree.map(
+            lambda x: np.asarray(x.addressable_shards[0].data).squeeze(0), (weights, loss)
+        )
+
+    return turn
+
+
+def read_as_a_number(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """The loss is logged as a Python number: `float(loss[0])`."""
+    step = impl.map(watch.traced(descend()), "batch")
+    weights = zeros(impl, cluster)
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        weights, loss = step(weights, *batch(impl, cluster, n))
+        return weights, np.float32(float(loss[0]))
+
+    return turn
+
+
+def initialised_whole(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """The weights are made in a map that returns one copy, and passed whole to another."""
+
+    def initial(features: Any) -> Any:
+        return jnp.arange(features.shape[-1], dtype=features.dtype) + 1
+
+    init = impl.map(watch.traced(initial), "batch", out_axes=None)
+    predict = impl.map(watch.traced(lambda w, x: x @ w), "batch", in_axes=(None, 0))
+
+    def turn(n: int) -> Any:
+        features, _ = batch(impl, cluster, n)
+        return predict(init(features), features)
+
+    return turn
+
+
+def predicted(place: Place, n: int) -> Any:
+    """The predictions of weights 1, 2, 3."""
+    features, _ = examples(place, n)
+    return mine(place, features @ np.arange(1, WIDTH + 1))
+
+
+def initialised_on_each(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """Each device makes the same state; the first step is taken with a map's own output."""
+
+    def initial(features: Any) -> Any:
+        return jnp.zeros(features.shape[-1:], features.dtype)
+
+    init = impl.map(watch.traced(initial), "batch")
+    step = impl.map(watch.traced(descend()), "batch")
+    weights = init(batch(impl, cluster, 1)[0])
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        weights, _ = step(weights, *batch(impl, cluster, n))
+        return weights
+
+    return turn
+
+
+def saved(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    """After each step the state is saved by NumPy, restored, and replicated again."""
+    step = impl.map(watch.traced(descend()), "batch")
+    weights = zeros(impl, cluster)
+
+    def turn(n: int) -> Any:
+        nonlocal weights
+        file = io.BytesIO()
+        np.savez(file, weights=jax.device_get(weights)[0])
+        file.seek(0)
+        restored = copies(impl, cluster, np.load(file)["weights"])
+        weights, _ = step(restored, *batch(impl, cluster, n))
+        return weights
+
+    return turn
+
+
+STATE: Mapping[str, Idiom] = table(
+    Idiom(
+        "unreplicated",
+        "A replicated state of which `x[0]` is fetched after each step",
+        unreplicated,
+        trained_on_the_host,
+        lambda place: DESCENT,
+        order=None,
+        topologies=ONE_PROCESS,
+    ),
+    Idiom(
+        "off-the-shard",
+        "A replicated state that is read off the first shard after each step",
+        off_the_shard,
+        trained_on_the_host,
+        lambda place: DESCENT,
+        order=None,
+    ),
+    Idiom(
+        "logged",
+        "A loss that is logged as `float(loss[0])`",
+        read_as_a_number,
+        trained_and_read,
+        lambda place: DESCENT,
+        topologies=ONE_PROCESS,
+    ),
+    Idiom(
+        "initialised-whole",
+        "Weights made in a map with out_axes=None and passed on whole",
+        initialised_whole,
+        predicted,
+    ),
+    Idiom(
+        "initialised-on-each",
+        "Weights made on each device by a map",
+        initialised_on_each,
+        trained,
+        lambda place: DESCENT,
+    ),
+    Idiom(
+        "saved",
+        "A state that is saved, restored and replicated through NumPy",
+        saved,
+        trained,
+        lambda place: DESCENT,
+        topologies=ONE_PROCESS,
+    ),
+)
+
+
+@family(
+    "idioms.state.{idiom}",
+    idiom=STATE,
+    claim=CLAIM,
+    title="{idiom.text} in a loop: the model's numbers.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    expect=lambda idiom: everywhere(numbers(idiom)),
+)
+@family(
+    "idioms.state.{idiom}.no-retrace",
+    idiom=STATE,
+    claim=NO_RETRACE,
+    title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    expect=everywhere(steady()),
+)
+@family(
+    "idioms.state.{idiom}.same-devices",
+    idiom=STATE,
+    only=lambda idiom: idiom.lies,
+    claim=SAME_DEVICES,
+    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    expect=lambda idiom: everywhere(in_place(idiom)),
+)
+@family(
+    "idioms.state.{idiom}.no-new-collective",
+    idiom=STATE,
+    claim=NO_NEW_COLLECTIVE,
+    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    needs=devices(2),
+    topologies=lambda idiom: idiom.topologies,
+    left_out=lambda idiom: idiom.left_out,
+    expect=communicates,
+)
+def keep(impl: Any, cluster: Any, idiom: Idiom) -> None:
+    """A loop around a state that is replicated."""
+    follow(impl, cluster, idiom)
