@@ -44,9 +44,7 @@ def collect(impl: Any, cluster: Any, form: Form, check: Check) -> None:
     """A collective of rows."""
     rows = impl.given(cluster.rows(*form.shape))
     if form.whole:
-        function = impl.map(
-            lambda x, y: form.apply(x, y), in_axes=(0, None), check_vma=check.on
-        )
+        function = impl.map(lambda x, y: form.apply(x, y), in_axes=(0, None), check_vma=check.on)
         cluster.twice(function, rows, OF_WHOLE)
     else:
         cluster.twice(impl.map(lambda x: form.apply(x), check_vma=check.on), rows)
@@ -65,6 +63,7 @@ class Refusal:
     error: type[Exception]
     pattern: str
     claim: str = WHOLE
+    phase: str = "trace"
 
 
 REFUSALS: Mapping[str, Refusal] = table(
@@ -95,6 +94,7 @@ REFUSALS: Mapping[str, Refusal] = table(
         lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]),
         ValueError,
         r"^ppermute sources and destinations must be unique, got \(\(0, 1\), \(2, 1\)\)",
+        phase="lower",
     ),
     Refusal(
         "psum-scatter-tiled-size",
@@ -125,7 +125,7 @@ REFUSALS: Mapping[str, Refusal] = table(
     needs=devices(COUNT),
     left_out="what is refused while tracing is so in each process alike",
     expect=lambda refusal, check: asked(
-        everywhere(twice(raises(refusal.error, refusal.pattern, phase="trace"))), check
+        everywhere(twice(raises(refusal.error, refusal.pattern, phase=refusal.phase))), check
     ),
 )
 def refuse(impl: Any, cluster: Any, refusal: Refusal, check: Check) -> None:
