@@ -37,7 +37,8 @@ ZERO = np.float32(0)
 def of_carry(where: str) -> str:
     """The text that names the types, and the cast that the value called so needs."""
     return (
-        r"^scan body function carry input and carry output must have equal types, but they differ:.*"
+        r"^scan body function carry input and carry output must have equal types, but they "
+        r"differ:.*"
         rf"{NO_MATCH}.*{CAST} to the {where}"
     )
 
