@@ -202,7 +202,7 @@ def right(collective: Collective, groups: Groups) -> Any:
 
 def several(collective: Collective, groups: Groups) -> bool:
     """Whether it is asked in several processes as well: groups within them and across."""
-    return groups.key in ("neighbours", "apart")
+    return groups.key == "apart" and collective.key in ("psum", "pmean", "all-gather", "all-to-all")
 
 
 @family(
@@ -219,7 +219,7 @@ def several(collective: Collective, groups: Groups) -> bool:
         ONE_AND_FOUR if several(collective, groups) and check.on else ONE_PROCESS
     ),
     left_out=lambda collective, groups, check: (
-        "" if several(collective, groups) and check.on else "groups within a process and across"
+        "" if several(collective, groups) and check.on else "asked of some over groups apart"
     ),
     expect=lambda collective, groups, check: asked(everywhere(right(collective, groups)), check),
 )

@@ -151,7 +151,6 @@ ITERATIONS: Mapping[str, Form] = table(
     ),
     Form("of-transpose", "`list(x.T)`", lambda x: list(x.T)),
     Form("of-slice", "`list(x[2:5])`", lambda x: list(x[2:5])),
-    Form("map", "`jax.tree.map(list, x)`", lambda x: [r * 2 for r in map(lambda r: r + 1, x)]),
 )
 
 
