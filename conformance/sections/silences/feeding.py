@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
+from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, everywhere, of_pmaps
-from conformance.judging.expectation import twice
+from conformance.judging.expectation import raises, twice
 from conformance.probing.bodies import add, double, psum
 
 Rows = NDArray[Any]
@@ -30,13 +31,17 @@ SUBSET = "pmap-silence.feeding-back-a-subset"
 COUNT = 8  # devices
 HALF = COUNT // 2
 OWN_MESH = "shard_map has its devices from its mesh, never from its arguments' number"
+REFUSED = twice(
+    raises(ValueError, "^Received incompatible devices for jitted computation", phase="lower")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """A `program` of an implementation, its devices and the rows, and NumPy's of the rows.
 
-    `of_pmap` is whether it leaves the number of devices to the map.
+    `of_pmap` is whether it leaves the number of devices to the map, `elsewhere` whether the output
+    lies on others than the map's, or in another order, which the guide says shard_map refuses.
     """
 
     key: str
@@ -46,6 +51,7 @@ class Feed:
     claim: str = BACK
     width: int = 3
     of_pmap: bool = False
+    elsewhere: bool = False
 
     def columns(self) -> Columns:
         """The right values everywhere."""
@@ -54,7 +60,9 @@ class Feed:
             return self.model(place.all_rows(self.width))
 
         right = twice(returns_array(model, text=f"what NumPy gives for {self.text}"))
-        return of_pmaps(right, OWN_MESH) if self.of_pmap else everywhere(right)
+        if self.of_pmap:
+            return of_pmaps(right, OWN_MESH)
+        return everywhere(right) | ({SHARD_MAP: REFUSED} if self.elsewhere else {})
 
 
 def one_more(impl: Any, x: Any, axis_name: str = "i", **options: Any) -> Any:
@@ -203,6 +211,7 @@ FEEDS: Mapping[str, Feed] = table(
         "to a map over the devices in reverse",
         lambda i, d, a: one_more(i, output(i, a), devices=d[::-1]),
         lambda a: a * 2 + 1,
+        elsewhere=True,
     ),
     Feed(
         "half-to-itself",
@@ -217,6 +226,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF]), devices=d[HALF:]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
+        elsewhere=True,
     ),
     Feed(
         "half-to-every-other",
@@ -224,6 +234,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF]), devices=d[::2]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
+        elsewhere=True,
     ),
     Feed(
         "half-to-default",
@@ -255,6 +266,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: one_more(i, output(i, a)[:HALF], devices=d[:HALF]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
+        elsewhere=True,
     ),
     Feed(
         "slice-to-other-half",
@@ -262,6 +274,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: one_more(i, output(i, a)[HALF:], devices=d[HALF:]),
         lambda a: a[HALF:] * 2 + 1,
         SUBSET,
+        elsewhere=True,
     ),
     Feed(
         "half-none-to-all",
@@ -269,6 +282,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: beside(i, a, total(i, a[:HALF], devices=d[:HALF])),
         lambda a: a + a[:HALF].sum(0),
         SUBSET,
+        elsewhere=True,
     ),
     Feed(
         "all-none-to-half",
@@ -276,6 +290,7 @@ FEEDS: Mapping[str, Feed] = table(
         lambda i, d, a: beside(i, a[:HALF], total(i, a), devices=d[:HALF]),
         lambda a: a[:HALF] + a.sum(0),
         SUBSET,
+        elsewhere=True,
     ),
 )
 
@@ -288,6 +303,7 @@ FEEDS: Mapping[str, Feed] = table(
     fact=lambda feed: (
         "silences.fed.same-devices" if feed.claim == BACK else "silences.fed.some-devices"
     ),
+    cause=lambda feed: "shard-map-refuses-other-devices" if feed.elsewhere else "",
     needs=devices(COUNT),
     left_out="several processes have clauses of their own: multi_controller",
     expect=lambda feed: feed.columns(),
