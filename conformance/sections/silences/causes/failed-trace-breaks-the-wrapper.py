@@ -10,7 +10,8 @@ def body(x):
 
 refuse = True
 doubled = jax.pmap(body)
-for refuse in (True, True, False):
+for again in (True, True, False):
+    refuse = again
     try:
         print(doubled(np.ones(8)))
     except Exception as error:
