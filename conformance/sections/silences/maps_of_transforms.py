@@ -40,21 +40,10 @@ class Transform:
     model: Callable[[Rows], Any]
 
 
-@jax.custom_jvp
-def squared(x: Any) -> Any:
-    """x squared, whose derivative is said to be ten."""
-    return x**2
-
-
+# x squared, whose derivative is said to be ten, and one whose is said to be a hundred times x.
+squared: Any = jax.custom_jvp(lambda x: x**2)
 squared.defjvp(lambda primals, tangents: (squared(*primals), 10 * tangents[0]))
-
-
-@jax.custom_vjp
-def squared_too(x: Any) -> Any:
-    """x squared, whose derivative is said to be a hundred times x."""
-    return x**2
-
-
+squared_too: Any = jax.custom_vjp(lambda x: x**2)
 squared_too.defvjp(lambda x: (x**2, x), lambda x, g: (100 * g * x,))
 
 
@@ -70,9 +59,10 @@ def diagonals(rows: Rows) -> Rows:
 
 def doubled_below(rows: Rows) -> Rows:
     """Each row doubled until it sums to fifty."""
-    while (rows.sum(1) < 50).any():
-        rows = np.where(rows.sum(1, keepdims=True) < 50, rows * 2, rows)
-    return rows
+    result: Rows = rows
+    while (result.sum(1) < 50).any():
+        result = np.where(result.sum(1, keepdims=True) < 50, result * 2, result)
+    return result
 
 
 def running(rows: Rows) -> list[Rows]:

@@ -154,7 +154,7 @@ ITERATIONS: Mapping[str, Form] = table(
 )
 
 
-def changed(change: Callable[[Rows], None]) -> Use:
+def changed(change: Callable[[Rows], object]) -> Use:
     """The rows after a change in place."""
 
     def model(rows: Rows) -> Rows:
