@@ -54,7 +54,8 @@ def to_all(value: Rows) -> Rows:
 
 def diagonals(rows: Rows) -> Rows:
     """A matrix for each row, with the row as its diagonal."""
-    return rows[:, :, None] * np.eye(WIDTH, dtype=rows.dtype)
+    result: Rows = rows[:, :, None] * np.eye(WIDTH, dtype=rows.dtype)
+    return result
 
 
 def doubled_below(rows: Rows) -> Rows:
