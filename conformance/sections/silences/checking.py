@@ -1,0 +1,45 @@
+"""shard_map's `check_vma`, on and off: what the modules about what a body does share.
+
+pmap's bodies know no difference between values that are equal on all devices and values that vary.
+shard_map types it, unless told not to, so that each body is asked of it both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from conformance.catalogue.family import table
+from conformance.catalogue.names import SHARD_MAP
+from conformance.judging.columns import Columns, of_shard_map
+
+OPTION = "check_vma is an option of shard_map"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether shard_map types what varies."""
+
+    key: str
+    text: str
+    on: bool
+
+
+CHECKED = Check("checked", "", True)
+UNCHECKED = Check("unchecked", ", under check_vma=False", False)
+CHECKS: Mapping[str, Check] = table(CHECKED, UNCHECKED)
+
+
+def asked(columns: Columns, check: Check) -> Columns:
+    """Of each implementation; without the check of shard_map alone, whose option it is."""
+    return columns if check.on else of_shard_map(columns[SHARD_MAP], OPTION)
+
+
+def varying(x: Any) -> Any:
+    """A value that is equal on all devices, typed as one that varies: JAX's own remedy."""
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, "i", to="varying")
+    return jax.lax.pvary(x, "i")

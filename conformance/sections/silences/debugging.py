@@ -1,0 +1,355 @@
+"""What users debug with: shapes alone, jit turned off, NaN checks, prints and callbacks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import io_callback
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import Columns, everywhere
+from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.probing.bodies import doubled, psum
+
+CLAIM = "pmap-silence.debugging"
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+ONE_PROCESS_ONLY = "each process calls back to its own host"
+
+
+# --- Shapes alone --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What `jax.eval_shape` is asked of a map, and its answer."""
+
+    key: str
+    text: str
+    rows: tuple[int, ...]
+    answer: tuple[int, ...]
+    out_axes: int | None = 0
+
+
+SHAPES: Mapping[str, Shape] = table(
+    Shape("out-0", "out_axes=0", (COUNT, WIDTH), (COUNT, WIDTH)),
+    Shape("out-1", "out_axes=1", (COUNT, WIDTH), (WIDTH, COUNT), 1),
+    Shape("out-none", "out_axes=None", (COUNT, WIDTH), (WIDTH,), None),
+)
+
+
+@family(
+    "silences.debugging.eval-shape.{shape}",
+    shape=SHAPES,
+    claim=CLAIM,
+    title="`jax.eval_shape` of a map with {shape.text}, and no row is computed.",
+    fact="silences.debugging.eval-shape",
+    needs=devices(COUNT),
+    left_out="of several processes' shapes nothing is said here",
+    expect=lambda shape: everywhere(
+        twice(
+            returns(
+                lambda _: [*map(np.asarray, (*shape.answer, 4))], text=f"{shape.answer}, float32"
+            )
+        )
+    ),
+)
+def evaluated(impl: Any, cluster: Any, shape: Shape) -> None:
+    """A map, asked for its shapes."""
+    function = impl.map(psum(), out_axes=shape.out_axes)
+
+    def asked() -> Any:
+        answer = jax.eval_shape(function, jax.ShapeDtypeStruct(shape.rows, np.float32))
+        return [*map(np.asarray, (*answer.shape, answer.dtype.itemsize))]
+
+    cluster.twice(asked)
+
+
+# --- Without jit ---------------------------------------------------------------------------------
+
+
+def index_added(place: Place) -> Any:
+    """the rows, each with its device's index"""
+    return place.all_rows(WIDTH) + np.arange(COUNT, dtype=np.float32)[:, None]
+
+
+def summed(place: Place) -> Any:
+    """the sum of all rows, on each device"""
+    return np.broadcast_to(place.all_rows(WIDTH).sum(0), (COUNT, WIDTH))
+
+
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """A body that is mapped while jit is off."""
+
+    key: str
+    text: str
+    body: Callable[[Any], Any]
+    expected: Expectation
+
+
+EAGER: Mapping[str, Eager] = table(
+    Eager("double", "computes", lambda x: x * 2, twice(returns(doubled(WIDTH)))),
+    Eager("psum", "sums over the devices", lambda x: jax.lax.psum(x, "i"), twice(returns(summed))),
+    Eager(
+        "axis-index",
+        "asks for the device's index",
+        lambda x: x + jax.lax.axis_index("i"),
+        twice(returns(index_added)),
+    ),
+    Eager(
+        "number",
+        "makes a Python number of a value",
+        lambda x: x if float(x[0]) > 5 else -x,
+        twice(raises(jax.errors.ConcretizationTypeError, "^Abstract tracer value encountered")),
+    ),
+)
+
+
+@family(
+    "silences.debugging.disable-jit.{eager}",
+    eager=EAGER,
+    claim=CLAIM,
+    title="Under `jax.disable_jit()` a map whose body {eager.text}.",
+    fact="silences.debugging.disable-jit",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=lambda eager: everywhere(eager.expected),
+)
+def unjitted(impl: Any, cluster: Any, eager: Eager) -> None:
+    """A map while jit is off."""
+    function = impl.map(lambda x: eager.body(x))
+    rows = cluster.rows(WIDTH)
+
+    def call() -> Any:
+        with jax.disable_jit():
+            return function(rows)
+
+    cluster.twice(call)
+
+
+# --- Checks --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def turned_on(setting: str) -> Iterator[None]:
+    """With one of JAX's settings on."""
+    before = jax.config.values[setting]
+    jax.config.update(setting, True)
+    try:
+        yield
+    finally:
+        jax.config.update(setting, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A setting, a body, and what a call comes to."""
+
+    key: str
+    text: str
+    setting: str
+    body: Callable[[Any], Any]
+    expected: Expectation
+
+
+CHECKS: Mapping[str, Check] = table(
+    Check(
+        "nans-none",
+        "jax_debug_nans, and no NaN",
+        "jax_debug_nans",
+        lambda x: x * 2,
+        twice(returns(doubled())),
+    ),
+    Check(
+        "nans",
+        "jax_debug_nans, and a NaN on one device",
+        "jax_debug_nans",
+        lambda x: jnp.log(x - 2),
+        twice(
+            raises(
+                FloatingPointError,
+                r"^[Ii]nvalid value \(nan\) encountered in (parallel|sharded) computation",
+            )
+        ),
+    ),
+    Check(
+        "infs",
+        "jax_debug_infs, and an infinity on one device",
+        "jax_debug_infs",
+        lambda x: 1 / (x - 2),
+        twice(
+            raises(
+                FloatingPointError,
+                r"^[Ii]nvalid value \(inf\) encountered in (parallel|sharded) computation",
+            )
+        ),
+    ),
+    Check(
+        "leaks",
+        "jax_check_tracer_leaks",
+        "jax_check_tracer_leaks",
+        lambda x: x * 2,
+        twice(returns(doubled())),
+    ),
+)
+
+
+@family(
+    "silences.debugging.check.{check}",
+    check=CHECKS,
+    claim=CLAIM,
+    title="A map under {check.text}.",
+    fact="silences.debugging.check",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=lambda check: everywhere(check.expected),
+)
+def checked(impl: Any, cluster: Any, check: Check) -> None:
+    """A map under one of JAX's checks."""
+    function = impl.map(lambda x: check.body(x))
+    rows = cluster.rows()
+
+    def call() -> Any:
+        with turned_on(check.setting):
+            return jax.block_until_ready(function(rows))
+
+    cluster.twice(call)
+
+
+# --- Callbacks -----------------------------------------------------------------------------------
+
+ORDERED = (
+    "^(Ordered effects not supported in `pmap`|The following ordered effects are not supported)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A call of the host from the body: `call(host, x)` gives what the body returns.
+
+    `host` notes what it is given and returns it doubled. An ordered one legacy refuses.
+    """
+
+    key: str
+    text: str
+    call: Callable[[Callable[[Any], Any], Any], Any]
+    factor: int = 2  # what the body returns, as times the row
+    ordered: bool = False
+    sums: bool = False
+
+    def columns(self) -> Columns:
+        """The values returned, and those that the host was given, once of each device."""
+        if self.ordered:
+            return everywhere(twice(raises(ValueError, ORDERED, phase="lower")))
+
+        def model(place: Place) -> Any:
+            rows = place.all_rows()
+            return (np.full_like(rows, rows.sum()) if self.sums else rows) * self.factor
+
+        def given(place: Place, seen: Any) -> bool:
+            rows = place.all_rows()
+            return bool(
+                seen == sorted((np.full_like(rows, rows.sum()) if self.sums else rows).tolist())
+            )
+
+        return everywhere(
+            twice(
+                every(
+                    returns(model, text="what the host returned to each device"),
+                    noted("host", "the host is given each device's value once", given),
+                )
+            )
+        )
+
+
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+
+
+def printed(host: Callable[[Any], Any], x: Any, *, ordered: bool = False) -> Any:
+    """What jax.debug.callback is given; it returns nothing."""
+    jax.debug.callback(lambda v: (host(v), None)[1], x, ordered=ordered)
+    return x
+
+
+CALLBACKS: Mapping[str, Callback] = table(
+    Callback("pure", "pure_callback", lambda host, x: jax.pure_callback(host, SCALAR, x)),
+    Callback(
+        "pure-of-psum",
+        "pure_callback of a psum",
+        lambda host, x: jax.pure_callback(host, SCALAR, jax.lax.psum(x, "i")),
+        sums=True,
+    ),
+    Callback("io", "io_callback", lambda host, x: io_callback(host, SCALAR, x)),
+    Callback(
+        "io-of-psum",
+        "io_callback of a psum",
+        lambda host, x: io_callback(host, SCALAR, jax.lax.psum(x, "i")),
+        sums=True,
+    ),
+    Callback("debug", "jax.debug.callback", printed, factor=1),
+    Callback(
+        "debug-of-psum",
+        "jax.debug.callback of a psum",
+        lambda host, x: printed(host, jax.lax.psum(x, "i")),
+        factor=1,
+        sums=True,
+    ),
+    Callback(
+        "io-ordered",
+        "io_callback with ordered=True",
+        lambda host, x: io_callback(host, SCALAR, x, ordered=True),
+        ordered=True,
+    ),
+    Callback(
+        "debug-ordered",
+        "jax.debug.callback with ordered=True",
+        lambda host, x: printed(host, x, ordered=True),
+        ordered=True,
+    ),
+)
+
+
+@family(
+    "silences.debugging.callback.{callback}",
+    callback=CALLBACKS,
+    claim=CLAIM,
+    title="A map whose body calls the host: {callback.text}.",
+    fact=lambda callback: (
+        f"silences.debugging.callback.{'ordered' if callback.ordered else 'taken'}"
+    ),
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=lambda callback: callback.columns(),
+)
+def called_back(impl: Any, cluster: Any, callback: Callback) -> None:
+    """A body that calls the host."""
+    seen: list[float] = []
+    lock = threading.Lock()
+
+    def host(value: Any) -> Any:
+        with lock:
+            seen.append(float(np.asarray(value)))
+        return np.asarray(value) * 2
+
+    function = impl.map(lambda x: callback.call(host, x))
+    rows = cluster.rows()
+
+    def call() -> Any:
+        result = jax.block_until_ready(function(rows))
+        jax.effects_barrier()
+        return result
+
+    for name in ("first call", "second call"):
+        seen.clear()
+        cluster.step(name, call)
+        cluster.note("host", sorted(seen))

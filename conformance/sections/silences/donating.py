@@ -1,0 +1,101 @@
+"""Which arguments are donated: `donate_argnums` of every form, and `donate_argnames`.
+
+What happens to a donated array, and to its memory, is in the section donation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere, of_jax
+from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.probing.bodies import add, double
+
+CLAIM = "pmap-silence.donated-arguments"
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+LEFT_OUT = "which arguments are donated is settled before any device is asked"
+
+
+def added(place: Place) -> Any:
+    """the sum of the two arguments"""
+    return place.all_rows(WIDTH) * 3 + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A `donate_argnums` of a map of two arguments, and which of them is then gone."""
+
+    key: str
+    text: str
+    argnums: Any
+    gone: tuple[bool, bool]
+
+    def right(self) -> Expectation:
+        """The sum, and these arguments gone."""
+        gone = list(self.gone)
+        return twice(
+            every(
+                returns(added),
+                noted("gone", f"donated: {gone}", lambda _, seen: seen == gone),
+            )
+        )
+
+
+# Negative numbers donate nothing, in legacy too.
+NUMBERS: Mapping[str, Numbers] = table(
+    Numbers("first", "0", 0, (True, False)),
+    Numbers("second", "1", 1, (False, True)),
+    Numbers("list", "[0]", [0], (True, False)),
+    Numbers("none", "()", (), (False, False)),
+    Numbers("last", "-1", -1, (False, False)),
+    Numbers("minus-two", "(-2,)", (-2,), (False, False)),
+    Numbers("twice", "(0, 0)", (0, 0), (True, False)),
+    Numbers("overlapping", "(0, -2)", (0, -2), (True, False)),
+    Numbers("beyond", "2", 2, (False, False)),
+    Numbers("far-beyond", "(0, 7)", (0, 7), (True, False)),
+    Numbers("before", "-3", -3, (False, False)),
+)
+
+
+@family(
+    "silences.donated.{numbers}",
+    numbers=NUMBERS,
+    claim=CLAIM,
+    title="With `donate_argnums={numbers.text}` these arguments are donated, and no others.",
+    fact="silences.donated",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=lambda numbers: everywhere(numbers.right()),
+)
+def donated(impl: Any, cluster: Any, numbers: Numbers) -> None:
+    """A map of two arguments, some of them donated."""
+    function = impl.map(add(), donate_argnums=numbers.argnums)
+    for name in ("first call", "second call"):
+        x = impl.map(double())(cluster.rows(WIDTH))
+        y = impl.map(lambda x: x + 1)(cluster.rows(WIDTH))
+        cluster.step(name, function, x, y)
+        cluster.note("gone", [x.is_deleted(), y.is_deleted()])
+
+
+@clause(
+    "silences.donated.names",
+    claim=CLAIM,
+    expect=of_jax(
+        raises(
+            TypeError,
+            r"^pmap\(\) got an unexpected keyword argument 'donate_argnames'",
+        )
+    ),
+)
+def by_name(impl: Any, cluster: Any) -> None:
+    """`donate_argnames` is no option of `jax.pmap`, and is not passed over in silence."""
+    pmap: Any = jax.pmap
+    cluster.step("map", lambda: pmap(lambda x: x * 2, donate_argnames="x"))

@@ -1,0 +1,307 @@
+"""Collectives with `axis_index_groups`: each group of devices by itself.
+
+A model of a group's blocks is that of the collective; the groups are of neighbours, of devices
+apart, of one device each, of all in another order, and of unequal sizes, which some can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import Model, raises, returns, twice
+from conformance.sections.silences.checking import CHECKS, Check, asked
+
+lax = jax.lax
+Rows = NDArray[Any]
+Indices = list[list[int]]
+
+CLAIM = "pmap-silence.axis-index-groups"
+COUNT = 8  # devices
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Which devices work together."""
+
+    key: str
+    text: str
+    groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def indices(self) -> Indices:
+        """As jax.lax wants them."""
+        return [list(group) for group in self.groups]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all are of one size."""
+        return len({len(group) for group in self.groups}) == 1
+
+
+GROUPS: Mapping[str, Groups] = table(
+    Groups("neighbours", "pairs of neighbours", ((0, 1), (2, 3), (4, 5), (6, 7))),
+    Groups("apart", "every other device", ((0, 2, 4, 6), (1, 3, 5, 7))),
+    Groups("turned", "all devices in another order", ((7, 0, 6, 1, 5, 2, 4, 3),)),
+    Groups("single", "each device alone", tuple((k,) for k in range(COUNT))),
+    Groups("unequal", "groups of one, three and four", ((0,), (1, 2, 3), (4, 5, 6, 7))),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """`apply` works on a device's block in these groups, `model` on the blocks of one group.
+
+    Where `unequal` groups of several sizes will do. The block is of `sizes` of a group.
+    """
+
+    key: str
+    text: str
+    apply: Callable[[Any, Indices], Any]
+    model: Callable[[Rows], Rows]
+    unequal: bool = False
+    sizes: int = 0
+
+    def shape(self, groups: Groups) -> tuple[int, ...]:
+        """A block's shape."""
+        return (self.sizes * len(groups.groups[0]),) if self.sizes else (2,)
+
+    def expected(self, groups: Groups, model: Callable[[Rows], Rows] | None = None) -> Model:
+        """What this process's devices have of their groups."""
+
+        def of(place: Place) -> Any:
+            blocks = place.all_rows(*self.shape(groups))
+            whole: list[Any] = [None] * COUNT
+            for group in groups.indices:
+                for device, value in zip(group, (model or self.model)(blocks[group]), strict=True):
+                    whole[device] = value
+            return place.mine(np.stack(whole))
+
+        return of
+
+
+def to_each(value: Rows, like: Rows) -> Rows:
+    """The same on every device of the group."""
+    return np.broadcast_to(value, (len(like), *value.shape))
+
+
+COLLECTIVES: Mapping[str, Collective] = table(
+    Collective(
+        "psum",
+        "`psum`",
+        lambda x, g: lax.psum(x, "i", axis_index_groups=g),
+        lambda a: to_each(a.sum(0), a),
+        unequal=True,
+    ),
+    Collective(
+        "pmean",
+        "`pmean`",
+        lambda x, g: lax.pmean(x, "i", axis_index_groups=g),
+        lambda a: to_each(a.mean(0), a),
+        unequal=True,
+    ),
+    Collective(
+        "pmax",
+        "`pmax`",
+        lambda x, g: lax.pmax(x, "i", axis_index_groups=g),
+        lambda a: to_each(a.max(0), a),
+        unequal=True,
+    ),
+    Collective(
+        "pmin",
+        "`pmin`",
+        lambda x, g: lax.pmin(x, "i", axis_index_groups=g),
+        lambda a: to_each(a.min(0), a),
+        unequal=True,
+    ),
+    Collective(
+        "psum-of-one",
+        "`psum(1)`",
+        lambda x, g: x + lax.psum(1, "i", axis_index_groups=g),
+        lambda a: a + np.float32(len(a)),
+        unequal=True,
+    ),
+    Collective(
+        "all-gather",
+        "`all_gather`",
+        lambda x, g: lax.all_gather(x, "i", axis_index_groups=g),
+        lambda a: to_each(a, a),
+    ),
+    Collective(
+        "all-gather-tiled",
+        "`all_gather`, tiled,",
+        lambda x, g: lax.all_gather(x, "i", axis_index_groups=g, tiled=True),
+        lambda a: to_each(a.reshape(-1), a),
+    ),
+    Collective(
+        "psum-scatter",
+        "`psum_scatter`",
+        lambda x, g: lax.psum_scatter(x, "i", axis_index_groups=g),
+        lambda a: a.sum(0),
+        sizes=1,
+    ),
+    Collective(
+        "psum-scatter-tiled",
+        "`psum_scatter`, tiled,",
+        lambda x, g: lax.psum_scatter(x, "i", axis_index_groups=g, tiled=True),
+        lambda a: a.sum(0).reshape(len(a), 2),
+        sizes=2,
+    ),
+    Collective(
+        "all-to-all",
+        "`all_to_all`",
+        lambda x, g: lax.all_to_all(x, "i", 0, 0, axis_index_groups=g),
+        lambda a: a.swapaxes(0, 1),
+        sizes=1,
+    ),
+    Collective(
+        "all-to-all-tiled",
+        "`all_to_all`, tiled,",
+        lambda x, g: lax.all_to_all(x, "i", 0, 0, axis_index_groups=g, tiled=True),
+        lambda a: a.reshape(len(a), len(a), 2).swapaxes(0, 1).reshape(len(a), -1),
+        sizes=2,
+    ),
+    Collective(
+        "pswapaxes",
+        "`pswapaxes`",
+        lambda x, g: lax.pswapaxes(x, "i", 0, axis_index_groups=g),
+        lambda a: a.swapaxes(0, 1),
+        sizes=1,
+    ),
+)
+
+# What is wrong with a count, and with a mean, in groups of several sizes.
+BY_THE_FIRST = "the size of the first group taken for that of each"
+
+
+def right(collective: Collective, groups: Groups) -> Any:
+    """Each group's own result."""
+    first = np.float32(len(groups.groups[0]))
+    counted: Mapping[str, Callable[[Rows], Rows]] = {
+        "pmean": lambda a: to_each(a.sum(0) / first, a),
+        "psum-of-one": lambda a: a + first,
+    }
+    mistaken = None if groups.equal else counted.get(collective.key)
+    return twice(
+        returns(
+            collective.expected(groups),
+            text=f"{collective.text} of each group by itself",
+            mistakes=mistaken and {BY_THE_FIRST: collective.expected(groups, mistaken)},
+        )
+    )
+
+
+def several(collective: Collective, groups: Groups) -> bool:
+    """Whether it is asked in several processes as well: groups within them and across."""
+    return groups.key == "apart" and collective.key in ("psum", "pmean", "all-gather", "all-to-all")
+
+
+@family(
+    "silences.groups.{collective}.{groups}.{check}",
+    collective=COLLECTIVES,
+    groups=GROUPS,
+    check=CHECKS,
+    only=lambda collective, groups: groups.equal or collective.unequal,
+    claim=CLAIM,
+    title="{collective.text} over {groups.text}{check.text}.",
+    fact="silences.groups.{collective}",
+    needs=devices(COUNT),
+    topologies=lambda collective, groups, check: (
+        ONE_AND_FOUR if several(collective, groups) and check.on else ONE_PROCESS
+    ),
+    left_out=lambda collective, groups, check: (
+        "" if several(collective, groups) and check.on else "asked of some over groups apart"
+    ),
+    expect=lambda collective, groups, check: asked(everywhere(right(collective, groups)), check),
+)
+def grouped(impl: Any, cluster: Any, collective: Collective, groups: Groups, check: Check) -> None:
+    """A collective over groups of devices."""
+    function = impl.map(lambda x: collective.apply(x, groups.indices), check_vma=check.on)
+    cluster.twice(function, impl.given(cluster.rows(*collective.shape(groups))))
+
+
+# --- What legacy refuses --------------------------------------------------------------------------
+
+COVER = "^axis_index_groups must cover all indices exactly once"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Groups that cannot be, of a collective, and legacy's error."""
+
+    key: str
+    text: str
+    apply: Callable[[Any], Any]
+    error: type[Exception]
+    pattern: str
+    phase: str = "trace"
+
+
+REFUSALS: Mapping[str, Refusal] = table(
+    Refusal(
+        "device-twice",
+        "`psum` over groups that name a device twice",
+        lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [3, 4, 5, 6]]),
+        ValueError,
+        COVER,
+    ),
+    Refusal(
+        "no-such-device",
+        "`psum` over groups that name a device that there is not",
+        lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 8]]),
+        ValueError,
+        COVER,
+    ),
+    Refusal(
+        "left-out",
+        "`pmax` over groups that leave devices out",
+        lambda x: lax.pmax(x, "i", axis_index_groups=[[0, 1], [2, 3]]),
+        RuntimeError,
+        "replica groups should contain 8",
+        "compile",
+    ),
+    Refusal(
+        "all-gather-unequal",
+        "`all_gather` over groups of unequal sizes",
+        lambda x: lax.all_gather(x, "i", axis_index_groups=[[0], [1, 2, 3], [4, 5, 6, 7]]),
+        ValueError,
+        "^Cannot lower jaxpr with verifier errors:.*Invalid replica id -1",
+        "lower",
+    ),
+    Refusal(
+        "psum-scatter-unequal",
+        "`psum_scatter` over groups of unequal sizes",
+        lambda x: lax.psum_scatter(x[None], "i", axis_index_groups=[[0], [1, 2, 3], [4, 5, 6, 7]]),
+        ValueError,
+        "^Cannot lower jaxpr with verifier errors:.*Invalid replica id -1",
+        "lower",
+    ),
+)
+
+
+@family(
+    "silences.groups-refused.{refusal}.{check}",
+    refusal=REFUSALS,
+    check=CHECKS,
+    claim=CLAIM,
+    title="{refusal.text}{check.text} is refused.",
+    fact="silences.groups-refused.{refusal}",
+    needs=devices(COUNT),
+    left_out="what is refused while tracing or compiling is so in each process alike",
+    expect=lambda refusal, check: asked(
+        everywhere(twice(raises(refusal.error, refusal.pattern, phase=refusal.phase))), check
+    ),
+)
+def refuse(impl: Any, cluster: Any, refusal: Refusal, check: Check) -> None:
+    """Groups that cannot be."""
+    function = impl.map(lambda x: refusal.apply(x), check_vma=check.on)
+    cluster.twice(function, impl.given(cluster.rows()))

@@ -1,0 +1,375 @@
+"""Outputs in one operation with arrays from elsewhere, and where the result lies.
+
+Legacy's outputs, and rows of them, mixed with anything: what else was there decided on which device
+the result lay, and an output alone brought it to the first, committed to none. Slices, other maps'
+outputs, arrays on one device, on other meshes, and of Explicit axes are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.aspects import COMMITTED, SHARDING_TYPE
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import Expectation, OfEachStep, every, returns, twice
+from conformance.judging.observation import Step
+from conformance.probing.bodies import double, psum
+
+Rows = NDArray[Any]
+
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+ALL = tuple(range(COUNT))
+ONES = np.ones(WIDTH, np.float32)
+P = jax.sharding.PartitionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A `program` of an implementation, its devices and the rows, and NumPy's of the rows.
+
+    Legacy's result lies on `there`, and is `committed` to it or to nothing.
+    """
+
+    key: str
+    text: str
+    program: Callable[[Any, Any, Rows], Callable[[], Any]]
+    model: Callable[[Rows], Any]
+    there: tuple[int, ...] = (0,)
+    committed: bool = False
+
+    def as_legacy(self) -> Expectation:
+        """The right values, where legacy's are."""
+
+        def model(place: Place) -> Any:
+            return self.model(place.all_rows(WIDTH))
+
+        right = returns(model, text=f"what NumPy gives for {self.text}")
+        return twice(every(right, lies(self.there, self.committed)))
+
+
+def lies(there: tuple[int, ...], committed: bool) -> Expectation:
+    """Each array is over these devices, and committed to them or to none."""
+
+    def of(_: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is not None:
+            return False, str(step)
+        seen = [
+            (sorted(leaf.sharding["devices"]), leaf.committed)
+            for leaf in step.leaves
+            if leaf.sharding
+        ]
+        right = bool(seen) and all(one == (sorted(there), committed) for one in seen)
+        return right, "; ".join(f"on {where}, {said(bound)}" for where, bound in seen)
+
+    text = f"on {list(there)}, {said(committed)}, as legacy's"
+    return OfEachStep(text, of, claims=frozenset({COMMITTED, SHARDING_TYPE}))
+
+
+def said(committed: bool | None) -> str:
+    """In words."""
+    return "committed" if committed else "not committed"
+
+
+def output(impl: Any, rows: Rows, axis_name: str = "i", **options: Any) -> Any:
+    """A map's output: the rows, doubled."""
+    return impl.map(double(), axis_name, **options)(rows)
+
+
+def total(impl: Any, rows: Rows) -> Any:
+    """A map's output that is equal on all devices: the sum of the rows."""
+    return impl.map(psum(), out_axes=None)(rows)
+
+
+def on(device: Any, value: Rows) -> Any:
+    """Committed to one device."""
+    return jax.device_put(value, device)
+
+
+def over(value: Rows, devices: Any, *spec: str, explicit: bool = False) -> Any:
+    """Over a mesh of an axis of another name, `k`."""
+    kind = jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto
+    mesh = jax.sharding.Mesh(np.array(devices), ("k",), axis_types=(kind,))
+    return jax.device_put(value, jax.sharding.NamedSharding(mesh, P(*spec)))
+
+
+def of(
+    left: Callable[[Any, Any, Rows], Any], right: Callable[[Any, Any, Rows], Any], jit: bool = False
+) -> Any:
+    """The program that adds the two."""
+
+    def program(impl: Any, devices: Any, rows: Rows) -> Callable[[], Any]:
+        x, y = left(impl, devices, rows), right(impl, devices, rows)
+        add = jax.jit(lambda x, y: x + y) if jit else lambda x, y: x + y
+        return lambda: add(x, y)
+
+    return program
+
+
+def row(index: int) -> Callable[[Any, Any, Rows], Any]:
+    """A row of an output."""
+    return lambda impl, devices, rows: output(impl, rows)[index]
+
+
+def whole(impl: Any, devices: Any, rows: Rows) -> Any:
+    """An output."""
+    return output(impl, rows)
+
+
+def equal(impl: Any, devices: Any, rows: Rows) -> Any:
+    """An output with out_axes=None."""
+    return total(impl, rows)
+
+
+MIXES: Mapping[str, Mix] = table(
+    Mix(
+        "row-numpy", "a row and a NumPy array", of(row(0), lambda *_: ONES), lambda a: a[0] * 2 + 1
+    ),
+    Mix(
+        "row-new",
+        "a row and a new jax.Array",
+        of(row(3), lambda *_: jnp.ones(WIDTH)),
+        lambda a: a[3] * 2 + 1,
+    ),
+    Mix("row-row", "two rows", of(row(0), row(5)), lambda a: a[0] * 2 + a[5] * 2),
+    Mix(
+        "row-device-0",
+        "a row and an array on device 0",
+        of(row(0), lambda _, d, a: on(d[0], ONES)),
+        lambda a: a[0] * 2 + 1,
+        (0,),
+        True,
+    ),
+    Mix(
+        "row-device-3",
+        "a row and an array on device 3",
+        of(row(0), lambda _, d, a: on(d[3], ONES)),
+        lambda a: a[0] * 2 + 1,
+        (3,),
+        True,
+    ),
+    Mix(
+        "row-3-device-0",
+        "the fourth row and an array on device 0",
+        of(row(3), lambda _, d, a: on(d[0], ONES)),
+        lambda a: a[3] * 2 + 1,
+        (0,),
+        True,
+    ),
+    Mix(
+        "jit-row-device-3",
+        "a row and an array on device 3, under jit",
+        of(row(0), lambda _, d, a: on(d[3], ONES), jit=True),
+        lambda a: a[0] * 2 + 1,
+        (3,),
+        True,
+    ),
+    Mix(
+        "slice-device-3",
+        "a slice and an array on device 3",
+        of(lambda i, d, a: output(i, a)[2:4], lambda _, d, a: on(d[3], a[2:4])),
+        lambda a: a[2:4] * 3,
+        (3,),
+        True,
+    ),
+    Mix("numpy", "an output and a NumPy array", of(whole, lambda i, d, a: a), lambda a: a * 3),
+    Mix(
+        "new",
+        "an output and a new jax.Array",
+        of(whole, lambda i, d, a: jnp.asarray(a)),
+        lambda a: a * 3,
+    ),
+    Mix(
+        "device-0",
+        "an output and an array on device 0",
+        of(whole, lambda _, d, a: on(d[0], a)),
+        lambda a: a * 3,
+        (0,),
+        True,
+    ),
+    Mix(
+        "device-3",
+        "an output and an array on device 3",
+        of(whole, lambda _, d, a: on(d[3], a)),
+        lambda a: a * 3,
+        (3,),
+        True,
+    ),
+    Mix(
+        "jit-device-0",
+        "an output and an array on device 0, under jit",
+        of(whole, lambda _, d, a: on(d[0], a), jit=True),
+        lambda a: a * 3,
+        (0,),
+        True,
+    ),
+    Mix(
+        "other-name",
+        "outputs of maps over axes of two names",
+        of(whole, lambda i, d, a: output(i, a, "j")),
+        lambda a: a * 4,
+    ),
+    Mix(
+        "other-order",
+        "outputs of maps over the devices in two orders",
+        of(whole, lambda i, d, a: output(i, a, devices=d[::-1])),
+        lambda a: a * 4,
+    ),
+    Mix(
+        "other-devices",
+        "outputs of maps over two halves of the devices",
+        of(
+            lambda i, d, a: output(i, a[:4], devices=d[:4]),
+            lambda i, d, a: output(i, a[4:], devices=d[4:]),
+        ),
+        lambda a: a[:4] * 2 + a[4:] * 2,
+    ),
+    Mix(
+        "other-count",
+        "sums of outputs of maps over all devices and over half of them",
+        of(
+            lambda i, d, a: output(i, a).sum(0),
+            lambda i, d, a: output(i, a[:4], devices=d[:4]).sum(0),
+        ),
+        lambda a: a.sum(0) * 2 + a[:4].sum(0) * 2,
+    ),
+    Mix(
+        "mesh-other-name",
+        "an output and an array over a mesh whose axis has another name",
+        of(whole, lambda _, d, a: over(a, d, "k")),
+        lambda a: a * 3,
+        ALL,
+        True,
+    ),
+    Mix(
+        "mesh-replicated",
+        "an output and an array replicated over such a mesh",
+        of(whole, lambda _, d, a: over(a, d)),
+        lambda a: a * 3,
+        ALL,
+        True,
+    ),
+    Mix(
+        "mesh-other-order",
+        "an output and an array over the devices in another order",
+        of(whole, lambda _, d, a: over(a, d[::-1], "k")),
+        lambda a: a * 3,
+        ALL,
+        True,
+    ),
+    Mix(
+        "mesh-explicit",
+        "an output and an array over an Explicit axis",
+        of(whole, lambda _, d, a: over(a, d, "k", explicit=True)),
+        lambda a: a * 3,
+        ALL,
+        True,
+    ),
+    Mix(
+        "jit-mesh-explicit",
+        "an output and an array over an Explicit axis, under jit",
+        of(whole, lambda _, d, a: over(a, d, "k", explicit=True), jit=True),
+        lambda a: a * 3,
+        ALL,
+        True,
+    ),
+    Mix(
+        "equal-numpy",
+        "an output of out_axes=None and a NumPy array",
+        of(equal, lambda *_: ONES),
+        lambda a: a.sum(0) + 1,
+    ),
+    Mix(
+        "equal-device-0",
+        "an output of out_axes=None and an array on device 0",
+        of(equal, lambda _, d, a: on(d[0], ONES)),
+        lambda a: a.sum(0) + 1,
+        (0,),
+        True,
+    ),
+    Mix(
+        "equal-whole",
+        "an output of out_axes=None and one of out_axes=0",
+        of(equal, whole),
+        lambda a: a.sum(0) + a * 2,
+    ),
+    Mix(
+        "equal-row",
+        "an output of out_axes=None and a row",
+        of(equal, row(0)),
+        lambda a: a.sum(0) + a[0] * 2,
+    ),
+    Mix(
+        "update-device-3",
+        "an output updated by an array on device 3",
+        lambda i, d, a: (lambda x, y: lambda: x.at[0].set(y))(output(i, a), on(d[3], ONES)),
+        lambda a: np.concatenate([ONES[None], a[1:] * 2]),
+        (3,),
+        True,
+    ),
+    Mix(
+        "jit-alone",
+        "an output under jit",
+        lambda i, d, a: (lambda x, f: lambda: f(x))(output(i, a), jax.jit(lambda x: x + 1)),
+        lambda a: a * 2 + 1,
+    ),
+    Mix(
+        "jit-row-alone",
+        "the fourth row under jit",
+        lambda i, d, a: (lambda x, f: lambda: f(x[3]))(output(i, a), jax.jit(lambda x: x + 1)),
+        lambda a: a[3] * 2 + 1,
+    ),
+    Mix(
+        "joined-numpy",
+        "an output and a NumPy array, joined",
+        lambda i, d, a: (lambda x: lambda: jnp.concatenate([x, a]))(output(i, a)),
+        lambda a: np.concatenate([a * 2, a]),
+    ),
+    Mix(
+        "stacked-rows",
+        "two rows, stacked",
+        lambda i, d, a: (lambda x: lambda: jnp.stack([x[0], x[5]]))(output(i, a)),
+        lambda a: a[[0, 5]] * 2,
+    ),
+    Mix(
+        "put-on-device-5",
+        "a row, put on device 5",
+        lambda i, d, a: (lambda x: lambda: jax.device_put(x[1], d[5]))(output(i, a)),
+        lambda a: a[1] * 2,
+        (5,),
+        True,
+    ),
+    Mix(
+        "copied",
+        "an output, copied",
+        lambda i, d, a: (lambda x: lambda: x.copy())(output(i, a)),
+        lambda a: a * 2,
+        ALL,
+        True,
+    ),
+)
+
+
+@family(
+    "silences.mixing.{mix}",
+    mix=MIXES,
+    claim="pmap-silence.mixing-with-other-arrays",
+    title="{mix.text}: the values, and where they lie.",
+    fact=lambda mix: f"silences.mixing.{mix.key}",
+    needs=devices(COUNT),
+    left_out="in several processes an output is used in errors.indexing",
+    expect=lambda mix: everywhere(mix.as_legacy()),
+)
+def mixed(impl: Any, cluster: Any, mix: Mix) -> None:
+    """An output with other arrays."""
+    cluster.twice(mix.program(impl, cluster.devices, cluster.rows(WIDTH)))
