@@ -18,7 +18,9 @@ from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.expectation import (
     Expectation,
     Model,
+    NotApplicable,
     OfEachStep,
+    every,
     in_steps,
     noted,
     raises,
@@ -39,7 +41,8 @@ class Refused:
     """A call that legacy refuses: `call` makes the map and calls it.
 
     `text` ends the sentence "A map is refused ...". `otherwise` is what an obliging map would
-    return; `shard_map` what is expected there, where a shard_map can be asked the same.
+    return; `shard_map` what is expected there, where a shard_map can be asked the same. `phase` is
+    None where it is one of the wrapper's own making, before anything is traced.
     """
 
     key: str
@@ -48,7 +51,7 @@ class Refused:
     call: Callable[[Any, Any], Any]
     error: type[BaseException]
     message: str
-    phase: str
+    phase: str | None
     otherwise: Model | None = None
     shard_map: Expectation | None = None
 
@@ -73,6 +76,14 @@ def doubled(place: Place) -> Any:
 
 
 CONTROLLED = in_steps(returns(doubled), CONTROL)
+
+
+def after_control(columns: Columns) -> Columns:
+    """The same, after a control."""
+    return {
+        name: said if isinstance(said, NotApplicable) else every(CONTROLLED, said)
+        for name, said in columns.items()
+    }
 
 
 def ask(cluster: Any, name: str, question: Callable[[], Any]) -> None:

@@ -46,7 +46,8 @@ def _wrong(
         function = impl.map(lambda x, y: x * 2, in_axes=(0, in_axes))
         return function(place.rows(WIDTH), argument())
 
-    return Refused(key, text, CLAIM, call, error, message, "arguments", doubled)
+    phase = "arguments" if message == NO_RANK else None
+    return Refused(key, text, CLAIM, call, error, message, phase, doubled)
 
 
 ARGUMENTS: Mapping[str, Refused] = table(

@@ -59,7 +59,7 @@ def _axes(
     call: Callable[[Any, Any], Any],
     error: type[BaseException],
     message: str,
-    phase: str,
+    phase: str | None,
     otherwise: Model | None = None,
 ) -> Refused:
     return Refused(key, text, CLAIM, call, error, message, phase, otherwise)
@@ -100,7 +100,7 @@ AXES: Mapping[str, Refused] = table(
         _in(-1),
         AssertionError,
         ASSERTED.format(axis=-1),
-        "lower",
+        "trace",
         last_mapped,
     ),
     _axes(
@@ -109,7 +109,7 @@ AXES: Mapping[str, Refused] = table(
         _in(-2),
         AssertionError,
         ASSERTED.format(axis=-2),
-        "lower",
+        "trace",
         first_mapped,
     ),
     _axes(
@@ -134,7 +134,7 @@ AXES: Mapping[str, Refused] = table(
         _out(-1),
         AssertionError,
         ASSERTED.format(axis=-1),
-        "lower",
+        "compile",
         along_last,
     ),
     _axes(
@@ -143,7 +143,7 @@ AXES: Mapping[str, Refused] = table(
         _out(-2),
         AssertionError,
         ASSERTED.format(axis=-2),
-        "lower",
+        "compile",
         along_first,
     ),
     _axes(
@@ -180,7 +180,7 @@ AXES: Mapping[str, Refused] = table(
         lambda impl, place: impl.map(double(), axis_size=4)(place.rows(WIDTH)),
         ValueError,
         r"^Specified axis_size 4 doesn't match received axis_size 8\.$",
-        "arguments",
+        None,
         along_first,
     ),
     _axes(
@@ -189,7 +189,7 @@ AXES: Mapping[str, Refused] = table(
         lambda impl, place: impl.map(double(), axis_size=9)(place.rows(WIDTH)),
         ValueError,
         r"^Specified axis_size 9 doesn't match received axis_size 8\.$",
-        "arguments",
+        None,
         along_first,
     ),
 )

@@ -28,7 +28,7 @@ def _count(
     text: str,
     call: Callable[[Any, Any], Any],
     message: str,
-    phase: str = "arguments",
+    phase: str | None = "arguments",
     error: type[BaseException] = ValueError,
     otherwise: Model | None = None,
 ) -> Refused:
@@ -104,6 +104,7 @@ COUNTS: Mapping[str, Refused] = table(
             place.rows(WIDTH)
         ),
         not_positional(1),
+        None,
     ),
     _count(
         "static-default",
@@ -112,6 +113,7 @@ COUNTS: Mapping[str, Refused] = table(
             place.rows(WIDTH)
         ),
         not_positional(1),
+        None,
         otherwise=doubled,
     ),
     _count(
@@ -121,6 +123,7 @@ COUNTS: Mapping[str, Refused] = table(
             place.rows(WIDTH), n=2
         ),
         not_positional(1),
+        None,
         otherwise=doubled,
     ),
     _count(
@@ -128,6 +131,7 @@ COUNTS: Mapping[str, Refused] = table(
         "with a static argument beyond the function's",
         lambda impl, place: impl.map(double(), static_broadcasted_argnums=5)(place.rows(WIDTH)),
         not_positional(5),
+        None,
         otherwise=doubled,
     ),
     _count(
@@ -146,6 +150,7 @@ COUNTS: Mapping[str, Refused] = table(
             place.rows(WIDTH), place.rows(WIDTH)
         ),
         prefix(3, 2),
+        None,
         otherwise=doubled,
     ),
     _count(
@@ -153,6 +158,7 @@ COUNTS: Mapping[str, Refused] = table(
         "with one of `in_axes` for two arguments",
         lambda impl, place: impl.map(add(), in_axes=(0,))(place.rows(WIDTH), place.rows(WIDTH)),
         prefix(1, 2),
+        None,
         otherwise=doubled,
     ),
 )

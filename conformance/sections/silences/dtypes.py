@@ -156,8 +156,8 @@ def is_float0(array: Any) -> Any:
 
 
 def of_rows(place: Place) -> Any:
-    """float0 of the rows' shape"""
-    return [np.array(True), np.array([8, WIDTH], np.int32)]
+    """float0 of the rows' shape, and the rows doubled"""
+    return [np.array(True), np.array([8, WIDTH], np.int32), place.rows(WIDTH) * 2]
 
 
 @clause(
@@ -173,9 +173,14 @@ def of_rows(place: Place) -> Any:
 def float0_returned(impl: Any, cluster: Any) -> None:
     """The gradient by an integer argument, taken in the body, is of float0."""
     gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=1, allow_int=True)
-    function = impl.map(lambda x, n: gradient(x, n))
-    rows, whole = cluster.rows(WIDTH), cluster.rows(WIDTH, dtype=np.int32)
-    cluster.twice(lambda: is_float0(function(rows, whole)))
+    function = impl.map(lambda x, n: (gradient(x, n), x * 2))
+    whole = cluster.rows(WIDTH, dtype=np.int32)
+
+    def call() -> Any:
+        by_integers, rows = function(cluster.rows(WIDTH), whole)
+        return [*is_float0(by_integers), rows]
+
+    cluster.twice(call)
 
 
 @clause(

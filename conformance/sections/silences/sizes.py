@@ -37,8 +37,8 @@ MAPS_NO_SCALAR = "shard_map maps a scalar by P() alone: to say P('i') is another
 
 def mismatch(*axes: str) -> str:
     """Legacy's text: each argument's axis, size and type."""
-    return "^pmap got inconsistent sizes for array axes to be mapped:\n" + r".*".join(
-        re.escape(one) for one in axes
+    return "^pmap got inconsistent sizes for array axes to be mapped:" + "".join(
+        rf"\s.*{re.escape(one)}" for one in axes
     )
 
 
@@ -237,7 +237,7 @@ def _devices(
         lambda impl, place: impl.map(double(), devices=devices(place))(numbers(rows, WIDTH)),
         ValueError,
         message,
-        "lower",
+        "compile",
         otherwise=rows_doubled(rows),
     )
 
@@ -290,7 +290,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
         lambda impl, place: impl.map(double(), devices=[])(place.rows(WIDTH)),
         ValueError,
         EMPTY,
-        "lower",
+        None,
     ),
     Refused(
         "one-device-twice",
@@ -301,7 +301,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
         ),
         ValueError,
         r"^safe_zip\(\) argument",
-        "lower",
+        "arguments",
         otherwise=rows_doubled(8),
     ),
 )
