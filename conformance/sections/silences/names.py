@@ -128,6 +128,7 @@ class Run:
     text: str
     answer: Callable[[list[dict[str, Any]]], Any]
     wanted: Any
+    name: str = ""
 
 
 RUNS: Mapping[str, Run] = table(
@@ -143,6 +144,13 @@ RUNS: Mapping[str, Run] = table(
         lambda runs: [[run["hits"], run["misses"]] for run in runs],
         [[0, 1], [1, 0]],
     ),
+    Run(
+        "cache-of-a-name",
+        "but with one of the program's own finds what the first run compiled",
+        lambda runs: [[run["hits"], run["misses"]] for run in runs],
+        [[0, 1], [1, 0]],
+        name="batch",
+    ),
 )
 
 
@@ -150,7 +158,7 @@ RUNS: Mapping[str, Run] = table(
     "silences.default-name.two-runs-{run}",
     run=RUNS,
     claim=DEFAULT,
-    title="A map without a name in a second run of its program {run.text}.",
+    title="In a second run of its program a map without an axis name {run.text}.",
     fact="silences.default-name.{run}",
     left_out=ONE_PROCESS_ALONE,
     deadline_s=160.0,
@@ -166,7 +174,7 @@ def two_runs(impl: Any, cluster: Any, run: Run) -> None:
         with tempfile.TemporaryDirectory(prefix="conformance-cache-") as folder:
             answers = [
                 child.run(
-                    MODULE, "lowered", impl.name, "", folder, environment=ENVIRONMENT
+                    MODULE, "lowered", impl.name, run.name, folder, environment=ENVIRONMENT
                 ).result()
                 for _ in range(2)
             ]
