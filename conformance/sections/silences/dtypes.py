@@ -13,8 +13,8 @@ from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_pmaps
-from conformance.judging.expectation import TWICE, in_steps, returns
-from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
+from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
 
 CLAIM = "pmap-silence.dtypes"
 
@@ -166,14 +166,16 @@ def of_rows(place: Place) -> Any:
     fact="silences.dtype.float0",
     left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(
-        in_steps(returns(of_rows), *TWICE),
+        every(CONTROLLED, in_steps(returns(of_rows), *TWICE)),
         "what a jit of its body makes of float0, it makes without a map",
     ),
 )
 def float0_returned(impl: Any, cluster: Any) -> None:
     """The gradient by an integer argument, taken in the body, is of float0."""
+    control(impl, cluster)
     gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=1, allow_int=True)
-    function = impl.map(lambda x, n: (gradient(x, n), x * 2))
+    # float0 is in no jax.Array, by which a call would be proven: the control's is.
+    function = impl.map(lambda x, n: (gradient(x, n), x * 2)).function
     whole = cluster.rows(WIDTH, dtype=np.int32)
 
     def call() -> Any:

@@ -183,14 +183,6 @@ OPTIONS: Mapping[str, Refused] = table(
         None,
     ),
     _option(
-        "axis-size-float",
-        "`axis_size=8.0`",
-        {"axis_size": 8.0},
-        "incompatible function arguments",
-        TypeError,
-        "lower",
-    ),
-    _option(
         "unknown",
         "an option that there is not",
         {"nosuch": 1},

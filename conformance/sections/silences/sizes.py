@@ -21,7 +21,9 @@ from conformance.sections.silences.answers import (
     ONE_PROCESS_ALONE,
     WIDTH,
     Refused,
+    after_control,
     as_legacy,
+    control,
     numbers,
 )
 
@@ -314,8 +316,9 @@ NO_DEVICES: Mapping[str, Refused] = table(
     title="A map with {case.text} as `devices=` is refused.",
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
-    expect=lambda case: as_legacy(case, NO_LISTS),
+    expect=lambda case: after_control(as_legacy(case, NO_LISTS)),
 )
 def no_devices(impl: Any, cluster: Any, case: Refused) -> None:
     """A call with a list of devices that is none."""
+    control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)
