@@ -188,7 +188,7 @@ OPTIONS: Mapping[str, Refused] = table(
         {"nosuch": 1},
         r"got an unexpected keyword argument 'nosuch'$",
         TypeError,
-        "execute",
+        None,
     ),
     _option(
         "devices-numbers",

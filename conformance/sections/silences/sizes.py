@@ -40,7 +40,7 @@ MAPS_NO_SCALAR = "shard_map maps a scalar by P() alone: to say P('i') is another
 def mismatch(*axes: str) -> str:
     """Legacy's text: each argument's axis, size and type."""
     return "^pmap got inconsistent sizes for array axes to be mapped:" + "".join(
-        rf"\s.*{re.escape(one)}" for one in axes
+        rf".*{re.escape(one)}" for one in axes
     )
 
 

@@ -16,17 +16,19 @@ import numpy as np
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.aspects import RESULT, figure
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import (
     TWICE,
     Model,
+    OfEachStep,
     every,
     in_steps,
     not_applicable,
-    noted,
     raises,
     returns,
 )
+from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
 from conformance.sections.silences.answers import (
     CALL,
@@ -148,10 +150,24 @@ STAGES: Mapping[str, Stage] = table(
 )
 
 
+def returns_tree(model: Model, tree: str) -> OfEachStep:
+    """As `returns`, in a tree of this structure, which the step noted."""
+    values = returns(model)
+    assert isinstance(values, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.of(place, step)
+        noted = step.extra.get("tree")
+        if right and noted != tree:
+            return False, f"in {noted} in place of {tree}: {saw}"
+        return right, saw
+
+    return OfEachStep(f"{values.text}, in {tree}", of, claims=RESULT | {figure("tree")})
+
+
 def as_the_map(stage: Stage) -> Columns:
     """Values and tree of the map itself."""
-    tree = noted("tree", f"in {stage.tree}", lambda place, saw: bool(saw == stage.tree))
-    columns = everywhere(in_steps(every(returns(stage.model), tree), *TWICE))
+    columns = everywhere(every(CONTROLLED, in_steps(returns_tree(stage.model, stage.tree), *TWICE)))
     return columns | ({SHARD_MAP: not_applicable(stage.apart)} if stage.apart else {})
 
 
@@ -165,6 +181,7 @@ def as_the_map(stage: Stage) -> Columns:
 )
 def staged(impl: Any, cluster: Any, stage: Stage) -> None:
     """Two calls of the compiled stage of a map."""
+    control(impl, cluster)
     function = impl.map(stage.body(), **(stage.options or {}))
     ready: list[Any] = []
 
@@ -178,7 +195,8 @@ def staged(impl: Any, cluster: Any, stage: Stage) -> None:
 
     for name in TWICE:
         result = cluster.step(name, call)
-        cluster.note("tree", str(jax.tree.structure(result)))
+        if result is not None:
+            cluster.note("tree", str(jax.tree.structure(result)))
 
 
 @dataclass(frozen=True, slots=True)
