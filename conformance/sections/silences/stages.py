@@ -32,8 +32,10 @@ from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
 from conformance.sections.silences.answers import (
     CALL,
+    CONTROLLED,
     ONE_PROCESS_ALONE,
     WIDTH,
+    control,
     doubled,
 )
 
