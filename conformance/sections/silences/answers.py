@@ -5,6 +5,7 @@ A text is as useful as legacy's where it tells what legacy's tells: which argume
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -122,3 +123,19 @@ def returns_weak(model: Model, *weak: bool) -> OfEachStep:
 def numbers(*shape: int) -> Any:
     """1, 2, 3, ... as float32."""
     return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def rank(axis: int, least: int, has: int, shape: str) -> str:
+    """Legacy's text: the axis, the rank that it needs and the one that there is."""
+    return (
+        rf"^pmap was requested to map its argument along axis {axis}, which implies that its rank "
+        rf"should be at least {least}, but is only {has} \(its shape is {re.escape(shape)}\)$"
+    )
+
+
+def nested() -> Callable[[Any, Any], Any]:
+    """Two results in a tree."""
+    return lambda x, y: {"s": x + y, "t": [x * 2]}
+
+
+NESTED = "PyTreeDef({'s': *, 't': [*]})"

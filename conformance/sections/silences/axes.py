@@ -21,8 +21,8 @@ from conformance.sections.silences.answers import (
     Refused,
     as_legacy,
     numbers,
+    rank,
 )
-from conformance.sections.silences.sizes import rank
 
 CLAIM = "pmap-silence.axis-arguments"
 NO_AXES = "shard_map has specs in place of axes"

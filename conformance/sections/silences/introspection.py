@@ -19,13 +19,14 @@ from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, every, in_steps, raises
 from conformance.sections.silences.answers import (
     CONTROLLED,
+    NESTED,
     ONE_PROCESS_ALONE,
     WIDTH,
     answers,
     ask,
     control,
+    nested,
 )
-from conformance.sections.silences.stages import NESTED, nested
 
 TELLS = "pmap-silence.stage-introspection"
 

@@ -25,6 +25,7 @@ from conformance.sections.silences.answers import (
     as_legacy,
     control,
     numbers,
+    rank,
 )
 
 MISMATCHED = "pmap-silence.mismatched-sizes"
@@ -148,14 +149,6 @@ def different(impl: Any, cluster: Any, case: Refused) -> None:
 
 
 # --- scalars --------------------------------------------------------------------------------------
-
-
-def rank(axis: int, least: int, has: int, shape: str) -> str:
-    """Legacy's text: the axis, the rank that it needs and the one that there is."""
-    return (
-        rf"^pmap was requested to map its argument along axis {axis}, which implies that its rank "
-        rf"should be at least {least}, but is only {has} \(its shape is {re.escape(shape)}\)$"
-    )
 
 
 def _scalar(

@@ -33,10 +33,12 @@ from conformance.probing.implementations import wrapper_kind
 from conformance.sections.silences.answers import (
     CALL,
     CONTROLLED,
+    NESTED,
     ONE_PROCESS_ALONE,
     WIDTH,
     control,
     doubled,
+    nested,
 )
 
 STAGE = "pmap-silence.stage-lower-and-compile"
@@ -100,13 +102,6 @@ def half_doubled(place: Place) -> Any:
     """half of the rows, doubled"""
     return place.rows(WIDTH)[:4] * 2
 
-
-def nested() -> Callable[[Any, Any], Any]:
-    """Two results in a tree."""
-    return lambda x, y: {"s": x + y, "t": [x * 2]}
-
-
-NESTED = "PyTreeDef({'s': *, 't': [*]})"
 
 STAGES: Mapping[str, Stage] = table(
     Stage("tree", "a tree of results", nested, two, two, of_two, NESTED),

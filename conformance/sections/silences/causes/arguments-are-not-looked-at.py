@@ -2,7 +2,13 @@ import jax
 import numpy as np
 
 rows = np.ones((8, 3), np.float32)
-for arguments in ((rows, rows[:4]), (rows[:4], rows), (rows, 1.0), (np.float32(1), rows), (rows, "text")):
+for arguments in (
+    (rows, rows[:4]),
+    (rows[:4], rows),
+    (rows, 1.0),
+    (np.float32(1), rows),
+    (rows, "text"),
+):
     try:
         print(jax.pmap(lambda x, y: x, "i")(*arguments).shape)
     except Exception as error:
