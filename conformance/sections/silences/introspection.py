@@ -29,6 +29,7 @@ from conformance.sections.silences.answers import (
 )
 
 TELLS = "pmap-silence.stage-introspection"
+ARGS = (np.ones((8, WIDTH), np.float32),) * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +243,6 @@ QUESTIONS: Mapping[str, Question] = table(
         answers(["float32[8,3]"] * 2),
     ),
 )
-
-ARGS = (np.ones((8, WIDTH), np.float32),) * 2
 ASKED = "what is asked"
 
 

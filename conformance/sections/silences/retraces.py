@@ -232,7 +232,7 @@ def rewrapped(impl: Any, cluster: Any, case: Wrappers) -> None:
     function = impl.map(body)
 
     def calls() -> Any:
-        counts = []
+        counts: list[int] = []
         for _ in range(3):
             if case.clears:
                 jax.clear_caches()
