@@ -1,0 +1,141 @@
+"""How legacy pmap answers a call: an error, by type and text, or values and what else they are.
+
+A text is as useful as legacy's where it tells what legacy's tells: which argument, which sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformance.catalogue.names import SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.aspects import RESULT, WEAK_TYPE
+from conformance.judging.columns import Columns, of_pmaps
+from conformance.judging.expectation import (
+    Expectation,
+    Model,
+    NotApplicable,
+    OfEachStep,
+    every,
+    in_steps,
+    noted,
+    raises,
+    returns,
+)
+from conformance.judging.observation import Step
+from conformance.probing.bodies import double
+
+CALL = "the call"  # the one step of a call that is to be refused
+CONTROL = "a plain map"  # which shows what is under test, where the step itself calls no map
+ANSWER = "answer"
+WIDTH = 3
+ONE_PROCESS_ALONE = "what a process alone decides; several processes: multi_controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that legacy refuses: `call` makes the map and calls it.
+
+    `text` ends the sentence "A map is refused ...". `otherwise` is what an obliging map would
+    return; `shard_map` what is expected there, where a shard_map can be asked the same. `phase` is
+    None where it is one of the wrapper's own making, before anything is traced.
+    """
+
+    key: str
+    text: str
+    claim: str
+    call: Callable[[Any, Any], Any]
+    error: type[BaseException]
+    message: str
+    phase: str | None
+    otherwise: Model | None = None
+    shard_map: Expectation | None = None
+
+
+def as_legacy(case: Refused, reason: str) -> Columns:
+    """Legacy's type of error and what its text tells; `reason` is why shard_map is not asked."""
+    said = raises(case.error, case.message, phase=case.phase, otherwise=case.otherwise)
+    columns = of_pmaps(in_steps(said, CALL), reason)
+    if case.shard_map is not None:
+        columns[SHARD_MAP] = in_steps(case.shard_map, CALL)
+    return columns
+
+
+def control(impl: Any, cluster: Any) -> None:
+    """A map that works, of a row per device."""
+    cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
+
+
+def doubled(place: Place) -> Any:
+    """this process's rows, doubled"""
+    return place.rows(WIDTH) * 2
+
+
+CONTROLLED = in_steps(returns(doubled), CONTROL)
+
+
+def after_control(columns: Columns) -> Columns:
+    """The same, after a control."""
+    return {
+        name: said if isinstance(said, NotApplicable) else every(CONTROLLED, said)
+        for name, said in columns.items()
+    }
+
+
+def ask(cluster: Any, name: str, question: Callable[[], Any]) -> None:
+    """A step that notes, as `answer`, what `question` returns (a JSON value)."""
+    told: list[Any] = []
+
+    def asking() -> None:
+        told.append(question())
+
+    cluster.step(name, asking)
+    if told:
+        cluster.note(ANSWER, told[0])
+
+
+def answers(wanted: Any) -> Expectation:
+    """The step's answer is this."""
+    return noted(ANSWER, f"answers {wanted!r}", lambda place, saw: bool(saw == wanted))
+
+
+def returns_weak(model: Model, *weak: bool) -> OfEachStep:
+    """As `returns`, each leaf as weak as said."""
+    values = returns(model)
+    assert isinstance(values, OfEachStep)
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.of(place, step)
+        seen = tuple(leaf.weak_type for leaf in step.leaves)
+        if right and seen != weak:
+            return False, f"weak types {list(seen)} in place of {list(weak)}: {saw}"
+        return right, saw
+
+    kinds = ", ".join("weak" if one else "strong" for one in weak)
+    return OfEachStep(f"{values.text}, {kinds}", of, claims=RESULT | {WEAK_TYPE})
+
+
+def numbers(*shape: int) -> Any:
+    """1, 2, 3, ... as float32."""
+    return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def rank(axis: int, least: int, has: int, shape: str) -> str:
+    """Legacy's text: the axis, the rank that it needs and the one that there is."""
+    return (
+        rf"^pmap was requested to map its argument along axis {axis}, which implies that its rank "
+        rf"should be at least {least}, but is only {has} \(its shape is {re.escape(shape)}\)$"
+    )
+
+
+def nested() -> Callable[[Any, Any], Any]:
+    """Two results in a tree."""
+    return lambda x, y: {"s": x + y, "t": [x * 2]}
+
+
+NESTED = "PyTreeDef({'s': *, 't': [*]})"

@@ -1,0 +1,172 @@
+"""Arguments that are no arrays: texts, objects, sets, functions, arrays of foreign types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.sections.silences.answers import (
+    CALL,
+    ONE_PROCESS_ALONE,
+    WIDTH,
+    Refused,
+    as_legacy,
+    doubled,
+)
+
+CLAIM = "pmap-silence.argument-types"
+IN_SHARD_MAP = "shard_map's arguments are jit's, which refuses them in its own words"
+
+# A mapped one is first asked for its axis, which it lacks.
+NO_RANK = r"along axis 0, which implies that its rank should be at least 1, but is only 0"
+
+
+def invalid(kind: str) -> str:
+    """Legacy's text: the value and its type."""
+    return rf"^Argument .* of type <class '{kind}'> is not a valid JAX type\.$"
+
+
+def _wrong(
+    key: str,
+    text: str,
+    argument: Callable[[], Any],
+    message: str = NO_RANK,
+    error: type[BaseException] = ValueError,
+    in_axes: int | None = 0,
+) -> Refused:
+    def call(impl: Any, place: Any) -> Any:
+        function = impl.map(lambda x, y: x * 2, in_axes=(0, in_axes))
+        return function(place.rows(WIDTH), argument())
+
+    phase = "arguments" if message == NO_RANK else None
+    return Refused(key, text, CLAIM, call, error, message, phase, doubled)
+
+
+ARGUMENTS: Mapping[str, Refused] = table(
+    _wrong("text", "a text", lambda: "hello"),
+    _wrong("bytes", "bytes", lambda: b"hello"),
+    _wrong("object", "an object", object),
+    _wrong("set", "a set", lambda: {1, 2}),
+    _wrong("function", "a function", lambda: len),
+    _wrong(
+        "text-unmapped",
+        "a text that is not mapped",
+        lambda: "hello",
+        invalid("str"),
+        TypeError,
+        None,
+    ),
+    _wrong(
+        "objects",
+        "an array of objects",
+        lambda: np.array([object()] * 8),
+        invalid("numpy.ndarray"),
+        TypeError,
+    ),
+    _wrong(
+        "texts",
+        "an array of texts",
+        lambda: np.array(["a"] * 8),
+        invalid("numpy.ndarray"),
+        TypeError,
+    ),
+    _wrong(
+        "dates",
+        "an array of dates",
+        lambda: np.array(["2020-01-01"] * 8, "datetime64[D]"),
+        invalid("numpy.ndarray"),
+        TypeError,
+    ),
+    _wrong(
+        "records",
+        "an array of records",
+        lambda: np.zeros(8, [("a", "f4")]),
+        invalid("numpy.ndarray"),
+        TypeError,
+    ),
+    _wrong(
+        "masked",
+        "a masked array",
+        lambda: np.ma.masked_array(np.ones(8), np.ones(8) > 0),
+        r"numpy masked arrays are not supported .*Use arr\.filled\(\)",
+    ),
+)
+
+
+@family(
+    "silences.argument.{case}",
+    case=ARGUMENTS,
+    claim="{case.claim}",
+    title="A map that is given {case.text} is refused.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: as_legacy(case, IN_SHARD_MAP),
+)
+def no_array(impl: Any, cluster: Any, case: Refused) -> None:
+    """A call with an argument that is no array, beside one that is."""
+    cluster.step(CALL, case.call, impl, cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An argument that is no array and is taken all the same, and what the map returns."""
+
+    key: str
+    text: str
+    body: Callable[[], Any]
+    arguments: Callable[[Place], tuple[Any, ...]]
+    model: Model = doubled
+
+
+TAKEN: Mapping[str, Taken] = table(
+    Taken(
+        "none",
+        "None, a tree without leaves",
+        lambda: lambda x, y: x * 2 if y is None else x,
+        lambda place: (place.rows(WIDTH), None),
+    ),
+    Taken(
+        "empty-dict",
+        "an empty dict, which comes back",
+        lambda: lambda x, t: (x * 2, t),
+        lambda place: (place.rows(WIDTH), {}),
+    ),
+    Taken(
+        "list",
+        "a list of one array",
+        lambda: lambda x: x[0] * 2,
+        lambda place: ([place.rows(WIDTH)],),
+    ),
+    Taken(
+        "registered",
+        "a class that JAX knows as a tree",
+        lambda: lambda t: t.func(t.args[0]),
+        lambda place: (jax.tree_util.Partial(lambda x: x * 2, place.rows(WIDTH)),),
+    ),
+    Taken(
+        "default",
+        "nothing for an argument with a default",
+        lambda: lambda x, y=2.0: x * y,
+        lambda place: (place.rows(WIDTH),),
+    ),
+)
+
+
+@family(
+    "silences.argument.taken-{case}",
+    case=TAKEN,
+    claim=CLAIM,
+    title="A map takes {case.text}.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
+)
+def taken(impl: Any, cluster: Any, case: Taken) -> None:
+    """Two calls with an argument that is no array."""
+    cluster.twice(impl.map(case.body()), *case.arguments(cluster))

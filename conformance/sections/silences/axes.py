@@ -1,0 +1,226 @@
+"""Axes that are none: negative ones, None for every argument, beyond the rank, and no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import of_pmaps
+from conformance.judging.expectation import Model, in_steps, raises
+from conformance.probing.bodies import double
+from conformance.sections.silences.answers import (
+    CALL,
+    ONE_PROCESS_ALONE,
+    WIDTH,
+    Refused,
+    as_legacy,
+    numbers,
+    rank,
+)
+
+CLAIM = "pmap-silence.axis-arguments"
+NO_AXES = "shard_map has specs in place of axes"
+
+
+def along_last(place: Place) -> Any:
+    """each row, doubled, put along the last axis"""
+    return place.rows(WIDTH).T * 2
+
+
+def along_first(place: Place) -> Any:
+    """each row, doubled"""
+    return place.rows(WIDTH) * 2
+
+
+def square(place: Place) -> Any:
+    """as many rows as columns"""
+    return numbers(8, 8)
+
+
+def last_mapped(place: Place) -> Any:
+    """each column, doubled, as a row"""
+    return square(place).T * 2
+
+
+def first_mapped(place: Place) -> Any:
+    """each row of the square, doubled"""
+    return square(place) * 2
+
+
+def _axes(
+    key: str,
+    text: str,
+    call: Callable[[Any, Any], Any],
+    error: type[BaseException],
+    message: str,
+    phase: str | None,
+    otherwise: Model | None = None,
+) -> Refused:
+    return Refused(key, text, CLAIM, call, error, message, phase, otherwise)
+
+
+def _in(axis: int) -> Callable[[Any, Any], Any]:
+    return lambda impl, place: impl.map(double(), in_axes=axis)(square(place))
+
+
+def _out(axis: int) -> Callable[[Any, Any], Any]:
+    return lambda impl, place: impl.map(double(), out_axes=axis)(place.rows(WIDTH))
+
+
+# Legacy asserts, in its own lowering, that an axis is none from the end.
+ASSERTED = "^\\({axis}, 2\\)$"
+
+ALL_NONE = "at least one (non-None value in in_axes|argument with a mapped axis)"
+
+
+def _none(key: str, text: str, **options: Any) -> Refused:
+    return _axes(
+        key,
+        text,
+        lambda impl, place: impl.map(
+            lambda x: x * (1 + jax.lax.axis_index("i")), in_axes=None, **options
+        )(numbers(WIDTH)),
+        ValueError,
+        ALL_NONE,
+        "arguments",
+        lambda place: np.outer(np.arange(1, 9, dtype=np.float32), numbers(WIDTH)),
+    )
+
+
+AXES: Mapping[str, Refused] = table(
+    _axes(
+        "in-last",
+        "`in_axes=-1`",
+        _in(-1),
+        AssertionError,
+        ASSERTED.format(axis=-1),
+        "trace",
+        last_mapped,
+    ),
+    _axes(
+        "in-last-but-one",
+        "`in_axes=-2` of a matrix",
+        _in(-2),
+        AssertionError,
+        ASSERTED.format(axis=-2),
+        "trace",
+        first_mapped,
+    ),
+    _axes(
+        "in-before-first",
+        "`in_axes=-3` of a matrix",
+        _in(-3),
+        ValueError,
+        rank(-3, 3, 2, "(8, 8)"),
+        "arguments",
+    ),
+    _axes(
+        "in-beyond",
+        "`in_axes=2` of a matrix",
+        _in(2),
+        ValueError,
+        rank(2, 3, 2, "(8, 8)"),
+        "arguments",
+    ),
+    _axes(
+        "out-last",
+        "`out_axes=-1`",
+        _out(-1),
+        AssertionError,
+        ASSERTED.format(axis=-1),
+        "compile",
+        along_last,
+    ),
+    _axes(
+        "out-last-but-one",
+        "`out_axes=-2` of a matrix",
+        _out(-2),
+        AssertionError,
+        ASSERTED.format(axis=-2),
+        "compile",
+        along_first,
+    ),
+    _axes(
+        "out-before-first",
+        "`out_axes=-3` of a matrix",
+        _out(-3),
+        ValueError,
+        "^axis -3 is out of bounds for array of dimension 2$",
+        "trace",
+    ),
+    _axes(
+        "out-beyond",
+        "`out_axes=2` of a matrix",
+        _out(2),
+        ValueError,
+        "^axis 2 is out of bounds for array of dimension 2$",
+        "trace",
+    ),
+    _none("none", "`in_axes=None`"),
+    _none("none-and-size", "`in_axes=None` and an `axis_size`", axis_size=8),
+    _axes(
+        "none-for-each",
+        "None for each argument",
+        lambda impl, place: impl.map(lambda x, y: x + y, in_axes=(None, None))(
+            place.rows(WIDTH), place.rows(WIDTH)
+        ),
+        ValueError,
+        ALL_NONE,
+        "arguments",
+    ),
+    _axes(
+        "size-too-small",
+        "an `axis_size` of half the rows",
+        lambda impl, place: impl.map(double(), axis_size=4)(place.rows(WIDTH)),
+        ValueError,
+        r"^Specified axis_size 4 doesn't match received axis_size 8\.$",
+        None,
+        along_first,
+    ),
+    _axes(
+        "size-too-large",
+        "an `axis_size` of one more than the rows",
+        lambda impl, place: impl.map(double(), axis_size=9)(place.rows(WIDTH)),
+        ValueError,
+        r"^Specified axis_size 9 doesn't match received axis_size 8\.$",
+        None,
+        along_first,
+    ),
+)
+
+
+@family(
+    "silences.axes.{case}",
+    case=AXES,
+    claim="{case.claim}",
+    title="A map with {case.text} is refused.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: as_legacy(case, NO_AXES),
+)
+def refused_axes(impl: Any, cluster: Any, case: Refused) -> None:
+    """A map over axes that are none."""
+    cluster.step(CALL, case.call, impl, cluster)
+
+
+@clause(
+    "silences.axes.no-rows",
+    claim="pmap-silence.fewer-rows-than-devices",
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(
+        in_steps(
+            # Legacy itself says it where devices= is given, and dies where not.
+            raises(ValueError, "axis_size=0, num_local_devices=8", phase="lower"),
+            CALL,
+        ),
+        "an array without rows has nothing to split: silences.empty.*",
+    ),
+)
+def no_rows(impl: Any, cluster: Any) -> None:
+    """A map over an array without rows is refused."""
+    cluster.step(CALL, lambda: impl.map(double())(np.zeros((0, WIDTH), np.float32)))

@@ -1,0 +1,177 @@
+"""How many arguments a map is called with: none, too many, or fewer than its options want."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from conformance.catalogue.family import family, table
+from conformance.judging.expectation import Model
+from conformance.probing.bodies import add, double
+from conformance.sections.silences.answers import (
+    CALL,
+    ONE_PROCESS_ALONE,
+    WIDTH,
+    Refused,
+    as_legacy,
+    doubled,
+)
+
+COUNT = "pmap-silence.argument-count"
+NO_SUCH_OPTIONS = "shard_map has none of these options, and jit's are another matter"
+
+
+def _count(
+    key: str,
+    text: str,
+    call: Callable[[Any, Any], Any],
+    message: str,
+    phase: str | None = "arguments",
+    error: type[BaseException] = ValueError,
+    otherwise: Model | None = None,
+) -> Refused:
+    return Refused(key, text, COUNT, call, error, message, phase, otherwise)
+
+
+NOTHING_MAPPED = "at least one argument (containing an array|with a mapped axis)"
+
+
+def not_positional(which: int) -> str:
+    """Legacy's text: which arguments are static, and how many were passed by position."""
+    return (
+        rf"^pmapped function has static_broadcasted_argnums=\({which},\) but was called with only "
+        r"1 positional argument\. All static broadcasted arguments must be passed positionally\.$"
+    )
+
+
+def prefix(length: int, of: int) -> str:
+    """Legacy's text: both lengths, and what is a prefix of what."""
+    return (
+        r"^pytree structure error: different lengths of tuple at key path\s+pmap in_axes\[0\]\s.*"
+        rf"of length {length}, but .* of length {of}\..*`in_axes` must be a tree prefix"
+    )
+
+
+COUNTS: Mapping[str, Refused] = table(
+    _count(
+        "none",
+        "without arguments, of a function that wants one",
+        lambda impl, place: impl.map(double())(),
+        NOTHING_MAPPED,
+    ),
+    _count(
+        "none-wanted",
+        "without arguments, of a function that takes none",
+        lambda impl, place: impl.map(lambda: 1.0)(),
+        NOTHING_MAPPED,
+    ),
+    _count(
+        "all-static",
+        "with static arguments alone",
+        lambda impl, place: impl.map(
+            lambda n: jax.numpy.ones(2) * n, static_broadcasted_argnums=0, axis_size=8
+        )(3),
+        NOTHING_MAPPED,
+    ),
+    _count(
+        "empty-tree",
+        "with an argument without leaves alone",
+        lambda impl, place: impl.map(lambda t: t)(()),
+        NOTHING_MAPPED,
+    ),
+    _count(
+        "one-too-many",
+        "with one argument more than the function takes",
+        lambda impl, place: impl.map(double())(place.rows(WIDTH), place.rows(WIDTH)),
+        "takes 1 positional argument but 2 were given$",
+        "trace",
+        TypeError,
+    ),
+    _count(
+        "one-too-few",
+        "with one argument less than the function takes",
+        lambda impl, place: impl.map(add())(place.rows(WIDTH)),
+        "missing 1 required positional argument: 'y'$",
+        "trace",
+        TypeError,
+    ),
+    _count(
+        "static-missing",
+        "without its static argument",
+        lambda impl, place: impl.map(lambda x, n: x * n, static_broadcasted_argnums=1)(
+            place.rows(WIDTH)
+        ),
+        not_positional(1),
+        None,
+    ),
+    _count(
+        "static-default",
+        "without its static argument, which has a default",
+        lambda impl, place: impl.map(lambda x, n=2: x * n, static_broadcasted_argnums=1)(
+            place.rows(WIDTH)
+        ),
+        not_positional(1),
+        None,
+        otherwise=doubled,
+    ),
+    _count(
+        "static-by-keyword",
+        "with its static argument by keyword",
+        lambda impl, place: impl.map(lambda x, n: x * n, static_broadcasted_argnums=1)(
+            place.rows(WIDTH), n=2
+        ),
+        not_positional(1),
+        None,
+        otherwise=doubled,
+    ),
+    _count(
+        "static-beyond",
+        "with a static argument beyond the function's",
+        lambda impl, place: impl.map(double(), static_broadcasted_argnums=5)(place.rows(WIDTH)),
+        not_positional(5),
+        None,
+        otherwise=doubled,
+    ),
+    _count(
+        "static-from-the-end",
+        "whose static argument is counted from the end",
+        lambda impl, place: impl.map(lambda x, n: x * n, static_broadcasted_argnums=-1)(
+            place.rows(WIDTH), 2
+        ),
+        "axis 0, which implies that its rank should be at least 1, but is only 0",
+        otherwise=doubled,
+    ),
+    _count(
+        "in-axes-longer",
+        "with three `in_axes` for two arguments",
+        lambda impl, place: impl.map(add(), in_axes=(0, 0, 0))(
+            place.rows(WIDTH), place.rows(WIDTH)
+        ),
+        prefix(3, 2),
+        None,
+        otherwise=doubled,
+    ),
+    _count(
+        "in-axes-shorter",
+        "with one of `in_axes` for two arguments",
+        lambda impl, place: impl.map(add(), in_axes=(0,))(place.rows(WIDTH), place.rows(WIDTH)),
+        prefix(1, 2),
+        None,
+        otherwise=doubled,
+    ),
+)
+
+
+@family(
+    "silences.count.{case}",
+    case=COUNTS,
+    claim="{case.claim}",
+    title="A map that is called {case.text} is refused, and told what is wrong.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
+)
+def counted(impl: Any, cluster: Any, case: Refused) -> None:
+    """A call with another number of arguments than the map's options want."""
+    cluster.step(CALL, case.call, impl, cluster)

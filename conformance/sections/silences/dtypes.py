@@ -1,0 +1,198 @@
+"""Every dtype that JAX has, through a map: as it is, sent on, passed whole, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere, of_pmaps
+from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
+
+CLAIM = "pmap-silence.dtypes"
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """A dtype by its name in jax.numpy; `becomes` is what it is without x64.
+
+    Its rows are the bits of their numbers, plus `least`; `total` is the dtype of a sum, empty where
+    no sum of theirs is exact, or where the CPU has none.
+    """
+
+    key: str
+    becomes: str = ""
+    total: str = "own"
+    least: int = 0
+
+    @property
+    def name(self) -> str:
+        """As jax.numpy has it."""
+        return self.key.replace("-", "_")
+
+    def given(self) -> Any:
+        """The dtype of the argument."""
+        name = {"bool": "bool_"}.get(self.name, self.name)
+        return np.dtype(getattr(jax.numpy, name))
+
+    def kept(self) -> Any:
+        """The dtype of a result."""
+        return np.dtype(self.becomes) if self.becomes else self.given()
+
+    def rows(self, place: Place) -> Any:
+        """The bits of each row's number, in the argument's dtype."""
+        return (self.bits(place) + self.least).astype(self.given())
+
+    def bits(self, place: Place) -> Any:
+        """The bits of each row's number."""
+        index = np.arange(place.topology.devices)[:, None]
+        return (index >> np.arange(WIDTH)) & 1
+
+
+DTYPES: Mapping[str, Dtype] = table(
+    Dtype("bool", total="int32"),
+    Dtype("int8"),
+    Dtype("int16"),
+    Dtype("int32"),
+    Dtype("int64", becomes="int32"),
+    Dtype("uint8"),
+    Dtype("uint16"),
+    Dtype("uint32"),
+    Dtype("uint64", becomes="uint32"),
+    Dtype("float16"),
+    Dtype("bfloat16"),
+    Dtype("float32"),
+    Dtype("float64", becomes="float32"),
+    Dtype("complex64"),
+    Dtype("complex128", becomes="complex64"),
+    Dtype("int2", total=""),
+    Dtype("uint2", total=""),
+    Dtype("int4"),
+    Dtype("uint4"),
+    Dtype("float4-e2m1fn"),
+    Dtype("float8-e3m4"),
+    Dtype("float8-e4m3"),
+    Dtype("float8-e4m3fn"),
+    Dtype("float8-e4m3fnuz"),
+    Dtype("float8-e4m3b11fnuz"),
+    Dtype("float8-e5m2"),
+    Dtype("float8-e5m2fnuz"),
+    Dtype("float8-e8m0fnu", total="", least=1),  # powers of two alone
+)
+
+
+def through(dtype: Dtype) -> Any:
+    """What goes through a map: a row as it is, another's, and an unmapped one."""
+
+    def model(place: Place) -> Any:
+        """each row, the one before it, and the second row whole"""
+        kept = dtype.rows(place).astype(dtype.kept())
+        return [kept, np.roll(kept, 1, axis=0), np.broadcast_to(kept[1], kept.shape)]
+
+    return model
+
+
+@family(
+    "silences.dtype.{dtype}",
+    dtype=DTYPES,
+    claim=CLAIM,
+    title=lambda dtype: f"{dtype.name} goes through a map as it is.",
+    fact="silences.dtype.kept",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
+)
+def kept(impl: Any, cluster: Any, dtype: Dtype) -> None:
+    """Rows of a dtype, returned, sent to the next device, and passed whole."""
+    around = [(i, (i + 1) % 8) for i in range(8)]
+
+    def body(x: Any, y: Any) -> Any:
+        return [x, jax.lax.ppermute(x, "i", around), y]
+
+    rows = dtype.rows(cluster)
+    cluster.twice(impl.map(body, in_axes=(0, None)), rows, rows[1])
+
+
+def added_up(dtype: Dtype) -> Any:
+    """The sum of the rows, in each of them."""
+
+    def model(place: Place) -> Any:
+        """the sum of all rows"""
+        kind = dtype.kept() if dtype.total == "own" else np.dtype(dtype.total)
+        bits = dtype.bits(place)
+        return np.broadcast_to(bits.sum(0), bits.shape).astype(kind)
+
+    return model
+
+
+@family(
+    "silences.dtype.sum-{dtype}",
+    dtype={key: one for key, one in DTYPES.items() if one.total},
+    claim=CLAIM,
+    title=lambda dtype: f"A psum of {dtype.name} has legacy's dtype.",
+    fact="silences.dtype.sum",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda dtype: everywhere(in_steps(returns(added_up(dtype)), *TWICE)),
+)
+def summed(impl: Any, cluster: Any, dtype: Dtype) -> None:
+    """A psum of rows of a dtype, each of which is 0 or 1."""
+    cluster.twice(impl.map(lambda x: jax.lax.psum(x, "i")), dtype.rows(cluster))
+
+
+# --- float0, the dtype of a gradient by integers --------------------------------------------------
+
+FLOAT0 = jax.dtypes.float0
+
+
+def is_float0(array: Any) -> Any:
+    """Whether it is of float0, and its shape: all that there is of it."""
+    return [np.array(array.dtype == FLOAT0), np.array(array.shape, np.int32)]
+
+
+def of_rows(place: Place) -> Any:
+    """float0 of the rows' shape, and the rows doubled"""
+    return [np.array(True), np.array([8, WIDTH], np.int32), place.rows(WIDTH) * 2]
+
+
+@clause(
+    "silences.dtype.float0-returned",
+    claim=CLAIM,
+    fact="silences.dtype.float0",
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(
+        every(CONTROLLED, in_steps(returns(of_rows), *TWICE)),
+        "what a jit of its body makes of float0, it makes without a map",
+    ),
+)
+def float0_returned(impl: Any, cluster: Any) -> None:
+    """The gradient by an integer argument, taken in the body, is of float0."""
+    control(impl, cluster)
+    gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=1, allow_int=True)
+    # float0 is in no jax.Array, by which a call would be proven: the control's is.
+    function = impl.map(lambda x, n: (gradient(x, n), x * 2)).function
+    whole = cluster.rows(WIDTH, dtype=np.int32)
+
+    def call() -> Any:
+        by_integers, rows = function(cluster.rows(WIDTH), whole)
+        return [*is_float0(by_integers), rows]
+
+    cluster.twice(call)
+
+
+@clause(
+    "silences.dtype.float0-passed",
+    claim=CLAIM,
+    fact="silences.dtype.float0",
+    left_out=ONE_PROCESS_ALONE,
+    expect=everywhere(in_steps(returns(lambda place: place.rows(WIDTH) * 2), *TWICE)),
+)
+def float0_passed(impl: Any, cluster: Any) -> None:
+    """An argument of float0 is taken."""
+    nothing = np.zeros((8, WIDTH), FLOAT0)
+    cluster.twice(impl.map(lambda x, y: x * 2), cluster.rows(WIDTH), nothing)

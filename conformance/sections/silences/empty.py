@@ -1,0 +1,138 @@
+"""Arrays without elements: mapped, passed whole, made in the map, and gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
+
+
+def nothing(*shape: int) -> Model:
+    """An array without elements, of this shape."""
+
+    def model(place: Place) -> Any:
+        """an array without elements"""
+        return np.zeros(shape, np.float32)
+
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """A map's body, made afresh, and its arguments; what this process then holds."""
+
+    key: str
+    text: str
+    body: Callable[[], Any]
+    arguments: Callable[[Place], tuple[Any, ...]]
+    model: Model
+    in_axes: Any = 0
+    out_axes: Any = 0
+
+
+def whole(place: Place) -> tuple[Any, ...]:
+    """Rows without elements."""
+    return (np.zeros((place.topology.devices_per_process, 0, WIDTH), np.float32),)
+
+
+EMPTY: Mapping[str, Empty] = table(
+    Empty("mapped", "rows without elements", lambda: lambda x: x * 2, whole, nothing(8, 0, WIDTH)),
+    Empty(
+        "added-up",
+        "rows without elements, added up",
+        lambda: lambda x: x.sum(0),
+        whole,
+        lambda place: np.zeros((8, WIDTH), np.float32),
+    ),
+    Empty(
+        "psum",
+        "a psum of nothing",
+        lambda: lambda x: jax.lax.psum(x, "i"),
+        whole,
+        nothing(8, 0, WIDTH),
+    ),
+    Empty(
+        "gathered",
+        "an all_gather of nothing",
+        lambda: lambda x: jax.lax.all_gather(x, "i"),
+        whole,
+        nothing(8, 8, 0, WIDTH),
+    ),
+    Empty(
+        "whole",
+        "an unmapped array without elements",
+        lambda: lambda x, y: x.sum() + y.sum(),
+        lambda place: (place.rows(WIDTH), np.zeros(0, np.float32)),
+        lambda place: place.rows(WIDTH).sum(1),
+        in_axes=(0, None),
+    ),
+    Empty(
+        "made",
+        "a slice of no elements, made in the map, beside a result with some",
+        lambda: lambda x: (x[:0], x * 2),
+        lambda place: (place.rows(WIDTH),),
+        lambda place: [np.zeros((8, 0), np.float32), place.rows(WIDTH) * 2],
+    ),
+    Empty(
+        "columns",
+        "columns without elements, by `in_axes=1`",
+        lambda: lambda x: x * 2,
+        lambda place: (np.zeros((0, 8, 2), np.float32),),
+        nothing(8, 0, 2),
+        in_axes=1,
+    ),
+    Empty(
+        "put-along-axis-1",
+        "rows without elements, put along axis 1",
+        lambda: lambda x: x * 2,
+        whole,
+        nothing(0, 8, WIDTH),
+        out_axes=1,
+    ),
+    Empty(
+        "no-result",
+        "no result at all",
+        lambda: lambda x: {},
+        lambda place: (place.rows(WIDTH),),
+        lambda place: [],
+    ),
+)
+
+
+@family(
+    "silences.empty.{case}",
+    case=EMPTY,
+    claim="pmap-silence.zero-size-arrays",
+    title="A map of {case.text}.",
+    fact="silences.empty.mapped",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
+)
+def mapped(impl: Any, cluster: Any, case: Empty) -> None:
+    """Two calls of a map with nothing to compute, or nearly."""
+    function = impl.map(case.body(), in_axes=case.in_axes, out_axes=case.out_axes)
+    cluster.twice(function, *case.arguments(cluster))
+
+
+@family(
+    "silences.empty.host-{way}",
+    way={"numpy": np.asarray, "device-get": jax.device_get},
+    claim="pmap-silence.zero-size-arrays",
+    title="What a map of rows without elements returned is fetched by {way}.",
+    fact="silences.empty.fetched",
+    left_out=ONE_PROCESS_ALONE,
+    expect=everywhere(in_steps(returns(nothing(8, 0, WIDTH)), "fetched")),
+)
+def fetched(impl: Any, cluster: Any, way: Callable[[Any], Any]) -> None:
+    """An output without elements on the host."""
+    output = impl.map(lambda x: x * 2)(*whole(cluster))
+    cluster.step("fetched", lambda: way(output))

@@ -1,0 +1,276 @@
+"""What a map and its stages tell of themselves: trees, types, shardings, texts, costs.
+
+Legacy's stages have no answer to some questions, which its own release already gives to others:
+there the new pmap is asked for jit's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.judging.columns import Columns
+from conformance.judging.expectation import Expectation, every, in_steps, raises
+from conformance.sections.silences.answers import (
+    CONTROLLED,
+    NESTED,
+    ONE_PROCESS_ALONE,
+    WIDTH,
+    answers,
+    ask,
+    control,
+    nested,
+)
+
+TELLS = "pmap-silence.stage-introspection"
+ARGS = (np.ones((8, WIDTH), np.float32),) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something asked of a map, its lowered stage `low` or its compiled one `done`.
+
+    `answer` is legacy's, or what is refused by both pmaps; `of_jit` is shard_map's, where not.
+    """
+
+    key: str
+    text: str
+    ask: Callable[[Any, Any, Any], Any]
+    answer: Expectation
+    of_jit: Expectation | None = None
+    new: Expectation | None = None
+
+
+def _has(*words: str) -> Callable[[str], list[bool]]:
+    return lambda text: [word in text for word in words]
+
+
+def _text(value: Any) -> str:
+    return str(value)
+
+
+def _kinds(tree: Any) -> list[str]:
+    """Shape and dtype of each leaf, and the tree."""
+    leaves, structure = jax.tree.flatten(tree)
+    return [*(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves), str(structure)]
+
+
+def _shards(shardings: Any) -> list[Any]:
+    """The shape of a shard of the rows, and on how many devices, by each sharding."""
+    return [
+        [list(one.shard_shape((8, WIDTH))), len(one.device_set)]
+        for one in jax.tree.leaves(shardings)
+    ]
+
+
+KINDS = [*["float32[8, 3]"] * 2, NESTED]
+ABSENT = "has no attribute '{}'"
+
+
+def absent(name: str) -> Expectation:
+    """There is no such attribute."""
+    return raises(AttributeError, ABSENT.format(name))
+
+
+QUESTIONS: Mapping[str, Question] = table(
+    Question(
+        "in-tree",
+        "the lowered stage's `in_tree`",
+        lambda f, low, done: _text(low.in_tree),
+        answers("PyTreeDef(((*, *), {}))"),
+    ),
+    Question(
+        "compiled-in-tree",
+        "the compiled stage's `in_tree`",
+        lambda f, low, done: _text(done.in_tree),
+        answers("PyTreeDef(((*, *), {}))"),
+    ),
+    Question(
+        "out-tree",
+        "the lowered stage's `out_tree`",
+        lambda f, low, done: _text(low.out_tree),
+        answers(NESTED),
+    ),
+    Question(
+        "compiled-out-tree",
+        "the compiled stage's `out_tree`",
+        lambda f, low, done: _text(done.out_tree),
+        answers(NESTED),
+    ),
+    Question(
+        "in-avals",
+        "the lowered stage's `in_avals`",
+        lambda f, low, done: [str(one) for one in jax.tree.leaves(low.in_avals)],
+        answers(["float32[8,3]"] * 2),
+    ),
+    Question(
+        "args-info",
+        "the lowered stage's `args_info`",
+        lambda f, low, done: [
+            [one.donated, str(one.dtype), list(one.shape)]
+            for one in jax.tree.leaves(low.args_info, is_leaf=lambda x: hasattr(x, "donated"))
+        ],
+        answers([[False, "float32", [8, 3]]] * 2),
+    ),
+    Question(
+        "donated",
+        "the lowered stage's `donate_argnums`",
+        lambda f, low, done: list(low.donate_argnums),
+        answers([]),
+    ),
+    Question(
+        "out-info",
+        "the lowered stage's `out_info`",
+        lambda f, low, done: _kinds(low.out_info),
+        raises(KeyError, "^'global_out_avals'$"),
+        answers(KINDS),
+        answers(KINDS),
+    ),
+    Question(
+        "compiled-out-info",
+        "the compiled stage's `out_info`",
+        lambda f, low, done: _kinds(done.out_info),
+        absent("out_avals"),
+        answers(KINDS),
+        answers(KINDS),
+    ),
+    Question(
+        "input-shardings",
+        "the compiled stage's `input_shardings`",
+        lambda f, low, done: _shards(done.input_shardings),
+        absent("_in_shardings"),
+        answers([[[1, WIDTH], 8]] * 2),
+        answers([[[1, WIDTH], 8]] * 2),
+    ),
+    Question(
+        "output-shardings",
+        "the compiled stage's `output_shardings`",
+        lambda f, low, done: _shards(done.output_shardings),
+        absent("_out_shardings"),
+        answers([[[1, WIDTH], 8]] * 2),
+        answers([[[1, WIDTH], 8]] * 2),
+    ),
+    Question(
+        "text",
+        "the lowered stage's `as_text()`",
+        lambda f, low, done: _has("stablehlo.add", "func.func public @main", "HloModule")(
+            low.as_text()
+        ),
+        answers([True, True, False]),
+    ),
+    Question(
+        "text-hlo",
+        "the lowered stage's `as_text('hlo')`",
+        lambda f, low, done: _has("HloModule", " add(", "stablehlo")(low.as_text("hlo")),
+        answers([True, True, False]),
+    ),
+    Question(
+        "text-unknown",
+        "the lowered stage's `as_text` in a dialect that there is not",
+        lambda f, low, done: low.as_text("nosuch"),
+        raises(ValueError, "^unknown dialect: nosuch$"),
+    ),
+    Question(
+        "compiled-text",
+        "the compiled stage's `as_text()`",
+        lambda f, low, done: _has("HloModule", "is_scheduled=true", "f32[1,3]")(done.as_text()),
+        answers([True] * 3),
+    ),
+    Question(
+        "ir",
+        "the lowered stage's `compiler_ir()`",
+        lambda f, low, done: _has("stablehlo.add")(str(low.compiler_ir())),
+        answers([True]),
+    ),
+    Question(
+        "cost",
+        "the compiled stage's `cost_analysis()`",
+        lambda f, low, done: done.cost_analysis()["flops"],
+        answers(6.0),
+    ),
+    Question(
+        "memory",
+        "the compiled stage's `memory_analysis()`",
+        lambda f, low, done: [
+            done.memory_analysis().argument_size_in_bytes,
+            done.memory_analysis().output_size_in_bytes >= 24,
+        ],
+        answers([24, True]),
+    ),
+    Question(
+        "executable",
+        "the compiled stage's `runtime_executable()`",
+        lambda f, low, done: [d.id for d in done.runtime_executable().local_devices()],
+        answers(list(range(8))),
+    ),
+    Question(
+        "trace",
+        "`trace`",
+        lambda f, low, done: _text(f.trace is not None),
+        absent("trace"),
+        answers("True"),
+    ),
+    Question(
+        "eval-shape",
+        "the map's own `eval_shape`",
+        lambda f, low, done: _kinds(f.eval_shape(*ARGS)),
+        absent("eval_shape"),
+        answers(KINDS),
+    ),
+    Question(
+        "clear-cache",
+        "`clear_cache`",
+        lambda f, low, done: f.clear_cache(),
+        absent("clear_cache"),
+        answers(None),
+    ),
+    Question(
+        "jax-eval-shape",
+        "`jax.eval_shape` of the map",
+        lambda f, low, done: _kinds(jax.eval_shape(f, *ARGS)),
+        answers(KINDS),
+    ),
+    Question(
+        "jaxpr",
+        "`jax.make_jaxpr` of the map",
+        lambda f, low, done: [str(one) for one in jax.make_jaxpr(f)(*ARGS).out_avals],
+        answers(["float32[8,3]"] * 2),
+    ),
+)
+ASKED = "what is asked"
+
+
+def told(question: Question) -> Columns:
+    """Legacy's answer, or the better one where legacy has none."""
+    new = question.new or question.answer
+    jit = question.of_jit or question.answer
+    return {
+        name: every(CONTROLLED, in_steps(said, ASKED))
+        for name, said in (
+            (LEGACY_PMAP, question.answer),
+            (NEW_PMAP, new),
+            (SHARD_MAP, jit),
+        )
+    }
+
+
+@family(
+    "silences.tells.{question}",
+    question=QUESTIONS,
+    claim=TELLS,
+    title="A map is asked for {question.text}.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=told,
+)
+def tells(impl: Any, cluster: Any, question: Question) -> None:
+    """Something asked of a map of two arguments, or of its stages."""
+    control(impl, cluster)
+    function = impl.map(nested()).function
+    lowered = function.lower(*ARGS)
+    ask(cluster, ASKED, lambda: question.ask(function, lowered, lowered.compile()))

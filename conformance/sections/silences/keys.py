@@ -1,0 +1,195 @@
+"""PRNG keys, typed and raw: mapped, passed whole, made, split, sent on and returned.
+
+The models compute Threefry in NumPy, so that a key that came to another device, or a generator
+that counts otherwise under a map, is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.sections.silences.answers import ONE_PROCESS_ALONE
+
+WIDTH = 2  # random words of each row, and words of a raw key
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
+
+
+def threefry(key: Any, high: int, low: int) -> tuple[int, int]:
+    """Threefry-2x32 of 20 rounds."""
+    first, second = int(key[0]), int(key[1])
+    schedule = (first, second, first ^ second ^ _PARITY)
+    a, b = (high + first) & _WORD, (low + second) & _WORD
+    for turn in range(5):
+        for rotation in _ROTATIONS[turn % 2]:
+            a = (a + b) & _WORD
+            b = ((b << rotation) | (b >> (32 - rotation))) & _WORD
+            b ^= a
+        a = (a + schedule[(turn + 1) % 3]) & _WORD
+        b = (b + schedule[(turn + 2) % 3] + turn + 1) & _WORD
+    return a, b
+
+
+def words(key: Any) -> list[int]:
+    """`jax.random.bits(key, (WIDTH,))`."""
+    return [a ^ b for a, b in (threefry(key, 0, i) for i in range(WIDTH))]
+
+
+def data(place: Place) -> Any:
+    """A raw key for each device."""
+    return place.rows(WIDTH, dtype=np.uint32)
+
+
+WHOLE = (7, 9)
+
+
+def _words(place: Place) -> Any:
+    """random words from each device's key"""
+    return np.array([words(key) for key in data(place)], np.uint32)
+
+
+def _words_of_whole(place: Place) -> Any:
+    """random words from the one key, plus each device's number"""
+    return (np.array(words(WHOLE))[None] + np.arange(8)[:, None]).astype(np.uint32)
+
+
+def _folded(place: Place) -> Any:
+    """each key, with 5 folded in"""
+    return np.array([threefry(key, 0, 5) for key in data(place)], np.uint32)
+
+
+def _folded_twice(place: Place) -> Any:
+    """each key, with 5 folded in twice"""
+    return np.array([threefry(key, 0, 5) for key in _folded(place)], np.uint32)
+
+
+def _split(place: Place) -> Any:
+    """each key, split in two"""
+    return np.array([[threefry(key, 0, i) for i in (0, 1)] for key in data(place)], np.uint32)
+
+
+def _seeded(place: Place) -> Any:
+    """a key of each device's number"""
+    return np.array([(0, seed) for seed in range(8)], np.uint32)
+
+
+def _sent(place: Place) -> Any:
+    """the key of the device before"""
+    return np.roll(data(place), 1, axis=0)
+
+
+def _copies(place: Place) -> Any:
+    """the one key, from each device"""
+    return np.broadcast_to(np.array(WHOLE, np.uint32), (8, 2))
+
+
+AROUND = [(i, (i + 1) % 8) for i in range(8)]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a map does with a key; `seeds` where it is given numbers, `whole` an unmapped key."""
+
+    key: str
+    text: str
+    body: Callable[[bool], Callable[..., Any]]
+    model: Model
+    seeds: bool = False
+    whole: bool = False
+    again: bool = False
+
+
+USES: Mapping[str, Use] = table(
+    Use(
+        "mapped",
+        "random words from a mapped key",
+        lambda typed: lambda k: jax.random.bits(k, (WIDTH,)),
+        _words,
+    ),
+    Use(
+        "whole",
+        "random words from an unmapped key",
+        lambda typed: lambda n, k: jax.random.bits(k, (WIDTH,)) + n.astype(np.uint32),
+        _words_of_whole,
+        seeds=True,
+        whole=True,
+    ),
+    Use(
+        "folded",
+        "a number folded into a mapped key",
+        lambda typed: lambda k: jax.random.fold_in(k, 5),
+        _folded,
+    ),
+    Use(
+        "fed-back",
+        "the map's own keys, fed back",
+        lambda typed: lambda k: jax.random.fold_in(k, 5),
+        _folded_twice,
+        again=True,
+    ),
+    Use(
+        "split",
+        "a mapped key, split in two",
+        lambda typed: lambda k: jax.random.split(k, 2),
+        _split,
+    ),
+    Use(
+        "made",
+        "a key made in the map",
+        lambda typed: lambda n: (jax.random.key if typed else jax.random.PRNGKey)(n),
+        _seeded,
+        seeds=True,
+    ),
+    Use(
+        "sent",
+        "a key sent to the next device",
+        lambda typed: lambda k: jax.lax.ppermute(k, "i", AROUND),
+        _sent,
+    ),
+    Use(
+        "returned-whole",
+        "an unmapped key, returned",
+        lambda typed: lambda n, k: k,
+        _copies,
+        seeds=True,
+        whole=True,
+    ),
+)
+
+
+@family(
+    "silences.keys.{kind}-{use}",
+    kind={"typed": True, "raw": False},
+    use=USES,
+    claim="pmap-silence.prng-keys",
+    title=lambda kind, use: f"{use.text}, {'typed' if kind else 'raw'}.",
+    fact="silences.keys.{kind}",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda use: everywhere(in_steps(returns(use.model), *TWICE)),
+)
+def used(impl: Any, cluster: Any, kind: bool, use: Use) -> None:
+    """A map of keys, called twice."""
+    wrap = jax.random.wrap_key_data if kind else jax.numpy.asarray
+    function = impl.map(use.body(kind), in_axes=(0, None) if use.whole else 0)
+    given = np.arange(8, dtype=np.int32) if use.seeds else wrap(data(cluster))
+    arguments = [given, wrap(np.array(WHOLE, np.uint32))] if use.whole else [given]
+
+    def call() -> Any:
+        keys = function(*arguments)
+        keys = function(keys) if use.again else keys
+        # Taken apart where they lie, outside the map: a typed key is none of NumPy's.
+        is_typed = jax.dtypes.issubdtype(keys.dtype, jax.dtypes.prng_key)
+        return jax.random.key_data(keys) if is_typed else keys
+
+    cluster.twice(call)

@@ -1,0 +1,245 @@
+"""How often a map traces its function: by call, argument, shape, tree, dtype and wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import Columns, everywhere
+from conformance.judging.expectation import in_steps, not_applicable, returns
+from conformance.sections.silences.answers import ONE_PROCESS_ALONE
+
+WIDTH = 8
+COUNTED = "as often as it was traced after each call"
+
+# What a call is given, of the place and of what the call before returned.
+Given = Callable[[Place, Any], tuple[Any, ...]]
+
+
+def host(place: Place, result: Any) -> tuple[Any, ...]:
+    """Rows of NumPy's."""
+    return (place.rows(WIDTH),)
+
+
+def uncommitted(place: Place, result: Any) -> tuple[Any, ...]:
+    """The rows on one device, committed to none."""
+    return (jax.numpy.asarray(place.rows(WIDTH)),)
+
+
+def own(place: Place, result: Any) -> tuple[Any, ...]:
+    """What the call before returned."""
+    return (result,)
+
+
+def narrow(place: Place, result: Any) -> tuple[Any, ...]:
+    """Rows of another shape."""
+    return (place.rows(2),)
+
+
+def integers(place: Place, result: Any) -> tuple[Any, ...]:
+    """Rows of another dtype."""
+    return (place.rows(WIDTH, dtype=np.int32),)
+
+
+def doubles(place: Place, result: Any) -> tuple[Any, ...]:
+    """Rows of float64, which become float32."""
+    return (place.rows(WIDTH, dtype=np.float64),)
+
+
+def dictionary(place: Place, result: Any) -> tuple[Any, ...]:
+    """The rows in a dict."""
+    return ({"a": place.rows(WIDTH)},)
+
+
+def listed(place: Place, result: Any) -> tuple[Any, ...]:
+    """The rows in a list."""
+    return ([place.rows(WIDTH)],)
+
+
+def fewer(place: Place, result: Any) -> tuple[Any, ...]:
+    """Half of the rows."""
+    return (place.rows(WIDTH)[:4],)
+
+
+def static(value: int) -> Given:
+    """The rows, and a static argument."""
+    return lambda place, result: (place.rows(WIDTH), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of one wrapper, and how often legacy has traced its function after each of them."""
+
+    key: str
+    text: str
+    given: Sequence[Given]
+    counts: tuple[int, ...]
+    options: Mapping[str, Any]
+    only_pmap: str = ""
+
+
+NO_STATIC = "shard_map has no static arguments"
+IN_BLOCKS = "shard_map has rows for all devices of its mesh"
+
+
+def _calls(
+    key: str,
+    text: str,
+    given: Sequence[Given],
+    *counts: int,
+    only_pmap: str = "",
+    **options: Any,
+) -> Calls:
+    return Calls(key, text, given, counts, options, only_pmap)
+
+
+CALLS: Mapping[str, Calls] = table(
+    _calls("numpy", "rows of NumPy's", [host] * 4, 1, 1, 1, 1),
+    _calls("uncommitted", "an array on one device", [uncommitted] * 3, 1, 1, 1),
+    _calls("own-outputs", "its own outputs", [host, own, own, own], 1, 1, 1, 1),
+    _calls(
+        "mixed",
+        "rows of NumPy's, an array on one device and its own output in turn",
+        [host, uncommitted, host, own, host],
+        *[1] * 5,
+    ),
+    _calls(
+        "own-donated", "its own outputs, donated", [host, own, own, own], *[1] * 4, donate_argnums=0
+    ),
+    _calls("shapes", "two shapes", [host, narrow, host, narrow, host], 1, 2, 2, 2, 2),
+    _calls("dtypes", "two dtypes", [host, integers, host, integers], 1, 2, 2, 2),
+    _calls("narrowed", "float64, which becomes float32", [host, doubles, host], 1, 1, 1),
+    _calls(
+        "trees",
+        "an array, a dict and a list",
+        [host, dictionary, host, dictionary, listed, dictionary],
+        1,
+        2,
+        2,
+        2,
+        3,
+        3,
+    ),
+    _calls(
+        "rows", "two numbers of rows", [host, fewer, host, fewer], 1, 2, 2, 2, only_pmap=IN_BLOCKS
+    ),
+    _calls(
+        "static",
+        "three static values",
+        [static(2), static(2), static(3), static(2), static(3)],
+        1,
+        1,
+        2,
+        2,
+        2,
+        only_pmap=NO_STATIC,
+        static_broadcasted_argnums=1,
+    ),
+)
+
+
+def as_often(case: Calls) -> Columns:
+    """As often as legacy, and the values of the last call."""
+
+    def model(place: Place) -> Any:
+        """legacy's counts"""
+        return np.array(case.counts, np.int32)
+
+    columns = everywhere(in_steps(returns(model), COUNTED))
+    return columns | ({SHARD_MAP: not_applicable(case.only_pmap)} if case.only_pmap else {})
+
+
+@family(
+    "silences.retraces.{case}",
+    case=CALLS,
+    claim="pmap-silence.retraces",
+    title="A wrapper is called with {case.text}: it traces when legacy does.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=as_often,
+)
+def traced(impl: Any, cluster: Any, case: Calls) -> None:
+    """Calls of one wrapper, with a count of the traces of its function after each."""
+    traces: list[int] = []
+
+    def body(tree: Any, *_: Any) -> Any:
+        traces.append(1)
+        return jax.tree.map(lambda x: x * 2, tree)
+
+    function = impl.map(body, **case.options)
+
+    def calls() -> Any:
+        counts, result = [], None
+        for given in case.given:
+            result = jax.block_until_ready(function(*given(cluster, result)))
+            counts.append(len(traces))
+        return np.array(counts, np.int32)
+
+    cluster.step(COUNTED, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrappers:
+    """A way to come by a second map of one function, and legacy's counts after each call."""
+
+    key: str
+    text: str
+    counts: tuple[int, ...]
+    clears: bool = False
+    anew: bool = False
+
+
+WRAPPERS: Mapping[str, Wrappers] = table(
+    Wrappers("new-wrapper", "a new wrapper for each call of one function", (1, 1, 1), anew=True),
+    Wrappers("cleared", "`jax.clear_caches()` before each call", (1, 2, 3), clears=True),
+)
+
+
+@family(
+    "silences.retraces.{case}",
+    case=WRAPPERS,
+    claim="pmap-silence.retraces",
+    title="With {case.text} a map traces when legacy does.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: (
+        everywhere(
+            in_steps(
+                returns(lambda place: np.array(case.counts, np.int32), text="legacy's counts"),
+                COUNTED,
+            )
+        )
+        | (
+            {SHARD_MAP: not_applicable("jit(shard_map) of a new function is a new program")}
+            if case.anew
+            else {}
+        )
+    ),
+)
+def rewrapped(impl: Any, cluster: Any, case: Wrappers) -> None:
+    """Three calls, by wrappers or caches made anew."""
+    traces: list[int] = []
+
+    def body(x: Any) -> Any:
+        traces.append(1)
+        return x * 2
+
+    function = impl.map(body)
+
+    def calls() -> Any:
+        counts: list[int] = []
+        for _ in range(3):
+            if case.clears:
+                jax.clear_caches()
+            # Of a function that was traced before nothing is traced: the first call is the proof.
+            one = impl.map(body).function if case.anew and counts else function
+            jax.block_until_ready(one(cluster.rows(WIDTH)))
+            counts.append(len(traces))
+        return np.array(counts, np.int32)
+
+    cluster.step(COUNTED, calls)

@@ -1,0 +1,216 @@
+"""Weak types: of rows, of constants of the body, and of Python numbers that are passed whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import TWICE, Model, in_steps, not_applicable
+from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH, returns_weak
+
+
+@dataclass(frozen=True, slots=True)
+class Weak:
+    """A map's body, made afresh, its arguments, its one result and whether that is weak."""
+
+    key: str
+    text: str
+    body: Callable[[], Any]
+    arguments: Callable[[Place], tuple[Any, ...]]
+    model: Model
+    weak: bool
+    in_axes: Any = 0
+    static: bool = False
+
+
+def weak_ones() -> Any:
+    """A weak float32 one for each of eight devices, on one of them."""
+    return jax.vmap(lambda x: 1.0)(jax.numpy.arange(8))
+
+
+def rows(place: Place) -> tuple[Any, ...]:
+    """A row for each device."""
+    return (place.rows(WIDTH),)
+
+
+def each(value: Any, dtype: str) -> Model:
+    """This value from each device."""
+
+    def model(place: Place) -> Any:
+        """the same from each device"""
+        return np.full(8, value, dtype)
+
+    return model
+
+
+def scaled(place: Place) -> Any:
+    """each row, doubled, in float16"""
+    return (place.rows(WIDTH) * 2).astype(np.float16)
+
+
+def half_rows(place: Place) -> Any:
+    """Rows of float16."""
+    return place.rows(WIDTH).astype(np.float16)
+
+
+def _constant(key: str, text: str, value: Any, dtype: str, weak: bool) -> Weak:
+    return Weak(
+        f"constant-{key}",
+        f"{text}, returned by the body",
+        lambda: lambda x: value,
+        rows,
+        each(value, dtype),
+        weak,
+    )
+
+
+def _passed(key: str, text: str, value: Any, dtype: str, weak: bool) -> Weak:
+    return Weak(
+        f"passed-{key}",
+        f"{text}, passed whole and returned",
+        lambda: lambda x, y: y,
+        lambda place: (place.rows(WIDTH), value),
+        each(value, dtype),
+        weak,
+        in_axes=(0, None),
+    )
+
+
+def _times(key: str, text: str, value: Any, dtype: str) -> Weak:
+    return Weak(
+        f"times-{key}",
+        f"{text}, passed whole, times float16",
+        lambda: lambda x, y: x * y,
+        lambda place: (half_rows(place), value),
+        lambda place: (place.rows(WIDTH) * 2).astype(dtype),
+        False,
+        in_axes=(0, None),
+    )
+
+
+WEAK: Mapping[str, Weak] = table(
+    Weak(
+        "rows",
+        "weak rows, as they are",
+        lambda: lambda x: x,
+        lambda place: (weak_ones(),),
+        each(1, "float32"),
+        True,
+    ),
+    Weak(
+        "rows-strong",
+        "strong rows, as they are",
+        lambda: lambda x: x,
+        lambda place: (np.ones(8, np.float32),),
+        each(1, "float32"),
+        False,
+    ),
+    Weak(
+        "rows-plus-half",
+        "weak rows plus float16",
+        lambda: lambda x, y: x + y,
+        lambda place: (weak_ones(), np.ones(8, np.float16)),
+        each(2, "float16"),
+        False,
+    ),
+    Weak(
+        "gathered",
+        "weak rows, gathered",
+        lambda: lambda x: jax.lax.all_gather(x, "i"),
+        lambda place: (weak_ones(),),
+        lambda place: np.ones((8, 8), np.float32),
+        True,
+    ),
+    Weak(
+        "averaged",
+        "a pmean of weak rows",
+        lambda: lambda x: jax.lax.pmean(x, "i"),
+        lambda place: (weak_ones(),),
+        each(1, "float32"),
+        False,
+    ),
+    _constant("int", "a Python int", 2, "int32", True),
+    _constant("float", "a Python float", 2.0, "float32", True),
+    _constant("complex", "a Python complex number", 2j, "complex64", True),
+    _constant("bool", "a Python bool", True, "bool", False),
+    _constant("numpy", "a NumPy number", np.float32(2), "float32", False),
+    Weak(
+        "psum-of-one",
+        "`psum(1)`",
+        lambda: lambda x: jax.lax.psum(1, "i"),
+        rows,
+        each(8, "int32"),
+        True,
+    ),
+    Weak(
+        "axis-index",
+        "`axis_index`",
+        lambda: lambda x: jax.lax.axis_index("i"),
+        rows,
+        lambda place: np.arange(8, dtype=np.int32),
+        False,
+    ),
+    _passed("int", "a Python int", 2, "int32", True),
+    _passed("float", "a Python float", 2.0, "float32", True),
+    _passed("complex", "a Python complex number", 2j, "complex64", True),
+    _passed("bool", "a Python bool", True, "bool", False),
+    _passed("numpy", "a NumPy number", np.float32(2), "float32", False),
+    _times("int", "a Python int", 2, "float16"),
+    _times("float", "a Python float", 2.0, "float16"),
+    _times("numpy", "a float32 of NumPy's", np.float32(2), "float32"),
+    Weak(
+        "times-weak-array",
+        "a weak jax.Array, passed whole, times float16",
+        lambda: lambda x, y: x * y,
+        lambda place: (half_rows(place), jax.numpy.asarray(2.0)),
+        scaled,
+        False,
+        in_axes=(0, None),
+    ),
+    Weak(
+        "psum-of-float",
+        "a psum of a Python float that is passed whole",
+        lambda: lambda x, y: jax.lax.psum(y, "i"),
+        lambda place: (place.rows(WIDTH), 2.0),
+        each(16, "float32"),
+        False,
+        in_axes=(0, None),
+    ),
+    Weak(
+        "static",
+        "a static Python float, returned",
+        lambda: lambda x, y: y,
+        lambda place: (place.rows(WIDTH), 2.0),
+        each(2, "float32"),
+        True,
+        static=True,
+    ),
+)
+
+NO_STATIC = "shard_map has no static arguments"
+
+
+@family(
+    "silences.weak.{case}",
+    case=WEAK,
+    claim="pmap-silence.weak-types",
+    title="{case.text}: the result is as weak as legacy's.",
+    fact="silences.weak.kept",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda case: (
+        everywhere(in_steps(returns_weak(case.model, case.weak), *TWICE))
+        | ({SHARD_MAP: not_applicable(NO_STATIC)} if case.static else {})
+    ),
+)
+def weak(impl: Any, cluster: Any, case: Weak) -> None:
+    """Two calls of a map whose result may be weak."""
+    options = {"static_broadcasted_argnums": 1} if case.static else {}
+    cluster.twice(impl.map(case.body(), in_axes=case.in_axes, **options), *case.arguments(cluster))

@@ -1,0 +1,224 @@
+"""What a map is as an object: name, documentation, signature, what it wraps, and as a method."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.family import family, table
+from conformance.judging.columns import of_pmaps
+from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.probing.implementations import wrapper_kind
+from conformance.sections.silences.answers import (
+    CONTROLLED,
+    ONE_PROCESS_ALONE,
+    WIDTH,
+    answers,
+    ask,
+    control,
+    doubled,
+)
+
+CLAIM = "pmap-silence.wrapper-attributes"
+OF_JIT = "what jit(shard_map(f)) is called is for who writes it"
+ASKED = "what is asked"
+
+
+def named(x: Any, *, y: float = 2.0) -> Any:
+    """Doc of named."""
+    return x * y
+
+
+named.custom = 7  # type: ignore[attr-defined]
+
+
+class Called:
+    """An object that can be called."""
+
+    def __call__(self, x: Any) -> Any:
+        return x * 2
+
+    def method(self, x: Any) -> Any:
+        """Doc of method."""
+        return x * 2
+
+
+MODULE = __name__
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function to be mapped, and what the map of it is called and said to take."""
+
+    key: str
+    text: str
+    function: Callable[[], Any]
+    name: str
+    qualified: str
+    module: str
+    signature: str
+
+
+FUNCTIONS: Mapping[str, Function] = table(
+    Function(
+        "function",
+        "a function",
+        lambda: named,
+        "named",
+        "named",
+        MODULE,
+        "(x, *, y=2.0)",
+    ),
+    Function(
+        "jit",
+        "a jitted function",
+        lambda: jax.jit(named),
+        "named",
+        "named",
+        MODULE,
+        "(x, *, y=2.0)",
+    ),
+    Function(
+        "partial",
+        "a partial",
+        lambda: functools.partial(named, y=3.0),
+        "named",
+        "named",
+        "functools",
+        "(x, *, y=3.0)",
+    ),
+    Function(
+        "object",
+        "an object that can be called",
+        Called,
+        "<unnamed function>",
+        "<unnamed function>",
+        MODULE,
+        "(x)",
+    ),
+    Function(
+        "method",
+        "a bound method",
+        lambda: Called().method,
+        "method",
+        "Called.method",
+        MODULE,
+        "(x)",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Something that a program reads off a map, and what it must be."""
+
+    key: str
+    text: str
+    read: Callable[[Any, Any], Any]
+    wanted: Callable[[Function], Any]
+
+
+def _signature(mapped: Any, function: Any) -> str:
+    parameters = inspect.signature(mapped).parameters.values()
+    return "(" + str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters]))[1:]
+
+
+ATTRIBUTES: Mapping[str, Attribute] = table(
+    Attribute("name", "`__name__`", lambda m, f: m.__name__, lambda row: row.name),
+    Attribute("qualname", "`__qualname__`", lambda m, f: m.__qualname__, lambda row: row.qualified),
+    Attribute("doc", "`__doc__`", lambda m, f: m.__doc__ == f.__doc__, lambda row: True),
+    Attribute("module", "`__module__`", lambda m, f: m.__module__, lambda row: row.module),
+    Attribute(
+        "wrapped",
+        "`__wrapped__`, the function itself",
+        lambda m, f: m.__wrapped__ is f,
+        lambda row: True,
+    ),
+    Attribute("signature", "the signature", _signature, lambda row: row.signature),
+)
+
+
+@family(
+    "silences.wrapper.{attribute}-of-{function}",
+    attribute=ATTRIBUTES,
+    function=FUNCTIONS,
+    claim=CLAIM,
+    title="A map of {function.text} has {attribute.text} as legacy's has.",
+    fact="silences.wrapper.{attribute}",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda attribute, function: of_pmaps(
+        every(CONTROLLED, in_steps(answers(attribute.wanted(function)), ASKED)), OF_JIT
+    ),
+)
+def attribute_of(impl: Any, cluster: Any, attribute: Attribute, function: Function) -> None:
+    """Something read off a map."""
+    control(impl, cluster)
+    one = function.function()
+    mapped = impl.map(one).function
+    ask(cluster, ASKED, lambda: attribute.read(mapped, one))
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Something done with a map as an object; true where it does what it did with legacy's."""
+
+    key: str
+    text: str
+    holds: Callable[[Any], bool]
+
+
+def _kept(mapped: Any) -> bool:
+    mapped.note = 1
+    return bool(mapped.note == 1)
+
+
+OBJECTS: Mapping[str, Object] = table(
+    Object("custom", "has the attributes that the function was given", lambda m: m.custom == 7),
+    Object("unwrap", "is unwrapped by inspect", lambda m: inspect.unwrap(m) is named),
+    Object("attribute-set", "takes an attribute", _kept),
+    Object("hash", "can be a key of a dict", lambda m: {m: 1}[m] == 1),
+    Object("deepcopy", "can be copied deeply", lambda m: callable(copy.deepcopy(m))),
+    Object("lower", "has `lower`", lambda m: callable(m.lower)),
+)
+
+
+@family(
+    "silences.wrapper.{case}",
+    case=OBJECTS,
+    claim=CLAIM,
+    title="A map {case.text}.",
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(every(CONTROLLED, in_steps(answers(True), ASKED)), OF_JIT),
+)
+def as_object(impl: Any, cluster: Any, case: Object) -> None:
+    """Something done with a map of a named function."""
+    control(impl, cluster)
+    mapped = impl.map(named).function
+    ask(cluster, ASKED, lambda: case.holds(mapped))
+
+
+@clause(
+    "silences.wrapper.as-a-method",
+    claim=CLAIM,
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(in_steps(returns(doubled), *TWICE), OF_JIT),
+)
+def as_a_method(impl: Any, cluster: Any) -> None:
+    """A map that is an attribute of a class is bound like a method, `self` being static."""
+
+    class Model:
+        factor = 2
+        step = impl.map(
+            lambda self, x: x * self.factor, in_axes=(None, 0), static_broadcasted_argnums=0
+        ).function
+
+    # The kind is told from the map: a bound method is one more layer around it.
+    kind = wrapper_kind(Model.__dict__["step"])
+    cluster.twice(impl.adopt(Model().step, kind), cluster.rows(WIDTH))
