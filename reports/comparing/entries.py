@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("agreement.toml")
 IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
 
 _COMPARISON = re.compile(r"(<=|>=|==|<|>)\s*([\w.]+)")
-_LISTS = ("field", "new_in", "clause", "topology")
+_LISTS = ("field", "new_in", "clause", "step", "topology")
 
 
 class EntryError(ValueError):
@@ -35,8 +35,8 @@ class Entry:
     """One known difference: in which field, from what to what, where, and what it is.
 
     `old` and `new` are as they are printed, `*` for whatever; `new_in` are the implementations
-    that differ from legacy pmap, or shard_map where it differs from the new pmap. `clause` and
-    `topology` are shell patterns, `jax` a range in which the later of the two lies. `same` says
+    that differ from legacy pmap, or shard_map where it differs from the new pmap. `clause`, `step`
+    and `topology` are shell patterns, `jax` a range in which the later of the two lies. `same` says
     that the implementations do the same, and that the difference is another's doing.
     """
 
@@ -47,6 +47,7 @@ class Entry:
     review: datetime.date
     new_in: tuple[str, ...] = ("new_pmap", "shard_map")
     clause: tuple[str, ...] = ("*",)
+    step: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
     jax: str = ""
     claim: str = ""
@@ -69,6 +70,7 @@ class Entry:
             and _like(self.new, difference.new)
             and between[1] in self.new_in
             and any(fnmatchcase(clause, pattern) for pattern in self.clause)
+            and any(fnmatchcase(difference.step, pattern) for pattern in self.step)
             and any(fnmatchcase(topology, pattern) for pattern in self.topology)
             and within(self.jax, jax)
         )
