@@ -153,9 +153,9 @@ class Runner:
             clause.parameters,
             self.deadline_s or clause.deadline_s or deadlines.CASE_S,
         )
-        runs = [
-            self.pool.run(target, topology, case, fresh=clause.fresh) for _ in range(self.repeat)
-        ]
+        # A repetition must not find what an earlier one left in its processes.
+        fresh = clause.fresh or self.repeat > 1
+        runs = [self.pool.run(target, topology, case, fresh=fresh) for _ in range(self.repeat)]
         if shared:
             while len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]

@@ -326,6 +326,13 @@ def test_a_cell_that_is_repeated_and_agrees_is_not_flaky() -> None:
     assert len(pool.cases) == 2
 
 
+def test_each_repetition_has_a_fresh_cluster_and_a_single_run_a_warm_one() -> None:
+    for repeat in (1, 2):
+        pool = FakePool(*[observations()] * repeat)
+        only(GOOD, runner_on(pool, GOOD, repeat=repeat))
+        assert [fresh for _, fresh in pool.cases] == [repeat > 1] * repeat
+
+
 def test_a_clause_is_run_as_it_is_declared() -> None:
     clause = clause_of(raises(ValueError, "x"), fresh=True, deadline_s=3.0, parameters={"n": 1})
     pool = FakePool(observations(raised()))
