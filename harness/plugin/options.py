@@ -113,7 +113,7 @@ def add(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="run each cell N times, each on a fresh cluster; a cell whose verdicts differ is flaky",
+        help="run each cell N times on fresh clusters; a cell whose verdicts differ is flaky",
     )
     group.addoption(
         "--blocks",
