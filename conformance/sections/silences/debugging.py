@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -305,6 +306,12 @@ CALLBACKS: Mapping[str, Callback] = table(
         sums=True,
     ),
     Callback(
+        "print",
+        "jax.debug.print",
+        lambda host, x: (jax.debug.print("{}", x), x)[1],
+        factor=1,
+    ),
+    Callback(
         "io-ordered",
         "io_callback with ordered=True",
         lambda host, x: io_callback(host, SCALAR, x, ordered=True),
@@ -317,6 +324,18 @@ CALLBACKS: Mapping[str, Callback] = table(
         ordered=True,
     ),
 )
+
+
+class Printed(io.TextIOBase):
+    """A standard output that hands the host each number that is printed."""
+
+    def __init__(self, host: Callable[[Any], Any]) -> None:
+        self._host = host
+
+    def write(self, text: str) -> int:
+        for number in text.split():
+            self._host(float(number))
+        return len(text)
 
 
 @family(
@@ -345,8 +364,9 @@ def called_back(impl: Any, cluster: Any, callback: Callback) -> None:
     rows = cluster.rows()
 
     def call() -> Any:
-        result = jax.block_until_ready(function(rows))
-        jax.effects_barrier()
+        with redirect_stdout(Printed(host)):
+            result = jax.block_until_ready(function(rows))
+            jax.effects_barrier()
         return result
 
     for name in ("first call", "second call"):
