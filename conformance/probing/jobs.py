@@ -25,9 +25,12 @@ DEADLINE_S = 60.0
 KILL_S = 10.0
 POLL_S = 0.02
 
-# Lines of the collectives' library, which it prints whatever the program prints; its threads cut
-# into each other's, so that the rest of one may stand alone.
-_NOISE = re.compile(r"^(?:\[Gloo\] | is connected to \d+ peer ranks\.).*\n?", re.MULTILINE)
+# What the collectives' library prints, whatever the program prints: it does so piece by piece, and
+# its threads cut into each other's lines.
+_NOISE = re.compile(
+    r"\[Gloo\] Rank \d*|\d* is connected to \d*|\d* peer ranks\. "
+    r"|Expected number of connected peer ranks is : \d*\n?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,7 @@ def _kill(started: list[subprocess.Popen[bytes]]) -> None:
 
 
 def said(file: Path) -> str:
-    """What a process wrote to a file, without the lines of the collectives' library."""
+    """What a process wrote to a file, without what the collectives' library says."""
     return _NOISE.sub("", file.read_text(encoding="utf-8", errors="replace"))
 
 

@@ -172,7 +172,8 @@ def test_nothing_but_the_given_variables_is_inherited(
 
 
 def test_what_the_collectives_library_prints_is_left_out(run: Run) -> None:
-    rest = " is connected to 2 peer ranks. Expected number of connected peer ranks is : 2"
-    lines = [f"[Gloo] Rank 0{rest}", "kept", "not at the start: [Gloo]", "[Gloo] Rank 1", rest]
-    (one,) = run("".join(f"print({line!r})\n" for line in lines))
-    assert one.out == "kept\nnot at the start: [Gloo]\n"
+    rest = " is connected to 2 peer ranks. Expected number of connected peer ranks is : 2\n"
+    whole, cut = f"[Gloo] Rank 0{rest}", f"[Gloo] Rank [Gloo] Rank 1{rest}"
+    texts = [whole, "kept\n", "not at the start: [Gloo]\n", cut, f"0{rest}", "[Gloo] Rank last\n"]
+    (one,) = run(f"print({''.join(texts)!r}, end='')\n")
+    assert one.out == "kept\nnot at the start: [Gloo]\nlast\n"

@@ -53,8 +53,9 @@ ABOVE = "peak above the original's"
 HALF_AN_ARRAY = 0.5
 
 # At most these are there at once: the shards as arrays of the default device, each of them with an
-# axis more, the stack, and its parts.
-MOST_ARRAYS = 4
+# axis more, the stack, its slices on the default device, and its parts on their own. How many of
+# them are let go before the next are made is a matter of threads: 2.3 to 4.3 were seen.
+MOST_ARRAYS = 5
 
 OWN_MEMORY = "a peak is that of one process's memory, whatever the others hold"
 
@@ -81,7 +82,7 @@ AVOIDED = between(0, 1, "no more than the result: one stacked array")
 STACKS_FIRST = every(
     steps(
         replacement=between(
-            2, MOST_ARRAYS, "the whole stack and then its parts: two stacked arrays, up to four"
+            2, MOST_ARRAYS, "the whole stack and then its parts: two stacked arrays, up to five"
         )
     ),
     of_the_original(

@@ -51,7 +51,7 @@ def held(array):
 
 
 rows = np.arange(1, 5, dtype=np.float32)
-half = jax.device_put(rows[:2], on(devices[:2], "a"))
+first, half = (jax.device_put(rows[:n], on(devices[:n], "a")) for n in (1, 2))
 double, plus_one = jax.jit(lambda x: 2 * x), jax.jit(lambda x: x + 1)
 print("made", flush=True)
 """
@@ -81,7 +81,7 @@ PUTS: Mapping[str, Put] = table(
         "one-device",
         "an array is put from the first device to the last",
         EQUAL,
-        'held(jax.device_put(jax.device_put(rows[:1], devices[0]), on(devices[3:], "a")))',
+        'held(jax.device_put(first, on(devices[3:], "a")))',
         ("[]", "[[1.0]]"),
     ),
     Put(
