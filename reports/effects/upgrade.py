@@ -8,7 +8,7 @@ and what was not run is said.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -295,11 +295,13 @@ class _Made:
         entries = [run.cell.deviation for run in outcome.runs]
         return next((one.why for one in entries if one is not None), "")
 
-    def _remedies(self, cause: Cause | None, some: Iterable[Seen]) -> Iterator[Remedy]:
+    def _remedies(self, cause: Cause | None, some: Sequence[Seen]) -> Iterator[Remedy]:
         named = list(cause.remedies) if cause is not None else []
         named += [one for seen in some for one in self._fixes.get(seen.clause, ())]
-        for clause in dict.fromkeys(named):
-            yield remedy(self.results, clause, self.new)
+        wanted = {seen.topology for seen in some}
+        found = [remedy(self.results, clause, self.new) for clause in dict.fromkeys(named)]
+        # What works where the thing was seen comes first; the cause's own order is kept within.
+        yield from sorted(found, key=lambda one: (-len(wanted & {*one.works}), len(one.fails)))
 
     @cached_property
     def _fixes(self) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, home, matrix, memory
+from reports.site import causes, matrix, memory, upgrades
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.page import Asset, Page, Pages
@@ -27,7 +27,7 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
 # What makes pages: each is given the results, and yields its own.
 PAGES: tuple[Pages, ...] = (
-    home.pages,
+    upgrades.pages,
     matrix.pages,
     causes.pages,
     memory.pages,
