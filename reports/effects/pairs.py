@@ -1,0 +1,161 @@
+"""Effects of many pairs of cells, each different pair compared once.
+
+A cell is digested once; equal digests are one object, so that what was compared between two
+versions need not be between two others that did the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from reports.comparing.changes import CompareError
+from reports.effects.derive import alone, derive
+from reports.effects.digest import Digest, digest
+from reports.effects.effect import Felt
+from reports.reading.order import implementation_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Target, TargetKey
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+
+JAX = "jax"  # the column of what maps nothing
+LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+
+RAN = frozenset(
+    {
+        Verdict.CONFORMS,
+        Verdict.DEVIATES,
+        Verdict.KNOWN_DEVIATION,
+        Verdict.CRASHED,
+        Verdict.HUNG,
+        Verdict.FLAKY,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of an upgrade: an implementation in one JAX."""
+
+    implementation: str
+    target: Target
+
+    @property
+    def jax(self) -> str:
+        return self.target.jax or ""
+
+    @property
+    def place(self) -> tuple[str, TargetKey]:
+        """What tells it from other sides."""
+        return self.implementation, self.target.key
+
+    def __str__(self) -> str:
+        return f"{self.implementation}@{self.jax}"
+
+
+def sides(results: Results) -> list[Side]:
+    """Every implementation in every JAX of which anything was run, in order."""
+    ran = {
+        (key.implementation, key.target)
+        for key, outcome in results.outcomes.items()
+        if outcome.verdict in RAN and key.implementation != JAX
+    }
+    return [
+        Side(implementation, target)
+        for implementation in sorted({i for i, _ in ran}, key=implementation_order)
+        for target in results.targets
+        if (implementation, target.key) in ran
+    ]
+
+
+def side(results: Results, text: str, option: str) -> Side:
+    """The side that is written `legacy_pmap@0.7.2`; CompareError says which there are."""
+    match = re.fullmatch(r"(\w+)@(.+)", text)
+    if match is None:
+        how = f"write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
+        raise CompareError(f"{option} {text}: {how}")
+    there = sides(results)
+    found = [
+        one
+        for one in there
+        if one.implementation == match[1] and match[2] in (one.jax, one.target.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    of_it = [one.jax for one in there if one.implementation == match[1]]
+    if not of_it:
+        names = ", ".join(dict.fromkeys(one.implementation for one in there)) or "none"
+        missing = f"no cell of {match[1]} was run"
+        raise CompareError(f"{option} {text}: {missing}; the files have {names}")
+    many = f"{len(found)} targets are that" if found else f"{match[1]} was not run in it"
+    raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
+
+
+class Cellular(NamedTuple):
+    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome."""
+
+    digest: Digest | None
+    outcome: Outcome
+
+
+class Effects:
+    """The effects between cells of some results, computed when asked for and kept."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        ran = results.ran()
+        self.rows = tuple(
+            (clause, topology)
+            for clause in results.clauses
+            if clause in ran
+            for topology in results.grid[clause]
+        )
+        self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
+        self._digests: dict[CellKey, Digest | None] = {}
+        self._equal: dict[Digest, Digest] = {}
+        self._felt: dict[tuple[int | None, int], Felt] = {}
+
+    def column(self, of: Side) -> tuple[Cellular | None, ...]:
+        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        if of.place not in self._columns:
+            self._columns[of.place] = tuple(
+                self._cellular(cell_of(self.results, clause, topology, of))
+                for clause, topology in self.rows
+            )
+        return self._columns[of.place]
+
+    def felt(self, old: Digest | None, new: Digest) -> Felt:
+        """The effect from a digest to another of this object's."""
+        place = (None if old is None else id(old), id(new))
+        if place not in self._felt:
+            self._felt[place] = derive(old, new)
+        return self._felt[place]
+
+    def alone(self, key: CellKey) -> tuple[Felt, ...]:
+        """The hazards of a cell by itself."""
+        found = self.digest_of(key)
+        return () if found is None else alone(found)
+
+    def digest_of(self, key: CellKey) -> Digest | None:
+        """What of a cell is felt; None where it was not run."""
+        if key not in self._digests:
+            outcome = self.results.outcomes.get(key)
+            if outcome is None or outcome.verdict not in RAN:
+                self._digests[key] = None
+            else:
+                made = digest(outcome.runs[-1].cell)
+                self._digests[key] = self._equal.setdefault(made, made)
+        return self._digests[key]
+
+    def _cellular(self, key: CellKey) -> Cellular | None:
+        if key.implementation not in self.results.columns(key.clause):
+            return None
+        return Cellular(self.digest_of(key), self.results.outcome(key))
+
+
+def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:
+    """The cell of a clause on one side; what maps nothing is the same under all implementations."""
+    implementation = JAX if JAX in results.clauses[clause].expected else of.implementation
+    return CellKey(clause, of.target.key, implementation, topology)
