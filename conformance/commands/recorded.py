@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,26 @@ class ResultsError(ValueError):
     """A results file that cannot be used; the message names the file and the line."""
 
 
+def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a results file, compressed or not, with their numbers.
+
+    A last line without an end is left out: its run was interrupted. OSError where the file cannot
+    be read, ResultsError where it is not as its name says.
+    """
+    try:
+        with lzma.open(file) if file.suffix == ".xz" else file.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.endswith(b"\n"):
+                    yield number, line
+    except (lzma.LZMAError, EOFError) as error:
+        raise ResultsError(f"{file}: not a whole xz file: {error}") from error
+
+
 def cells(files: Sequence[Path]) -> Iterator[tuple[Record, Record]]:
     """Every cell of all files, each with its target; ResultsError where a line is no record."""
     for file in files:
         targets: dict[str, Record] = {}
-        for number, line in enumerate(file.read_bytes().splitlines(keepends=True), 1):
-            if not line.endswith(b"\n"):
-                break  # torn: its run was interrupted
+        for number, line in lines(file):
             try:
                 record = json.loads(line)
                 if record["kind"] == "target":

@@ -19,12 +19,12 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.commands.recorded import Record, cells
 from conformance.commands.recorded import ResultsError as ResultsError
+from conformance.judging import rejudging
 from conformance.judging.deviations import Deviation, matching
-from conformance.judging.expectation import Fault, Whereabouts
-from conformance.judging.judge import WRAPPERS
-from conformance.judging.observation import Observation, parse
+from conformance.judging.observation import Observation
 from conformance.judging.perturbing import Case, Seen
 from conformance.judging.perturbing.messages import Messages
+from conformance.judging.rejudging import fault_of as fault_of
 from conformance.judging.strength import PASSED, Share, Strength, measure, sampled
 
 WEAKEST = 20  # clauses that are listed
@@ -94,12 +94,9 @@ def cell_id(cell: Record) -> str:
 def observations(cell: Record) -> tuple[Observation, ...]:
     """What the processes of a recorded cell reported; ResultsError where it is of another form."""
     try:
-        return tuple(parse(one) for one in cell["observations"])
-    except (KeyError, TypeError) as error:
-        raise ResultsError(
-            f"{cell_id(cell)}: an observation without {error}: it was recorded by another version "
-            "of this program; run it again"
-        ) from error
+        return rejudging.observations(cell)
+    except rejudging.CannotJudge as error:
+        raise ResultsError(f"{cell_id(cell)}: {error}; run it again") from error
 
 
 def case(
@@ -122,20 +119,6 @@ def case(
         entries=matching(deviations, *of, *where),
         messages=said,
     )
-
-
-def fault_of(cell: Record) -> Fault | None:
-    """How a recorded cell's cluster crashed or hung, if it did."""
-    fault = cell["fault"]
-    if fault is None:
-        return None
-    # A record that does not carry what was mapped passed, so that it was what it should be.
-    mapped = fault.get("mapped", WRAPPERS.get(cell["implementation"], ())[:1])
-    there = (
-        Whereabouts(one["process"], tuple(one.get("steps", ())), one.get("in_step", ""))
-        for one in fault["processes"]
-    )
-    return Fault(fault["kind"], fault["detail"], tuple(mapped), tuple(there))
 
 
 def _progress(of: int) -> Callable[[int], None]:

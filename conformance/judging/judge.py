@@ -8,7 +8,8 @@ held. Anything less deviates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
@@ -39,6 +40,29 @@ class Judgement:
     reason: str
     findings: tuple[Finding, ...] = ()
     deviation: Deviation | None = None
+
+
+def told(judgement: Judgement) -> dict[str, Any]:
+    """A judgement as the record of a cell carries it."""
+    entry = judgement.deviation
+    return {
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "findings": [asdict(f) for f in judgement.findings],
+        "deviation": entry and _told(entry),
+    }
+
+
+def _told(entry: Deviation) -> dict[str, Any]:
+    return {
+        "observed": entry.seen,
+        "cause": entry.cause,
+        "why": entry.why,
+        "link": entry.link,
+        "kind": entry.kind,
+        "review": entry.review.isoformat(),
+        "jax": entry.versions,
+    }
 
 
 def judge(

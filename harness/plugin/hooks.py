@@ -20,7 +20,8 @@ import pytest
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
-from harness.plugin import message, options
+from harness.plugin import carrying, message, options
+from harness.plugin.carrying import Carrying
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
 from harness.plugin.session import RECORD, Cell, Session, Timed, say
@@ -34,6 +35,7 @@ MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
 MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
+_CARRYING = pytest.StashKey[Carrying]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,13 +63,18 @@ def pytest_configure(config: pytest.Config) -> None:
             raise ValueError("; ".join(orphans))
         named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())
         causes.check(causes.load_causes(), session.catalogue.clauses, named)
+        if not handed:
+            carrying.check(config)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
             session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
+        resumed = None if handed else carrying.begin(config, session)
     except (TargetError, ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[_SESSION] = session
-    config.pluginmanager.register(_SessionHooks(session), "conformance-session")
+    if resumed is not None:
+        config.stash[_CARRYING] = resumed
+    config.pluginmanager.register(_SessionHooks(session, resumed), "conformance-session")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -106,6 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unasked = [i for i in items if not {"cell", "timed"} & {*getattr(i, "fixturenames", ())}]
         config.hook.pytest_deselected(items=unasked)
         items[:] = [item for item in items if item not in unasked]
+    carrying.leave_out(config, items, config.stash.get(_CARRYING, None))
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -149,11 +157,14 @@ def pytest_runtest_makereport(
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ours = session.config.stash.get(_SESSION, None)
     if ours is None:
         return
     ours.spent += ours.close()
+    carried = session.config.stash.get(_CARRYING, None)
+    if carried is not None and carried.carried and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK  # nothing was left to run
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["conformance"] = json.dumps([dataclasses.asdict(s) for s in ours.spent])
@@ -164,6 +175,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if ours is None:
         return
     ours.close()
+    if (carried := config.stash.get(_CARRYING, None)) is not None:
+        carried.close()
     if ours.recorder is not None:
         ours.recorder.close()
 
@@ -177,6 +190,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.write_sep("-", "conformance")
     if session.verdicts:
         terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
+    if (carried := config.stash.get(_CARRYING, None)) is not None:
+        for line in carried.told():
+            terminalreporter.write_line(line)
     if session.timings:
         terminalreporter.write_line(f"{session.timings} contenders of the time lane")
     busy = total.probes + total.harness + total.starting + total.faults
@@ -200,8 +216,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 class _SessionHooks:
     """The hooks that are given no config, so need the session by other means."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, carrying: Carrying | None = None) -> None:
         self._session = session
+        self._carrying = carrying
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         text = getattr(report, "conformance", None)
@@ -218,6 +235,13 @@ class _SessionHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["conformance"] = self._session.options.dump()
+        if self._carrying is not None:
+            node.workerinput[carrying.FOLDER] = str(self._carrying.folder)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        if self._carrying is not None:
+            self._carrying.carry_of(node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

@@ -100,6 +100,14 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--platform", default="cpu", help="JAX platform of the clusters (default: cpu)")
     group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
     group.addoption(
+        "--resume",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="do not run what this results file (.jsonl or .jsonl.xz) has of the same program on "
+        "the same target: judge it anew and carry it over, repeatable",
+    )
+    group.addoption(
         "--deadline",
         type=float,
         metavar="SECONDS",

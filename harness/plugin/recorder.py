@@ -13,6 +13,7 @@ from conformance.catalogue.claims import Claims
 from conformance.catalogue.outline import place_of
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.program import program
+from conformance.judging.rejudging import program_digest
 
 SCHEMA = 1
 
@@ -25,17 +26,31 @@ class Recorder:
         self._stream: TextIO = file.open("w", encoding="utf-8")
         self._run = run
         self._targets: set[tuple[str, bool]] = set()
+        self._header: tuple[str, str, str] | None = None  # of the cells that were carried over
+        self.programs: dict[str, str] = {}  # of each clause, the digest of its program
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
         for id, clause in catalogue.clauses.items():
             if clause.timing is None:
-                self._write(clause_record(catalogue, id))
+                record = clause_record(catalogue, id)
+                self.programs[id] = program_digest(record["source"], record["parameters"])
+                self._write(record)
         for cause in load_causes().values():
             self._write(cause_record(cause))
 
     def cell(self, record: Mapping[str, Any], facts: Mapping[str, Any] | None) -> None:
         """Write a cell or a timing, and before a target's first one the target's header."""
         self.target(record["target"], facts, record["reason"] if facts is None else None)
+        if record["kind"] == "cell" and record["clause"] in self.programs:
+            record = {**record, "program": self.programs[record["clause"]]}
+        self._write(record)
+
+    def carried(self, target: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        """Write a cell of an earlier run, under that run's record of its target."""
+        header = (target["target"], target["started"], target["run"])
+        if header != self._header:
+            self._header = header
+            self._write({**target, "schema": SCHEMA})
         self._write(record)
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:

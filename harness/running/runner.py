@@ -16,9 +16,10 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
-from conformance.judging.judge import Judgement, judge
+from conformance.judging.expectation import Fault, Whereabouts
+from conformance.judging.judge import Judgement, judge, told
 from conformance.judging.observation import parse
+from conformance.judging.rejudging import not_applicable
 from harness.clusters import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
 from harness.clusters.launchers import TargetDown
@@ -92,12 +93,9 @@ class Runner:
 
     def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
         """Why this cell has nothing to run, if it has not."""
-        expectation = clause.expect[cell.implementation]
-        if isinstance(expectation, NotApplicable):
-            return Judgement(names.NOT_APPLICABLE, expectation.reason)
-        unmet = clause.needs.unmet(topology)
-        if unmet is not None:
-            return Judgement(names.NOT_APPLICABLE, unmet)
+        excused = not_applicable(clause, cell.implementation, topology)
+        if excused is not None:
+            return excused
         facts = self.facts[cell.target]
         missing = [name for name in clause.requires if name not in facts["packages"]]
         if missing:
@@ -219,27 +217,10 @@ def _record(
         "implementation": cell.implementation,
         "target": cell.target,
         "topology": cell.topology,
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "findings": [dataclasses.asdict(f) for f in judgement.findings],
-        "deviation": _deviation(judgement.deviation),
+        **told(judgement),
         "observations": list(result.observations) if result else [],
         "fault": dataclasses.asdict(fault) | {"mapped": mapped} if fault else None,
         "seconds": result.seconds if result else 0.0,
         "probe_seconds": result.probe_seconds if result else 0.0,
         "fresh": fresh,
-    }
-
-
-def _deviation(entry: Deviation | None) -> dict[str, Any] | None:
-    if entry is None:
-        return None
-    return {
-        "observed": entry.seen,
-        "cause": entry.cause,
-        "why": entry.why,
-        "link": entry.link,
-        "kind": entry.kind,
-        "review": entry.review.isoformat(),
-        "jax": entry.versions,
     }

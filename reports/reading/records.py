@@ -190,7 +190,8 @@ class Fault:
 class Cell:
     """One clause under one implementation, target and topology: what was seen and concluded.
 
-    `run_of` is the clause for which the run was made that this cell judges.
+    `run_of` is the clause for which the run was made that this cell judges, `program` the digest of
+    what ran, `resumed` the id of the run that ran it where that was an earlier one.
     """
 
     clause: str
@@ -208,6 +209,8 @@ class Cell:
     fresh: bool
     reproduce: str
     run_of: str = ""
+    program: str = ""
+    resumed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

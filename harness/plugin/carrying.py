@@ -1,0 +1,126 @@
+"""Carries resumed cells into the results: which of them pytest collected, and where they are told.
+
+What is not to be run is left out of the collection of every test process, and each has to agree;
+so the controller lists it in a file, and takes from the first that collected what it found of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.plugin.recorder import Recorder
+from harness.plugin.resume import Resumed, resume, today
+from harness.plugin.session import Session, say
+from harness.running.cells import CellId
+
+LISTED = "resumed"  # the file of the ids that need not be run, a line each
+FOLDER = "conformance_resumed"  # of a test process's input: the folder where it lies
+
+
+class Carrying:
+    """The controller's side: what is resumed, and its way into the results."""
+
+    def __init__(self, resumed: Resumed, session: Session, recorder: Recorder) -> None:
+        self._resumed = resumed
+        self._session = session
+        self._recorder = recorder
+        self.folder = Path(tempfile.mkdtemp(prefix="conformance-resumed-"))
+        self.cells = resumed.cells
+        self.carried = 0
+        self._done = False
+        listed = "".join(f"{id}\n" for id in self.cells)
+        (self.folder / LISTED).write_text(listed, encoding="utf-8")
+
+    def carry(self, collected: Iterable[str]) -> None:
+        """Write those that were collected, once, and count them as this run's."""
+        if self._done:
+            return
+        self._done = True
+        chosen = [self.cells[id] for id in collected]
+        for target, record in self._resumed.records(chosen):
+            self._recorder.carried(target, record)
+            self._session.count(record)
+            self.carried += 1
+
+    def carry_of(self, process: str) -> None:
+        """Write those that a test process collected."""
+        file = self.folder / process
+        if file.is_file():
+            self.carry(file.read_text(encoding="utf-8").splitlines())
+
+    def told(self) -> list[str]:
+        """What a run says of it at its end."""
+        why: Counter[str] = self._resumed.why
+        lines = [f"{self.carried} cells resumed, recorded by an earlier run and judged anew"]
+        if why:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in why.most_common())
+            lines.append(f"{why.total()} recorded cells were not resumed: {reasons}")
+        return lines
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def check(config: pytest.Config) -> None:
+    """Before anything is written: ValueError or OSError where the options cannot be meant so."""
+    results = config.getoption("results")
+    for one in config.getoption("resume"):
+        if not results:
+            raise ValueError("--resume carries results over: name the new file with --results FILE")
+        if config.getoption("isolated") or config.getoption("repeat") > 1:
+            raise ValueError(
+                "--resume with --isolated or --repeat: what was recorded did not run so; leave "
+                "one out"
+            )
+        if Path(one).resolve() == Path(results).resolve():
+            raise ValueError(
+                f"--resume {one} --results {results}: it would be overwritten before it is "
+                "read; name another file for the results"
+            )
+        Path(one).open("rb").close()
+
+
+def begin(config: pytest.Config, session: Session) -> Carrying | None:
+    """What the options resume, if anything."""
+    files = [Path(one) for one in config.getoption("resume")]
+    if not files or session.recorder is None:
+        return None
+    say(f"reading what {', '.join(map(str, files))} recorded")
+    found = resume(files, today(session, session.recorder.programs), say)
+    return Carrying(found, session, session.recorder)
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], carrying: Carrying | None) -> None:
+    """Take what is resumed out of a collection, and hand over or write down what that was."""
+    process: dict[str, Any] = getattr(config, "workerinput", {})
+    folder = Path(process[FOLDER]) if FOLDER in process else None
+    if carrying is not None:
+        resumed = frozenset(carrying.cells)
+    elif folder is not None:
+        resumed = frozenset((folder / LISTED).read_text(encoding="utf-8").splitlines())
+    else:
+        return
+    left_out = [item for item in items if str(_cell(item)) in resumed]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=left_out)
+    ids: Sequence[str] = [str(_cell(item)) for item in left_out]
+    if carrying is not None:
+        carrying.carry(ids)
+    elif folder is not None:
+        text = "".join(f"{id}\n" for id in ids)
+        (folder / process["workerid"]).write_text(text, encoding="utf-8")
+
+
+def _cell(item: pytest.Item) -> CellId | None:
+    if "cell" not in getattr(item, "fixturenames", ()):
+        return None
+    found = getattr(getattr(item, "callspec", None), "params", {}).get("cell_id")
+    return found if isinstance(found, CellId) else None

@@ -1,0 +1,393 @@
+"""What an earlier run recorded: carried over where it still holds, and run again where it may not.
+
+Each record is the runner's own, and each test changes one thing between the two runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import TestCase
+
+import jsonschema
+import numpy as np
+import pytest
+from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from observations import Json, clause_of, doubled, observations, returned
+from parameterized import parameterized
+from processes import new_mark, running_pytest
+
+import reports
+from conformance.catalogue import names
+from conformance.catalogue.claims import load_claims
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.program import program
+from conformance.commands.recorded import ResultsError
+from conformance.judging.expectation import not_applicable, returns
+from conformance.judging.rejudging import Rejudging, program_digest
+from harness.plugin import hooks
+from harness.plugin.carrying import check
+from harness.plugin.recorder import Recorder
+from harness.plugin.resume import Resumed, Today, resume
+from reports.reading.results import load
+
+SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+CLAIMS = load_claims()
+GOOD = clause_of(returns(doubled))
+NEEDY = clause_of(returns(doubled), "errors.needy", requires=("flax",))
+WRONG = returned(np.array([0, 0], np.float32))
+WITH_FLAX = {**FACTS, "packages": {"flax": "0.12.8"}}
+CELL = cell_of(GOOD)
+
+
+def silent(text: str) -> None:
+    """Progress that nobody wants."""
+
+
+def written(
+    path: Path,
+    *answers: Any,
+    clause: Clause = GOOD,
+    implementation: str = NEW_PMAP,
+    facts: Mapping[str, Any] = WITH_FLAX,
+    run: str = "run-1",
+    **other: Any,
+) -> Path:
+    """A results file with a record of one cell for each of the pool's answers."""
+    recorder = Recorder(path, run, Catalogue({clause.id: clause}), CLAIMS)
+    for answer in answers:
+        runner = runner_on(FakePool(answer, facts=facts), clause)
+        record = record_of(runner, cell_of(clause, implementation)) | other
+        recorder.cell(record, runner.facts[SPEC])
+    recorder.close()
+    return path
+
+
+def today(*clauses: Clause, facts: Mapping[str, Any] = WITH_FLAX, **programs: str) -> Today:
+    """A run of these clauses on the fake target."""
+    known = {one.id: one for one in clauses or (GOOD,)}
+    cells = {cell_of(one, name) for one in known.values() for name in IMPLEMENTATIONS}
+    return Today(
+        frozenset(cells),
+        {id: digest_of(one) for id, one in known.items()} | programs,
+        {SPEC: facts},
+        {id: one.requires for id, one in known.items()},
+        Rejudging(known, ()),
+    )
+
+
+def digest_of(clause: Clause) -> str:
+    return program_digest(program(clause), clause.parameters)
+
+
+def edited(path: Path, change: Callable[[Json], Json | None]) -> Path:
+    """The file with each record changed; those that become None are left out."""
+    records = (json.loads(line) for line in path.read_text().splitlines())
+    kept = [one for record in records if (one := change(record)) is not None]
+    path.write_text("".join(json.dumps(one) + "\n" for one in kept))
+    return path
+
+
+def found_in(path: Path, now: Today | None = None) -> Resumed:
+    return resume([path], now or today(), silent)
+
+
+# What is carried over
+
+
+def test_a_cell_that_still_holds_is_not_run_again(tmp_path: Path) -> None:
+    found = found_in(written(tmp_path / "old.jsonl", observations()))
+    assert found.cells == {str(CELL): CELL}
+    ((target, record),) = found.records([CELL])
+    VALIDATOR.validate(record)
+    assert (target["run"], record["resumed"]) == ("run-1", "run-1")
+    assert record["program"] == digest_of(GOOD)
+    assert record["observations"] == observations()
+    assert not found.why
+
+
+def test_what_was_carried_over_twice_names_the_run_that_ran_it(tmp_path: Path) -> None:
+    first = found_in(written(tmp_path / "old.jsonl", observations()))
+    ((target, record),) = first.records([CELL])
+    second = Recorder(tmp_path / "new.jsonl", "run-2", Catalogue({GOOD.id: GOOD}), CLAIMS)
+    second.carried(target, record)
+    second.close()
+    ((again, carried),) = found_in(tmp_path / "new.jsonl").records([CELL])
+    assert (again["run"], carried["resumed"]) == ("run-1", "run-1")
+    (outcome,) = load([tmp_path / "new.jsonl"]).outcomes.values()
+    assert (outcome.runs[0].run, outcome.runs[0].cell.resumed) == ("run-1", "run-1")
+
+
+def test_a_live_target_has_its_own_header_after_one_that_was_carried_over(tmp_path: Path) -> None:
+    found = found_in(written(tmp_path / "old.jsonl", observations()))
+    new = tmp_path / "new.jsonl"
+    recorder = Recorder(new, "run-2", Catalogue({GOOD.id: GOOD}), CLAIMS)
+    for target, record in found.records([CELL]):
+        recorder.carried(target, record)
+    runner = runner_on(FakePool(observations(implementation=SHARD_MAP)), GOOD)
+    recorder.cell(record_of(runner, cell_of(GOOD, SHARD_MAP)), runner.facts[SPEC])
+    recorder.close()
+    runs = {
+        key.implementation: one.runs[0].run
+        for key, one in load([tmp_path / "new.jsonl"]).outcomes.items()
+    }
+    assert runs == {NEW_PMAP: "run-1", SHARD_MAP: "run-2"}
+
+
+def test_a_title_is_no_part_of_a_program() -> None:
+    text = program(GOOD)
+    assert text.startswith(f"# {GOOD.id}: ")
+    assert program_digest(f"# Said in other words.\n{text}", {}) == program_digest(text, {})
+    assert program_digest(f"{text}# At the end.\n", {}) != program_digest(text, {})
+
+
+def test_a_verdict_is_todays(tmp_path: Path) -> None:
+    """What deviated then conforms by a catalogue that expects it."""
+    old = written(tmp_path / "old.jsonl", observations(WRONG))
+    (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind": "cell"' in one]
+    assert then["verdict"] == names.DEVIATES
+    now = dataclasses.replace(GOOD, expect=dict.fromkeys(IMPLEMENTATIONS, returns(nothing)))
+    ((_, record),) = found_in(old, today(now, **{GOOD.id: then["program"]})).records([CELL])
+    assert record["verdict"] == names.CONFORMS
+
+
+def nothing(place: Any) -> Any:
+    """zeros"""
+    return np.zeros(2, np.float32)
+
+
+def test_what_has_nothing_to_run_is_carried_over_as_well(tmp_path: Path) -> None:
+    """Without legacy pmap the cell says so, and no cluster has to start for it."""
+    facts = {**WITH_FLAX, "implementations": [NEW_PMAP]}
+    old = written(tmp_path / "old.jsonl", None, implementation=LEGACY_PMAP, facts=facts)
+    cell = cell_of(GOOD, LEGACY_PMAP)
+    ((_, record),) = found_in(old).records([cell])
+    assert record["verdict"] == names.REMOVED
+
+
+# What is run again
+
+
+class RunAgainTest(TestCase):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "old.jsonl"
+
+    def refused(self, why: str, now: Today | None = None) -> None:
+        found = found_in(self.path, now)
+        assert not found.cells
+        assert dict(found.why) == {why: 1}
+
+    def test_of_another_program(self) -> None:
+        written(self.path, observations())
+        self.refused("of another program", today(**{GOOD.id: "0" * 16}))
+
+    def test_of_another_program_in_a_file_that_names_none(self) -> None:
+        """An older file: the digest is that of the clause's record in it."""
+        written(self.path, observations())
+        edited(self.path, lambda r: {k: v for k, v in r.items() if k != "program"})
+        assert found_in(self.path).cells
+
+        def other(record: Json) -> Json:
+            record.pop("program", None)
+            return record | ({"source": "x = 1\n"} if record["kind"] == "clause" else {})
+
+        edited(self.path, other)
+        self.refused("of another program")
+
+    def test_of_other_parameters(self) -> None:
+        written(self.path, observations())
+        now = dataclasses.replace(GOOD, parameters={"size": 3})
+        assert digest_of(GOOD) != program_digest("", {}) != program_digest("", {"size": 3})
+        digest = program_digest("x = 1\n", now.parameters)
+        self.refused("of another program", today(now, **{GOOD.id: digest}))
+
+    @parameterized.expand(
+        [
+            ("jaxlib", "jaxlib", "0.9.1", "of another jaxlib"),
+            ("jax", "jax", "0.9.1", "of another jax"),
+            ("python", "python", "3.12.7", "of another python"),
+            ("platform", "platform", "gpu", "of another platform"),
+        ]
+    )
+    def test_of_another_target(self, case: str, key: str, value: str, why: str) -> None:
+        written(self.path, observations())
+        self.refused(why, today(facts={**WITH_FLAX, key: value}))
+
+    def test_not_of_another_patch_of_python(self) -> None:
+        written(self.path, observations())
+        assert found_in(self.path, today(facts={**WITH_FLAX, "python": "3.11.2"})).cells
+
+    def test_of_another_library_only_where_the_clause_needs_it(self) -> None:
+        other = {**WITH_FLAX, "packages": {"flax": "0.10.0"}}
+        written(self.path, observations(), clause=NEEDY)
+        assert found_in(self.path, today(NEEDY)).cells
+        self.refused("of another flax", today(NEEDY, facts=other))
+        written(self.path, observations())
+        assert found_in(self.path, today(facts=other)).cells
+
+    def test_red_by_todays_catalogue(self) -> None:
+        written(self.path, observations(WRONG))
+        self.refused("deviates by today's catalogue")
+
+    @parameterized.expand([(names.NOT_RUN, "not run then"), (names.FLAKY, "flaky then")])
+    def test_nothing_that_speaks_for_it(self, verdict: str, why: str) -> None:
+        written(self.path, observations(), verdict=verdict)
+        self.refused(why)
+
+    def test_of_another_form(self) -> None:
+        written(self.path, observations(), observations=[{"process": 0}])
+        self.refused("recorded by another version of this program: an observation without 'jax'")
+
+    def test_applicable_only_now(self) -> None:
+        expect = dict.fromkeys(IMPLEMENTATIONS, not_applicable("no"))
+        then = dataclasses.replace(GOOD, expect=expect)
+        written(self.path, None, clause=then)
+        self.refused("not applicable then")
+
+
+def test_a_cell_that_nobody_asks_for_is_no_matter(tmp_path: Path) -> None:
+    found = found_in(written(tmp_path / "old.jsonl", observations()), today(NEEDY))
+    assert not found.cells
+    assert not found.why
+
+
+# Several records of a cell
+
+
+def later(path: Path, started: str) -> Path:
+    return edited(path, lambda r: r | ({"started": started} if r["kind"] == "target" else {}))
+
+
+def day(number: int) -> str:
+    return f"2026-01-{number:02}T00:00:00+00:00"
+
+
+def test_the_newer_record_decides_in_whatever_order_files_are_named(tmp_path: Path) -> None:
+    green = later(written(tmp_path / "a.jsonl", observations(), run="a"), day(1))
+    red = later(written(tmp_path / "b.jsonl", observations(WRONG)), day(2))
+    for files in ([green, red], [red, green]):
+        assert not resume(files, today(), silent).cells
+    later(green, day(3))
+    for files in ([green, red], [red, green]):
+        ((_, record),) = resume(files, today(), silent).records([CELL])
+        assert record["resumed"] == "a"
+
+
+def test_what_was_not_run_says_nothing_against_what_was(tmp_path: Path) -> None:
+    green = later(written(tmp_path / "a.jsonl", observations()), day(1))
+    none = written(tmp_path / "b.jsonl", observations(), verdict=names.NOT_RUN)
+    later(none, day(2))
+    for files in ([green, none], [none, green]):
+        assert resume(files, today(), silent).cells
+
+
+# Files
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "old.jsonl", observations(), observations())
+    path.write_bytes(path.read_bytes()[:-40])
+    assert found_in(path).cells
+    path.write_bytes(path.read_bytes().rpartition(b'{"kind": "cell"')[0][:-40])
+    assert not found_in(path).cells
+
+
+def test_a_compressed_file_reads_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path / "old.jsonl", observations())
+    packed = tmp_path / "old.jsonl.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes()))
+    assert found_in(packed).cells == found_in(path).cells
+    packed.write_bytes(packed.read_bytes()[:-40])
+    with pytest.raises(ResultsError, match="not a whole xz file"):
+        found_in(packed)
+
+
+@pytest.mark.parametrize(
+    "line", ["no json", "[]", '{"kind": "cell"}', '{"no": "kind"}', '{"kind": "target"}']
+)
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path / "old.jsonl", observations())
+    lines = path.read_text().count("\n")
+    with path.open("a") as stream:
+        stream.write(f"{line}\n")
+    with pytest.raises(ResultsError, match=re.escape(f"{path}:{lines + 1}: no record")):
+        found_in(path)
+
+
+# The whole way, on this environment's JAX
+
+SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
+OPTIONS = (
+    *(str(SUITE), "-c", "/dev/null", "--rootdir", str(SUITE.parents[1]), "-p", "harness.plugin"),
+    *("--implementation", NEW_PMAP, "--topology", "1x8"),
+    *("--clause", "errors.incompatible-devices.one-device"),
+    *("--clause", "errors.incompatible-devices.replicated"),
+)
+TIMEOUT_S = 240.0
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """What a run of the two clauses said."""
+    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
+    with running_pytest([*OPTIONS, *arguments], folder, new_mark(), environment) as process:
+        ended = process.wait(TIMEOUT_S)
+    told = (folder / "pytest.log").read_text()
+    assert ended == pytest.ExitCode.OK, told
+    return told
+
+
+def cells_of(path: Path) -> dict[str, Json]:
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    for record in records:
+        VALIDATOR.validate(record)
+    return {one["clause"]: one for one in records if one["kind"] == "cell"}
+
+
+def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / f"{name}.jsonl" for name in ("first", "second", "third"))
+    run(tmp_path, "--results", str(first))
+    lines = first.read_text().splitlines(keepends=True)
+    first.write_text("".join(lines[:-1]) + lines[-1][:100])
+    told = run(tmp_path, "-n", "1", "--resume", str(first), "--results", str(second))
+    assert "1 cells resumed" in told
+    assert re.search(r"\b1 (passed|xfailed)", told)
+    resumed, ran = sorted(cells_of(second).values(), key=lambda one: "resumed" not in one)
+    assert resumed["resumed"]
+    assert "resumed" not in ran
+    told = run(tmp_path, "--resume", str(second), "--results", str(third))
+    assert "2 cells resumed" in told
+    assert "2 deselected" in told
+    assert cells_of(third).keys() == cells_of(second).keys()
+
+
+class RefusedTest(TestCase):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("old.jsonl").touch()
+
+    @parameterized.expand(
+        [
+            ("its_own_results", {"results": "./old.jsonl"}, "it would be overwritten"),
+            ("no_results", {"results": None}, "name the new file with --results"),
+            ("no_file", {"resume": ["gone.jsonl"]}, "gone.jsonl"),
+            ("repeated", {"repeat": 2}, "--repeat"),
+            ("isolated", {"isolated": True}, "--isolated"),
+        ]
+    )
+    def test_before_anything_is_written(self, case: str, other: Json, said: str) -> None:
+        good = {"resume": ["old.jsonl"], "results": "new", "repeat": 1, "isolated": False}
+        check(SimpleNamespace(getoption=good.get))
+        with pytest.raises((ValueError, OSError), match=said):
+            check(SimpleNamespace(getoption=(good | other).get))
+        assert not Path("new").exists()
