@@ -142,7 +142,7 @@ class Pool:
         self._permits = self._processes.acquire(topology.processes)
         try:
             with self._starts.acquire(1):
-                self._cluster = Cluster(launcher, self._hub, self._folder, topology, self._platform)
+                self._cluster = Cluster(launcher, self._hub, topology, self._platform)
         except BaseException:
             self.release()
             raise
