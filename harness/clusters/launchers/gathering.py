@@ -36,18 +36,22 @@ def parse(message: Mapping[str, Any]) -> Hello:
     try:
         rank = message["rank"]
         return Hello(
-            *(str(message[key]) for key in ("host", "address")),
-            None if rank is None else int(rank),
-            *(str(message[key]) for key in ("python", "jax", "jaxlib", "sources")),
+            host=str(message["host"]),
+            address=str(message["address"]),
+            rank=None if rank is None else int(rank),
+            python=str(message["python"]),
+            jax=str(message["jax"]),
+            jaxlib=str(message["jaxlib"]),
+            sources=str(message["sources"]),
             devices=tuple((str(k), int(v)) for k, v in dict(message["devices"]).items()),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(f"no agent's hello: {str(message)[:200]}") from error
 
 
-def in_order(some: Sequence[Hello]) -> list[Hello]:
-    """By the job's rank; hosts without one by their names."""
-    return sorted(some, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.address))
+def order(one: Hello) -> tuple[bool, int, str, str]:
+    """What hosts are sorted by: the job's rank; those without one by their names."""
+    return one.rank is None, one.rank or 0, one.host, one.address
 
 
 def disagreement(some: Sequence[Hello], sources: str) -> str | None:

@@ -76,7 +76,7 @@ class HostsLauncher:
         self._look()
         if len(self._hosts) < self._wanted.count:
             self._gather()
-        self._hosts.sort(key=lambda one: gathering.in_order(self._hellos()).index(one.hello))
+        self._hosts.sort(key=lambda one: gathering.order(one.hello))
         differs = gathering.disagreement(self._hellos(), self._sources)
         if differs is not None:
             raise TargetDown(differs)
@@ -164,7 +164,7 @@ class HostsLauncher:
                 waited, self._patience_s = self._patience_s, 0.0
                 raise TargetDown(
                     f"{self._absent()}: no agent within {waited:g} s; here: "
-                    f"{', '.join(map(str, gathering.in_order(self._hellos()))) or 'none'}"
+                    f"{', '.join(map(str, sorted(self._hellos(), key=gathering.order))) or 'none'}"
                 )
             if now - told > PROGRESS_S:
                 told = now
