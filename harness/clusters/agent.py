@@ -96,6 +96,7 @@ def dial(controller: str, key: str, patience_s: float) -> Channel:
 
 
 def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: float) -> None:
+    name = os.environ.get(machine.NAME_VARIABLE, "")
     names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
     machine.forget_the_job(os.environ, tpu="tpu" in machine.devices())
     die_with_parent(signal.SIGTERM)
@@ -106,7 +107,7 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
     catalogue = worker.load(names)
     channel = dial(controller, key, patience_s)
     address = own_address(channel)
-    channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank)})
+    channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank, name)})
 
     def complete(settings: dict[str, Any]) -> Forked:
         output = Output.without_names()

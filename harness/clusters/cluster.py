@@ -241,6 +241,7 @@ class Cluster:
 
     def _fault_of_trouble(self, name: str) -> ClusterFault:
         """A process died or spoke nonsense: give its peers a moment, then say who was first."""
+        self._started.exits()  # TargetDown, where it is a host that was lost, and before its peers
         until = time.monotonic() + deadlines.CRASH_GRACE_S
         # Whoever is in trouble already was so before those that it takes along.
         suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}

@@ -24,6 +24,7 @@ RANK_VARIABLES = (
     "JOB_COMPLETION_INDEX",
     "TPU_WORKER_ID",
 )
+NAME_VARIABLE = "SLURMD_NODENAME"  # a scheduler's name for a host may be another than its own
 
 # What would decide what a probe observes, or where JAX believes that it runs: a worker is told by
 # its controller alone.
@@ -35,10 +36,10 @@ TOLD = (
 TOLD_TO_TPUS = ("TPU_", "CLOUD_TPU_", "MEGASCALE_")
 
 
-def described(address: str, rank: int | None) -> dict[str, Any]:
+def described(address: str, rank: int | None, name: str = "") -> dict[str, Any]:
     """This host, of `address` in its network and number `rank` in its job, if it has one."""
     return {
-        "host": socket.gethostname(),
+        "host": name or socket.gethostname(),
         "address": address,
         "rank": rank,
         "python": platform.python_version(),
