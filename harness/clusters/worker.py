@@ -51,7 +51,7 @@ def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
     """Join the cluster and serve cases until the controller is gone; never returns.
 
     `settings`: place (what to announce), process, topology, platform, coordinator (HOST:PORT or
-    None for one process), address and key of the controller, stacks (a file).
+    None for one process), address and key of the controller, log and stacks (files).
     """
     stacks = open(settings["stacks"], "w")  # noqa: SIM115  (open for the process's life)
     faulthandler.enable(stacks)

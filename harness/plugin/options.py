@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
+from harness.clusters.deadlines import HOSTS_S
+from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
 from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
 
@@ -35,6 +37,8 @@ class Options:
     isolated: bool
     blocks: int
     run: str
+    skip_missing: bool = False
+    hosts: Hosts | None = None
 
     def dump(self) -> str:
         """As a string that an xdist worker can be given."""
@@ -50,6 +54,7 @@ class Options:
         )
         for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
+        data.pop("hosts")  # they serve one test process, which is no xdist worker
         return cls(targets=targets, **data)
 
 
@@ -74,7 +79,8 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--skip-missing-targets",
         action="store_true",
-        help="a target that cannot be had is reported as not run, and the others go on",
+        help="cells that cannot be run here, for want of a target, package or program, fail "
+        "nothing: they are reported as not run",
     )
     group.addoption(
         "--topology",
@@ -130,6 +136,43 @@ def add(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"blocks in which the entrants of the time lane take turns (default: {BLOCKS})",
     )
+    _add_hosts(parser.getgroup("conformance hosts", "clusters of several machines"))
+
+
+def _add_hosts(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--hosts",
+        type=int,
+        metavar="N",
+        help="run on N hosts, on each of which `python -m harness agent` dials in",
+    )
+    group.addoption(
+        "--listen",
+        default="0.0.0.0:0",
+        metavar="HOST:PORT",
+        help="where agents dial in (default: all addresses, a free port)",
+    )
+    group.addoption(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="the key that agents must have too; made where it is not there",
+    )
+    group.addoption(
+        "--launcher",
+        choices=sorted(WAYS),
+        help="start the agents: " + "; ".join(f"{key}: {one.text}" for key, one in WAYS.items()),
+    )
+    group.addoption(
+        "--host-list", default="", metavar="A,B", help="the hosts by name, in the order of ranks"
+    )
+    group.addoption(
+        "--hosts-within",
+        type=float,
+        default=HOSTS_S,
+        metavar="SECONDS",
+        help="how long hosts are waited for (default: %(default)g)",
+    )
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
@@ -147,11 +190,12 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
             f"--blocks {blocks}: give a whole number from {FEWEST_BLOCKS} on, as a single block "
             "shows no spread"
         )
+    skip_missing, hosts = config.getoption("skip_missing_targets"), _hosts(config)
     return Options(
         targets=_provision(
             config.getoption("target") or ["current"],
             config.getoption("extra"),
-            config.getoption("skip_missing_targets"),
+            skip_missing,
             progress,
         ),
         topologies=tuple(dict.fromkeys(config.getoption("topology"))),
@@ -163,7 +207,35 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         isolated=config.getoption("isolated"),
         blocks=blocks,
         run=secrets.token_hex(4),
+        skip_missing=skip_missing,
+        hosts=hosts,
     )
+
+
+def _hosts(config: pytest.Config) -> Hosts | None:
+    """What is asked of hosts; ValueError where that cannot be."""
+    count, launcher = config.getoption("hosts"), config.getoption("launcher")
+    names = tuple(name for name in config.getoption("host_list").split(",") if name)
+    if count is None and names and launcher != "tpu-pod":
+        count = len(names)
+    if count is None:
+        if launcher or config.getoption("key_file"):
+            raise ValueError("--launcher and --key-file are about hosts: say how many, --hosts N")
+        return None
+    if count < 1:
+        raise ValueError(f"--hosts {count}: give a whole number from 1 on")
+    if config.getoption("numprocesses", None):
+        raise ValueError("--hosts: all hosts serve one test process: leave out -n")
+    listen, key_file = config.getoption("listen"), config.getoption("key_file")
+    address(listen)
+    if launcher is None and (key_file is None or address(listen)[1] == 0):
+        raise ValueError(
+            "--hosts without --launcher: agents must know where to dial and with which key: give "
+            "--listen HOST:PORT and --key-file FILE"
+        )
+    if key_file is not None:
+        key_of(key_file)
+    return Hosts(count, listen, key_file, launcher, names, config.getoption("hosts_within"))
 
 
 def _provision(

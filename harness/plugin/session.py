@@ -26,6 +26,7 @@ from harness.plugin.recorder import Recorder
 from harness.running import cells, lane
 from harness.running.admission import NoRoom
 from harness.running.cells import CellId
+from harness.running.fleet import HostFleet
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
@@ -51,6 +52,7 @@ class Session:
     timings: int = 0
     runner_made: Runner | None = None
     lane_made: Lane | None = None
+    fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
@@ -75,11 +77,20 @@ class Session:
     def make_runner(self) -> Runner:
         """A runner with a pool of its own."""
         chosen = self.options
+        names = [loading.PACKAGE]
+        if chosen.hosts is not None and self.fleet is None:
+            self.fleet = HostFleet(chosen.hosts, names, chosen.platform, say)
         return Runner(
             self.catalogue,
             self.deviations,
             {one.spec: one for one in chosen.targets},
-            Pool([loading.PACKAGE], chosen.platform, isolated=chosen.isolated, progress=say),
+            Pool(
+                names,
+                chosen.platform,
+                isolated=chosen.isolated,
+                progress=say,
+                fleet=self.fleet,
+            ),
             chosen.deadline_s,
             chosen.repeat,
         )
@@ -125,6 +136,9 @@ class Session:
         made += self.lane_made.runners if self.lane_made else []
         for runner in made:
             runner.pool.close()
+        if self.fleet is not None:
+            self.fleet.close()
+            self.fleet = None
         return [runner.pool.spent for runner in made]
 
 

@@ -6,24 +6,18 @@ test processes can never wait for each other in a circle.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
-from harness.clusters.hub import Hub
-from harness.clusters.launchers.local import LocalLauncher
 from harness.running.admission import Admission, Permits, process_capacity, start_capacity
-from harness.targets.target import Target, default_cache, worker_environment
-
-MOST_ZYGOTES = 4  # idle interpreters with jax imported, about 200 MB each
+from harness.running.fleet import Fleet, LocalFleet
+from harness.targets.target import Target, default_cache
 
 
 @dataclass
@@ -48,7 +42,10 @@ class Run:
 
 
 class Pool:
-    """Runs cases on clusters that it opens, keeps warm and closes."""
+    """Runs cases on clusters that it opens, keeps warm and closes.
+
+    They come from `fleet`, which stays its owner's; without one, from a fleet of this machine.
+    """
 
     def __init__(
         self,
@@ -57,17 +54,16 @@ class Pool:
         *,
         isolated: bool = False,
         progress: Callable[[str], None] = lambda _: None,
+        fleet: Fleet | None = None,
     ) -> None:
         self.spent = Spent()
-        self._catalogue = catalogue
         self._platform = platform
         self._isolated = isolated
-        self._hub = Hub()
-        self._folder = Path(tempfile.mkdtemp(prefix="conformance-"))
+        self._fleet: Fleet = fleet or LocalFleet(catalogue, platform)
+        self._owns_fleet = fleet is None
         locks = default_cache() / "admission"
         self._processes = Admission(locks, "process", process_capacity(), progress)
         self._starts = Admission(locks, "start", start_capacity(), progress)
-        self._launchers: dict[Target, LocalLauncher] = {}
         self._cluster: Cluster | None = None
         self._key: tuple[Target, Topology] | None = None
         self._permits: Permits | None = None
@@ -118,15 +114,12 @@ class Pool:
             self._permits = None
 
     def close(self) -> None:
-        """End everything: clusters, zygotes, the listener, the files."""
+        """End everything: the cluster, and the fleet where it is the pool's own."""
         if os.getpid() != self._owner:
             return
         self.release()
-        for launcher in self._launchers.values():
-            launcher.close()
-        self._launchers.clear()
-        self._hub.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._owns_fleet:
+            self._fleet.close()
 
     def _lease(self, target: Target, topology: Topology, fresh: bool) -> Cluster:
         cluster = self._cluster
@@ -137,30 +130,16 @@ class Pool:
         ):
             return cluster
         self.release()
-        launcher = self._launcher(target)
+        launcher = self._fleet.launcher(target)
         launcher.warm_up()
-        self._permits = self._processes.acquire(topology.processes)
+        if self._fleet.here:
+            self._permits = self._processes.acquire(topology.processes)
         try:
-            with self._starts.acquire(1):
-                self._cluster = Cluster(launcher, self._hub, self._folder, topology, self._platform)
+            with self._starts.acquire(1) if self._fleet.here else contextlib.nullcontext():
+                self._cluster = Cluster(launcher, self._fleet.hub, topology, self._platform)
         except BaseException:
             self.release()
             raise
         self._key = (target, topology)
         self.spent.clusters += 1
         return self._cluster
-
-    def _launcher(self, target: Target) -> LocalLauncher:
-        launcher = self._launchers.pop(target, None)
-        if launcher is None:
-            while len(self._launchers) >= MOST_ZYGOTES:
-                self._launchers.pop(next(iter(self._launchers))).close()
-            launcher = LocalLauncher(
-                target.python,
-                worker_environment(target, os.environ, platform=self._platform),
-                self._hub,
-                self._folder / f"target-{secrets.token_hex(4)}",
-                self._catalogue,
-            )
-        self._launchers[target] = launcher  # last in the dict: most recently used
-        return launcher
