@@ -70,7 +70,8 @@ class CaseResult:
 class Cluster:
     """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran.
 
-    ClusterDown where it does not come up within `start_timeout_s`.
+    `variables` are each process's own, such as say which devices are its. ClusterDown where it does
+    not come up within `start_timeout_s`.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Cluster:
         topology: Topology,
         platform: str = "cpu",
         start_timeout_s: float = deadlines.CLUSTER_START_S,
+        variables: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.topology = topology
         self.cases = 0
@@ -91,6 +93,8 @@ class Cluster:
         self._numbers = itertools.count(1)
         token = secrets.token_hex(8)
         settings = [self._settings(token, i, hub, platform) for i in range(topology.processes)]
+        for one, devices in zip(settings, variables, strict=bool(variables)):
+            one["variables"] = dict(devices)
         self._members = [
             Member(index, Path(one["log"]), Path(one["stacks"]))
             for index, one in enumerate(settings)

@@ -29,6 +29,7 @@ from harness.running.cells import CellId
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
+from harness.targets import platforms
 
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
 
@@ -82,6 +83,7 @@ class Session:
             Pool([loading.PACKAGE], chosen.platform, isolated=chosen.isolated, progress=say),
             chosen.deadline_s,
             chosen.repeat,
+            platforms.named(chosen.platform).name,
         )
 
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:

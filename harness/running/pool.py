@@ -20,7 +20,9 @@ from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
 from harness.clusters.hub import Hub
 from harness.clusters.launchers.local import LocalLauncher
+from harness.running import devices
 from harness.running.admission import Admission, Permits, process_capacity, start_capacity
+from harness.targets.platforms import TPU, named
 from harness.targets.target import Target, default_cache, worker_environment
 
 MOST_ZYGOTES = 4  # idle interpreters with jax imported, about 200 MB each
@@ -60,17 +62,19 @@ class Pool:
     ) -> None:
         self.spent = Spent()
         self._catalogue = catalogue
-        self._platform = platform
+        self._platform = named(platform)
+        self._devices = devices.present(self._platform, os.environ)
         self._isolated = isolated
         self._hub = Hub()
         self._folder = Path(tempfile.mkdtemp(prefix="conformance-"))
         locks = default_cache() / "admission"
         self._processes = Admission(locks, "process", process_capacity(), progress)
         self._starts = Admission(locks, "start", start_capacity(), progress)
+        self._whole = Admission(locks, self._platform.name, len(self._devices), progress)
         self._launchers: dict[Target, LocalLauncher] = {}
         self._cluster: Cluster | None = None
         self._key: tuple[Target, Topology] | None = None
-        self._permits: Permits | None = None
+        self._permits: list[Permits] = []
         self._owner = os.getpid()
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
@@ -108,14 +112,19 @@ class Pool:
         """What really runs there, from a live worker. ClusterDown or TargetDown where none does."""
         return dict(self._lease(target, topology, fresh=False).facts)
 
+    def unmet(self, topology: Topology) -> str | None:
+        """Why this machine cannot have such a cluster, by its devices; None where it can."""
+        if not self._platform.has_devices:
+            return None
+        return devices.unmet(topology, self._devices)
+
     def release(self) -> None:
         """Close the warm cluster, if there is one, and give its permits back."""
         cluster, self._cluster, self._key = self._cluster, None, None
         if cluster is not None:
             cluster.close()
-        if self._permits is not None:
-            self._permits.release()
-            self._permits = None
+        while self._permits:
+            self._permits.pop().release()
 
     def close(self) -> None:
         """End everything: clusters, zygotes, the listener, the files."""
@@ -139,16 +148,37 @@ class Pool:
         self.release()
         launcher = self._launcher(target)
         launcher.warm_up()
-        self._permits = self._processes.acquire(topology.processes)
+        self._permits = [self._processes.acquire(topology.processes)]
         try:
+            variables = self._assigned(topology)
             with self._starts.acquire(1):
-                self._cluster = Cluster(launcher, self._hub, self._folder, topology, self._platform)
+                self._cluster = Cluster(
+                    launcher,
+                    self._hub,
+                    self._folder,
+                    topology,
+                    self._platform.name,
+                    variables=variables,
+                )
         except BaseException:
             self.release()
             raise
         self._key = (target, topology)
         self.spent.clusters += 1
         return self._cluster
+
+    def _assigned(self, topology: Topology) -> list[dict[str, str]]:
+        """Take devices for a cluster; what its processes are told of them.
+
+        A TPU's processes make up one slice of the host, so they take the whole of it.
+        """
+        if not self._platform.has_devices:
+            return []
+        every = self._platform.name == TPU
+        held = self._whole.acquire(len(self._devices) if every else topology.devices)
+        self._permits.append(held)
+        ids = [self._devices[number] for number in held.numbers]
+        return devices.variables(self._platform, topology, ids)
 
     def _launcher(self, target: Target) -> LocalLauncher:
         launcher = self._launchers.pop(target, None)
