@@ -15,6 +15,7 @@ from conformance.catalogue.expected import Expectation as Expectation
 from conformance.catalogue.names import PHASES
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import (
+    COMPILED,
     ENDING,
     EXCEPTION,
     OCCURRENCE,
@@ -339,15 +340,18 @@ def noted(
     show: Callable[[Any], str] | None = None,
     parts: Iterable[str] = (),
     at_most: bool = False,
+    compiled: bool = False,
 ) -> Expectation:
     """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
 
     `show` says the value in words, where printing it would not. Of a record, `parts` are the
     entries that `holds` looks at, where not at all; `at_most` is whether it is a bound from above
-    alone, so that less, or none, is right too.
+    alone, so that less, or none, is right too; `compiled` is whether the value is read off compiled
+    programs, and so can be judged where they are only compiled.
     """
     claims = {figure(key), *(figure(key, part) for part in parts)}
     claims |= set() if at_most else {from_below(key)}
+    claims |= {COMPILED} if compiled else set()
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if key not in step.extra:

@@ -14,6 +14,7 @@ from typing import Any
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
+from conformance.judging import compile_only
 from conformance.judging.codes import Code
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
@@ -112,6 +113,10 @@ def _compare(
     if fault is not None:
         return _of_fault(clause, implementation, topology, fault)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
+    compiled = [o for o in observations if o.compiled is not None]
+    if compiled:
+        expectation = compile_only.labelled(expectation)
+        findings += [f for o in compiled for f in compile_only.proofs(o, topology, PROOF)]
     if not clause.selects and implementation != names.JAX:
         findings += [_witnessed(o, implementation) for o in observations]
     came = sorted(o.process for o in observations)
@@ -157,10 +162,17 @@ def _compare(
     findings += compared
     failed = [f for f in findings if not f.holds]
     if not failed:
-        return Judgement(names.CONFORMS, shortened(compared[0].saw), tuple(findings))
+        said = shortened(compile_only.first_of(compared).saw)
+        return Judgement(names.CONFORMS, _prefixed(said, compiled), tuple(findings))
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
-    return Judgement(names.DEVIATES, f"{first.step}: {shortened(first.saw)}", tuple(findings))
+    said = f"{first.step}: {shortened(first.saw)}"
+    return Judgement(names.DEVIATES, _prefixed(said, compiled), tuple(findings))
+
+
+def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:
+    """The reason, after what was only compiled."""
+    return f"{compile_only.said(compiled[0])}: {reason}" if compiled else reason
 
 
 def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:

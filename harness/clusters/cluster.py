@@ -67,8 +67,9 @@ class CaseResult:
 class Cluster:
     """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran.
 
-    ClusterDown where it does not come up within `start_timeout_s`; TargetDown where its launcher
-    has nothing to start it with.
+    `variables` are each process's own, such as say which devices are its. ClusterDown where it does
+    not come up within `start_timeout_s`; TargetDown where its launcher has nothing to start it
+    with.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Cluster:
         topology: Topology,
         platform: str = "cpu",
         start_timeout_s: float = deadlines.CLUSTER_START_S,
+        variables: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.topology = topology
         self.cases = 0
@@ -90,7 +92,7 @@ class Cluster:
         launcher.warm_up()
         try:
             self._port = launcher.reserve() if topology.processes > 1 else None
-            settings = self._settings(platform)
+            settings = self._settings(platform, variables)
             self._process = launcher.start(settings)
             self._gather([one["place"] for one in settings], hub, deadline)
         except TargetDown as down:
@@ -151,17 +153,20 @@ class Cluster:
         assert self._process is not None
         return self._process
 
-    def _settings(self, platform: str) -> list[dict[str, Any]]:
-        token = secrets.token_hex(8)
+    def _settings(
+        self, platform: str, variables: Sequence[Mapping[str, str]]
+    ) -> list[dict[str, Any]]:
+        token, own = secrets.token_hex(8), variables or [{}] * self.topology.processes
         return [
             {
                 "place": f"{token}-{process}",
                 "process": process,
                 "topology": str(self.topology),
                 "platform": platform,
+                "variables": dict(devices),
                 "coordinator": self._port.address if self._port else None,
             }
-            for process in range(self.topology.processes)
+            for process, devices in zip(range(self.topology.processes), own, strict=True)
         ]
 
     def _gather(self, places: Sequence[str], hub: Hub, deadline: float) -> None:

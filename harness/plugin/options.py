@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
 from harness.clusters.deadlines import HOSTS_S
+from harness.running import devices
 from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
+from harness.targets import platforms
 from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
 
 if TYPE_CHECKING:
@@ -103,7 +106,12 @@ def add(parser: pytest.Parser) -> None:
         metavar="ID",
         help="only this clause, or all that begin with these words of an id, repeatable",
     )
-    group.addoption("--platform", default="cpu", help="JAX platform of the clusters (default: cpu)")
+    group.addoption(
+        "--platform",
+        default=platforms.CPU,
+        choices=list(platforms.PLATFORMS),
+        help="what clusters run on (default: cpu); tpu-compile compiles for TPU, without one",
+    )
     group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
     group.addoption(
         "--resume",
@@ -191,14 +199,22 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
             "shows no spread"
         )
     skip_missing, hosts = config.getoption("skip_missing_targets"), _hosts(config)
+    platform = platforms.named(config.getoption("platform"))
+    topologies = config.getoption("topology")
+    if hosts is None:  # what other hosts have, their agents say
+        found = devices.present(platform, os.environ)
+        devices.required(platform, found)  # before anything is installed for it
+        if platform.has_devices and not topologies:
+            topologies = devices.topologies(found)
     return Options(
         targets=_provision(
             config.getoption("target") or ["current"],
+            platform.packages,
             config.getoption("extra"),
             skip_missing,
             progress,
         ),
-        topologies=tuple(dict.fromkeys(config.getoption("topology"))),
+        topologies=tuple(dict.fromkeys(topologies)),
         implementations=tuple(dict.fromkeys(config.getoption("implementation") or names.COLUMNS)),
         clauses=tuple(dict.fromkeys(config.getoption("clause"))),
         platform=config.getoption("platform"),
@@ -240,6 +256,7 @@ def _hosts(config: pytest.Config) -> Hosts | None:
 
 def _provision(
     texts: Sequence[str],
+    packages: Sequence[str],
     extras: Sequence[str],
     skip_missing: bool,
     progress: Callable[[str], None],
@@ -248,7 +265,7 @@ def _provision(
     for text in texts:
         spec = parse_spec(text)
         try:
-            target = _with_extras(spec, extras, progress)
+            target = _with_extras(spec, extras, progress, packages)
         except TargetError as error:
             if not skip_missing:
                 raise
@@ -259,14 +276,22 @@ def _provision(
     return tuple(asked.values())
 
 
-def _with_extras(spec: Spec, extras: Sequence[str], progress: Callable[[str], None]) -> Target:
-    """The target with those of `extras` that this JAX can have; clauses say what they lack."""
-    target = provision(spec, progress=progress)
+def _with_extras(
+    spec: Spec,
+    extras: Sequence[str],
+    progress: Callable[[str], None],
+    packages: Sequence[str] = (),
+) -> Target:
+    """The target with those of `extras` that this JAX can have; clauses say what they lack.
+
+    Without its platform's `packages` there is no target.
+    """
+    target = provision(spec, extras=packages, progress=progress)
     exact = parse_spec(target.spec)
 
     def having(some: Sequence[str]) -> Target | None:
         try:
-            return provision(exact, extras=some, progress=progress)
+            return provision(exact, extras=[*packages, *some], progress=progress)
         except TargetError as error:
             progress(f"{exact}: no {', '.join(some)} ({str(error).splitlines()[0]})")
             return None

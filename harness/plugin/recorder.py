@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.outline import place_of
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
 from conformance.judging.rejudging import program_digest
 

@@ -30,6 +30,7 @@ from harness.running.fleet import HostFleet
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
+from harness.targets import platforms
 
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
 
@@ -93,6 +94,7 @@ class Session:
             ),
             chosen.deadline_s,
             chosen.repeat,
+            platforms.named(chosen.platform).name,
         )
 
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:

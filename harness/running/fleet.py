@@ -23,6 +23,7 @@ from harness.clusters.launchers.local import LocalLauncher
 from harness.clusters.launchers.starting import Plan, Way, WayStarter
 from harness.clusters.zygote import CATALOGUE_VARIABLE
 from harness.running.scratch import Scratch
+from harness.targets.platforms import named
 from harness.targets.target import Target, worker_environment
 
 MOST_ZYGOTES = 4  # idle interpreters with jax imported, about 200 MB each
@@ -67,7 +68,7 @@ class LocalFleet:
                 self._launchers.pop(next(iter(self._launchers))).close()
             launcher = LocalLauncher(
                 target.python,
-                worker_environment(target, os.environ, platform=self._platform),
+                worker_environment(target, os.environ, platform=named(self._platform)),
                 self.hub,
                 self._scratch.folder / f"target-{secrets.token_hex(4)}",
                 self._catalogue,
@@ -154,7 +155,7 @@ class HostFleet:
     def _launched(self, target: Target, way: Way) -> HostsLauncher:
         hosts = self._hosts
         token = secrets.token_hex(4)
-        environment = worker_environment(target, os.environ, platform=self._platform)
+        environment = worker_environment(target, os.environ, platform=named(self._platform))
         plan = Plan(
             hosts.count,
             f"{reached_by(hosts.listen, way)}:{self.hub.port}",

@@ -15,8 +15,10 @@ from typing import Any
 
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
+from harness.running import devices
 from harness.running.admission import Admission, Permits, process_capacity, start_capacity
 from harness.running.fleet import Fleet, LocalFleet
+from harness.targets.platforms import TPU, named
 from harness.targets.target import Target, default_cache
 
 
@@ -57,16 +59,18 @@ class Pool:
         fleet: Fleet | None = None,
     ) -> None:
         self.spent = Spent()
-        self._platform = platform
+        self._platform = named(platform)
         self._isolated = isolated
         self._fleet: Fleet = fleet or LocalFleet(catalogue, platform)
         self._owns_fleet = fleet is None
         locks = default_cache() / "admission"
         self._processes = Admission(locks, "process", process_capacity(), progress)
         self._starts = Admission(locks, "start", start_capacity(), progress)
+        self._devices = devices.present(self._platform, os.environ) if self._fleet.here else []
+        self._whole = Admission(locks, self._platform.name, len(self._devices), progress)
         self._cluster: Cluster | None = None
         self._key: tuple[Target, Topology] | None = None
-        self._permits: Permits | None = None
+        self._permits: list[Permits] = []
         self._owner = os.getpid()
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
@@ -104,14 +108,19 @@ class Pool:
         """What really runs there, from a live worker. ClusterDown or TargetDown where none does."""
         return dict(self._lease(target, topology, fresh=False).facts)
 
+    def unmet(self, topology: Topology) -> str | None:
+        """Why this machine cannot have such a cluster, by its devices; None where it can."""
+        if not (self._platform.has_devices and self._fleet.here):
+            return None
+        return devices.unmet(topology, self._devices)
+
     def release(self) -> None:
         """Close the warm cluster, if there is one, and give its permits back."""
         cluster, self._cluster, self._key = self._cluster, None, None
         if cluster is not None:
             cluster.close()
-        if self._permits is not None:
-            self._permits.release()
-            self._permits = None
+        while self._permits:
+            self._permits.pop().release()
 
     def close(self) -> None:
         """End everything: the cluster, and the fleet where it is the pool's own."""
@@ -132,14 +141,34 @@ class Pool:
         self.release()
         launcher = self._fleet.launcher(target)
         launcher.warm_up()
-        if self._fleet.here:
-            self._permits = self._processes.acquire(topology.processes)
         try:
+            if self._fleet.here:
+                self._permits = [self._processes.acquire(topology.processes)]
+            variables = self._assigned(topology)
             with self._starts.acquire(1) if self._fleet.here else contextlib.nullcontext():
-                self._cluster = Cluster(launcher, self._fleet.hub, topology, self._platform)
+                self._cluster = Cluster(
+                    launcher,
+                    self._fleet.hub,
+                    topology,
+                    self._platform.name,
+                    variables=variables,
+                )
         except BaseException:
             self.release()
             raise
         self._key = (target, topology)
         self.spent.clusters += 1
         return self._cluster
+
+    def _assigned(self, topology: Topology) -> list[dict[str, str]]:
+        """Take devices for a cluster; what its processes are told of them.
+
+        A TPU's processes make up one slice of the host, so they take the whole of it.
+        """
+        if not (self._platform.has_devices and self._fleet.here):
+            return []
+        every = self._platform.name == TPU
+        held = self._whole.acquire(len(self._devices) if every else topology.devices)
+        self._permits.append(held)
+        ids = [self._devices[number] for number in held.numbers]
+        return devices.variables(self._platform, topology, ids)

@@ -45,7 +45,7 @@ class Outlines(unittest.TestCase):
         ]
     )
     def test_the_newest_gives_the_order(
-        self, _: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
+        self, how: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
     ) -> None:
         assert outline(claims_of(old=old, new=new), "old") == whole
 

@@ -98,10 +98,16 @@ IN_THE_PROGRAM = steps(
         ALIASED,
         "the compiled program aliases all donated bytes",
         lambda _, seen: seen[0] == seen[1],
+        compiled=True,
     )
 )
 NOT_IN_THE_PROGRAM = steps(
-    first_call=noted(ALIASED, "the compiled program aliases nothing", lambda _, seen: seen[0] == 0)
+    first_call=noted(
+        ALIASED,
+        "the compiled program aliases nothing",
+        lambda _, seen: seen[0] == 0,
+        compiled=True,
+    )
 )
 
 

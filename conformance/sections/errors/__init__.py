@@ -347,7 +347,13 @@ def _operations(programs: Any) -> str:
     return f"collectives: {', '.join(found)}, in {len(moving)} of {len(programs)} programs"
 
 
-NO_COLLECTIVE = noted("programs", "compiles no program with a collective", _none, show=_operations)
+NO_COLLECTIVE = noted(
+    "programs",
+    "compiles no program with a collective",
+    _none,
+    show=_operations,
+    compiled=True,
+)
 
 
 def grid(place: Place) -> Any:

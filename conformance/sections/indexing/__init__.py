@@ -194,7 +194,15 @@ def moves(
     at_most: bool = False,
 ) -> Expectation:
     """A step's `MOVED` fulfils `holds`, which looks at these `parts` of it."""
-    return noted(MOVED, text, lambda _, seen: holds(seen), show=told, parts=parts, at_most=at_most)
+    return noted(
+        MOVED,
+        text,
+        lambda _, seen: holds(seen),
+        show=told,
+        parts=parts,
+        at_most=at_most,
+        compiled=True,
+    )
 
 
 def accessed(*parts: Expectation) -> Expectation:
