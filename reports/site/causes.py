@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,7 +11,8 @@ from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.pages import Link, clause_link, safe_name
+from reports.site.names import Link, clause_link, safe_name
+from reports.site.page import Page
 
 PAGE = "causes.html"
 LEGACY_PMAP = "legacy_pmap"
@@ -42,6 +44,18 @@ class CausesPage:
 
     targets: tuple[str, ...]
     sections: tuple[tuple[str, tuple[CauseView, ...]], ...]
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The list of causes, where the results carry any."""
+    if results.causes:
+        yield Page(
+            PAGE,
+            "causes",
+            causes_page(results),
+            "Causes",
+            "What JAX does and a user of pmap feels, each with a program of plain JAX.",
+        )
 
 
 def causes_page(results: Results) -> CausesPage:

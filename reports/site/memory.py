@@ -15,7 +15,8 @@ from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.pages import clause_file, safe_name
+from reports.site.names import clause_path, safe_name
+from reports.site.page import Page
 
 KEY = "memory"  # of a step's notes
 
@@ -55,6 +56,19 @@ class MemoryPage:
 
     implementations: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The page of measured memory, where any was measured."""
+    view = memory_page(results)
+    if view.tables:
+        yield Page(
+            "memory.html",
+            "memory",
+            view,
+            "Memory at the peak of a call",
+            "How many times its bytes each kind of argument needs at the peak of a call.",
+        )
 
 
 def memory_page(results: Results) -> MemoryPage:
@@ -104,7 +118,7 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
         multiple=f"{max(multiples):.2f}" if multiples else "",
         reused=_words(shares),
         verdict=outcome.verdict,
-        href=f"clauses/{clause_file(key.clause)}",
+        href=clause_path(key.clause),
         hint=outcome.reason,
     )
 

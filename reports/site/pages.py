@@ -1,13 +1,7 @@
-"""What the pages of the site show, as plain records that the templates only lay out.
-
-Addresses come from ids, and ids come from files that anyone may hand in: `safe_name` makes each
-of them one harmless path segment.
-"""
+"""What the pages of the site show, as plain records that the templates only lay out."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,12 +21,10 @@ from reports.reading.records import (
 )
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
+from reports.site.names import Link, cell_anchor, clause_link, clause_path, safe_name
 from reports.site.observed import ObservedView, observed
 from reports.summary import claims_said, printable, total, total_of_facts
 
-_SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_NAME_LENGTH = 80
-_DIGEST_LENGTH = 12
 _REASON_SHOWN = 300  # characters of a reason in a tooltip
 
 
@@ -143,14 +135,6 @@ class OverviewRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """The id of another clause; `href` is empty where it has no page."""
-
-    text: str
-    href: str
-
-
-@dataclass(frozen=True, slots=True)
 class ClausePage:
     """Everything about one clause."""
 
@@ -165,24 +149,6 @@ class ClausePage:
     targets: tuple[str, ...]
     overview: tuple[OverviewRow, ...]
     cells: tuple[tuple[str, tuple[CellView, ...]], ...]
-
-
-def safe_name(text: str) -> str:
-    """A file name or anchor for an id: itself where it is harmless, else cleaned with a digest.
-
-    Different ids never share a name, also where a file system ignores case.
-    """
-    if _SAFE.fullmatch(text) and len(text) <= _NAME_LENGTH:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-    cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_NAME_LENGTH].strip("-")
-    # The "~" is in no harmless id, so that none can be made to collide with a cleaned one.
-    return f"{cleaned}~{digest}"
-
-
-def clause_file(clause: str) -> str:
-    """The file of a clause's page, in the folder of all of them."""
-    return f"{safe_name(clause)}.html"
 
 
 def index_page(results: Results) -> IndexPage:
@@ -261,7 +227,7 @@ def clause_page(results: Results, clause: Clause) -> ClausePage:
 
 
 def _row(results: Results, clause: Clause) -> Row:
-    page = f"clauses/{clause_file(clause.clause)}"
+    page = clause_path(clause.clause)
     topologies = results.grid[clause.clause]
     claim = results.claims.get(clause.claim)
     columns = [(t.key, i) for t in results.targets for i in results.implementations]
@@ -273,7 +239,7 @@ def _row(results: Results, clause: Clause) -> Row:
         topologies=topologies,
         cells=tuple(
             tuple(
-                _badge(results.outcome(key), f"{page}#{_anchor(results, key)}")
+                _badge(results.outcome(key), f"{page}#{cell_anchor(results, key)}")
                 for topology in topologies
                 if implementation in asked
                 for key in [CellKey(clause.clause, target, implementation, topology)]
@@ -294,7 +260,7 @@ def _badge(outcome: Outcome, href: str) -> Badge:
 def _cell(results: Results, key: CellKey) -> CellView:
     outcome = results.outcome(key)
     return CellView(
-        anchor=_anchor(results, key),
+        anchor=cell_anchor(results, key),
         label=results.labels[key.target],
         implementation=key.implementation,
         topology=key.topology,
@@ -343,16 +309,6 @@ def _findings(findings: Iterable[Finding]) -> tuple[FindingView, ...]:
         FindingView(step, ", ".join(dict.fromkeys(processes)), expected, saw)
         for (step, expected, saw), processes in same.items()
     )
-
-
-def _anchor(results: Results, key: CellKey) -> str:
-    place = (results.names[key.target], key.implementation, key.topology)
-    return f"c-{safe_name(chr(0).join(place))}"
-
-
-def clause_link(results: Results, clause: str) -> Link:
-    """The id of a clause, and its page's file where it has one."""
-    return Link(clause, clause_file(clause) if clause in results.clauses else "")
 
 
 def _by_heading(claims: list[Claim]) -> list[Claim]:
