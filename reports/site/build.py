@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, home, matrix, memory
+from reports.site import causes, errors, home, matrix, memory, searching
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.page import Asset, Page, Pages
@@ -31,6 +31,8 @@ PAGES: tuple[Pages, ...] = (
     matrix.pages,
     causes.pages,
     memory.pages,
+    errors.pages,
+    searching.pages,
     clause_pages.pages,
 )
 

@@ -69,7 +69,9 @@ class TestWording(TestCase):
             ("nothing", "", ""),
         ]
     )
-    def test_leaves_out_what_differs_each_time(self, _: str, message: str, expected: str) -> None:
+    def test_leaves_out_what_differs_each_time(
+        self, name: str, message: str, expected: str
+    ) -> None:
         assert template(message) == expected
 
     @parameterized.expand(
@@ -80,7 +82,7 @@ class TestWording(TestCase):
             ("hostile", '<script>alert("x")</script> \u202e\x00 \ud800'),
         ]
     )
-    def test_an_address_is_short_and_harmless(self, _: str, message: str) -> None:
+    def test_an_address_is_short_and_harmless(self, name: str, message: str) -> None:
         found = address("ValueError", template(message))
         assert 0 < len(found) <= 80
         assert set(found) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
