@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
+from conformance.catalogue.outline import place_of
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.program import program
 
@@ -71,6 +72,7 @@ class Recorder:
 def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
     """A claim as results files carry it."""
     claim = claims.claims[slug]
+    place = place_of(claims, claim)
     return {
         "kind": "claim",
         "slug": slug,
@@ -81,6 +83,11 @@ def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
         "heading_hash": claims.headings.get(claim.document, {}).get(claim.heading, ""),
         "statement": claim.statement,
         "claim_kind": claim.kind,
+        "outline": place.document,
+        "order": place.order,
+        "revisions": list(place.revisions),
+        "current": place.current,
+        "url": place.url,
     }
 
 

@@ -58,7 +58,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of a source document."""
+    """One statement of a source document.
+
+    `outline` is the document whatever its revision, `order` the place of the heading in it,
+    `revisions` those that make the statement; `current` says whether the newest reviewed one does.
+    """
 
     slug: str
     ref: str
@@ -68,6 +72,11 @@ class Claim:
     heading_hash: str
     statement: str
     claim_kind: str
+    outline: str = ""
+    order: int = 0
+    revisions: tuple[str, ...] = ()
+    current: bool = True
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
