@@ -44,7 +44,8 @@ class Series:
 class Chart:
     """A figure: its categories from left to right, and what is measured upwards.
 
-    `said` writes a value with its unit. A logarithmic figure leaves out what is not above zero.
+    `said` writes a value with its unit, `even` is what nothing is gained or lost at. A logarithmic
+    figure leaves out what is not above zero.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Chart:
     series: tuple[Series, ...]
     said: Callable[[float], str]
     log: bool = False
+    even: float | None = None
 
     @property
     def svg(self) -> str:
@@ -64,7 +66,7 @@ class Chart:
 
     @property
     def table(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """A row per category: what is said of each series, "–" where nothing was measured."""
+        """A row per category: what is said of each series, a dash where nothing was measured."""
         by_place = [{p.at: p for p in one.points} for one in self.series]
         return tuple(
             (category, tuple(_cell(points.get(at), self.said) for points in by_place))
@@ -130,7 +132,9 @@ def ticks(chart: Chart) -> list[float]:
         for p in one.points
         for v in (p.low, p.value, p.high)
         if not chart.log or v > 0
-    ] or [1.0]
+    ]
+    shown += [] if chart.even is None else [chart.even]
+    shown = shown or [1.0]
     return _decades(min(shown), max(shown)) if chart.log else _evenly(max(shown))
 
 
@@ -159,7 +163,11 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
     for value in marks:
         y = scale.y(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{escape(chart.said(value))}</text>'
+        said = escape(chart.said(value))
+        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
+    if chart.even is not None:
+        y = scale.y(chart.even)
+        yield f'<line class="even" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
     for at, category in enumerate(chart.categories):
         x, y = scale.x(at), scale.bottom + 16
         how = (
@@ -220,16 +228,18 @@ def _shape(style: int, x: float, y: float) -> str:
 
 def _names(chart: Chart, scale: _Scale) -> Iterable[str]:
     """Each series' shape and name, at the height of its last point where that is free."""
-    shown = [(s, max(s.points, key=lambda p: p.at)) for s in chart.series if s.points]
-    shown = [(s, p) for s, p in shown if p.value > 0 or not chart.log]
-    placed: list[float] = []
+    ends = [
+        (scale.y(last.value), one)
+        for one in chart.series
+        if one.points and ((last := max(one.points, key=lambda p: p.at)).value > 0 or not chart.log)
+    ]
+    placed: list[tuple[float, Series]] = []
+    for y, one in sorted(ends, key=lambda item: item[0]):
+        placed.append((max(y, placed[-1][0] + _LABEL_HEIGHT if placed else _TOP), one))
+    over = max(0.0, placed[-1][0] - scale.bottom) if placed else 0.0
     x = WIDTH - _RIGHT + 12
-    for one, last in sorted(shown, key=lambda item: scale.y(item[1].value)):
-        placed.append(max(scale.y(last.value), placed[-1] + _LABEL_HEIGHT if placed else _TOP))
-    over = max(0.0, placed[-1] - scale.bottom) if placed else 0.0
-    for (one, _), y in zip(
-        sorted(shown, key=lambda item: scale.y(item[1].value)), placed, strict=True
-    ):
-        kind = f"s{one.style % 4}"
-        yield f'<path class="point {kind}" d="{_shape(one.style, x, round(y - over, 1))}"/>'
-        yield f'<text class="name" x="{x + 9}" y="{round(y - over + 4, 1)}">{escape(one.name)}</text>'
+    for at, one in placed:
+        y, kind = round(at - over, 1), f"s{one.style % 4}"
+        name = escape(one.name)
+        yield f'<path class="point {kind}" d="{_shape(one.style, x, y)}"/>'
+        yield f'<text class="name" x="{x + 9}" y="{y + 4}">{name}</text>'

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, errors, home, matrix, memory, searching
+from reports.site import causes, cost, errors, home, matrix, searching
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.page import Asset, Page, Pages
@@ -30,7 +30,7 @@ PAGES: tuple[Pages, ...] = (
     home.pages,
     matrix.pages,
     causes.pages,
-    memory.pages,
+    cost.pages,
     errors.pages,
     searching.pages,
     clause_pages.pages,

@@ -73,7 +73,7 @@ def entries(results: Results) -> Iterator[Entry]:
             plain(claim.statement),
             claim_path(claim.document, claim.slug),
             claim.slug,
-            f"{claim.document_title} › {claim.heading}",
+            f"{claim.document_title}: {claim.heading}",
             len(clauses[claim.slug]),
         )
     for clause in results.clauses.values():
@@ -83,8 +83,6 @@ def entries(results: Results) -> Iterator[Entry]:
 
 
 def _programs_by_cause(results: Results) -> Counter[str]:
-    pairs = {
-        (slug, key.clause) for key, one in results.outcomes.items() if (slug := cause_of(one))
-    }
+    pairs = {(slug, key.clause) for key, one in results.outcomes.items() if (slug := cause_of(one))}
     named = {(one.cause, one.clause) for one in results.clauses.values() if one.cause}
     return Counter(slug for slug, _ in pairs | named)

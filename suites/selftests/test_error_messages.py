@@ -7,12 +7,12 @@ from typing import Any
 from unittest import TestCase
 
 import pytest
+import sample_results as rows
 from parameterized import parameterized
 
 from reports.errors.messages import Message, Sort, messages
 from reports.errors.wording import address, template
 from reports.reading.results import Results, load
-from suites.selftests import sample_results as rows
 
 DEVICES = (
     "Received incompatible devices for jitted computation. Got argument {} of {} with shape {}"
