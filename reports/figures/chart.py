@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 380, 270
-_LEFT, _RIGHT, _TOP = 58, 104, 16
+_LEFT, _RIGHT, _TOP = 58, 104, 28
 _LABEL_HEIGHT = 14  # pixels that the name of a series needs
 _TURNED_FROM = 4  # as many categories no longer fit side by side
 _RADIUS = 4.5
+_ASIDE = 5  # pixels by which the points of one category stand beside each other
 _DASHES = ("", "7 4", "2 3", "9 3 2 3")
 _STEPS = (1, 2, 5)
 
@@ -119,8 +120,9 @@ def draw(chart: Chart) -> str:
         f'<desc id="{name}-about">{escape(chart.description)}</desc>',
         *_axes(chart, scale, marks, turned),
     ]
-    for one in chart.series:
-        lines += _drawn(one, scale, chart.log)
+    middle = (len(chart.series) - 1) / 2
+    for at, one in enumerate(chart.series):
+        lines += _drawn(one, scale, chart.log, (at - middle) * _ASIDE)
     return "\n".join([*lines, *_names(chart, scale), "</svg>"])
 
 
@@ -140,7 +142,7 @@ def ticks(chart: Chart) -> list[float]:
 
 def _decades(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = _STEPS if last - first <= 2 else (1,)
+    steps = _STEPS if last - first <= 3 else (1,)
     found = [s * 10.0**e for e in range(first, last + 1) for s in steps]
     below = [v for v in found if v <= low] or found[:1]
     above = [v for v in found if v >= high] or found[-1:]
@@ -181,20 +183,20 @@ def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> 
         f'<text class="axis" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">'
         f"{escape(chart.across)}</text>"
     )
-    yield f'<text class="axis" x="4" y="{_TOP - 5}">{escape(chart.upwards)}</text>'
+    yield f'<text class="axis" x="4" y="11">{escape(chart.upwards)}</text>'
 
 
-def _drawn(one: Series, scale: _Scale, log: bool) -> Iterable[str]:
+def _drawn(one: Series, scale: _Scale, log: bool, aside: float) -> Iterable[str]:
     points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not log]
     kind = f"s{one.style % 4}"
     dashes = _DASHES[one.style % 4]
     pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
     for run in _runs(points):
         if len(run) > 1:
-            path = " ".join(f"{scale.x(p.at)},{scale.y(p.value)}" for p in run)
+            path = " ".join(f"{scale.x(p.at) + aside},{scale.y(p.value)}" for p in run)
             yield f'<polyline class="{kind}" points="{path}"{pattern}/>'
     for point in points:
-        x, y = scale.x(point.at), scale.y(point.value)
+        x, y = scale.x(point.at) + aside, scale.y(point.value)
         low = scale.y(max(point.low, scale.low))
         high = scale.y(min(point.high, scale.high))
         if low != high:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, cost, errors, home, matrix, searching
+from reports.site import causes, cost, downloads, errors, home, matrix, searching, targets
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.page import Asset, Page, Pages
@@ -33,6 +33,8 @@ PAGES: tuple[Pages, ...] = (
     cost.pages,
     errors.pages,
     searching.pages,
+    targets.pages,
+    downloads.pages,
     clause_pages.pages,
 )
 

@@ -18,14 +18,14 @@ from reports.site.text import plain
 
 INDEX, LOCAL = "timing.index.", "local shard"
 # What is asked about most of all that is measured; all of it is in the matrix.
-ACCESSES = (
-    "indexing.integer.zero",
-    "indexing.integer.jit-zero",
-    "indexing.integer.jit-traced",
-    "indexing.access.rest",
-    "indexing.access.iteration",
-    "indexing.addressable-shard.cost",
-)
+ACCESSES = {
+    "indexing.integer.zero": "`x[0]`",
+    "indexing.integer.jit-zero": "`x[0]` under jit",
+    "indexing.integer.jit-traced": "`x[i]` under jit, `i` an argument",
+    "indexing.access.rest": "`x[1:]`",
+    "indexing.access.iteration": "`for row in x`",
+    "indexing.addressable-shard.cost": "`x.addressable_shards[0].data`",
+}
 _TIMED = {
     "timing.index.4kib": "`x[0]`, 4 KiB per device",
     "timing.index.64kib": "`x[0]`, 64 KiB per device",
@@ -162,11 +162,11 @@ def moved_figures(results: Results) -> Group:
                 if key.topology == topology
                 for value in [one.per_result]
             ]
-            title = plain(results.clauses[clause].title)
+            title = plain(ACCESSES[clause])
             figures += _figure(
                 Chart(
                     key=f"moved-{safe_name(clause)}-{topology}",
-                    title=f"{title} ({topology})",
+                    title=f"{title}, {topology}",
                     description="",
                     across="JAX",
                     categories=tuple(target.jax or "?" for target in versions),

@@ -4,9 +4,7 @@
 "use strict";
 
 const MOST = 30;
-const PREFERRED = { cause: 1.25, error: 1.2, warning: 1.15, signal: 1.2, statement: 1, program: 0.7 };
-const NAMED = { cause: "cause", error: "error", warning: "warning", signal: "signal",
-  statement: "statement", program: "program" };
+const PREFERRED = { cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
 
 /* What is searched for: words without the punctuation around them, but `x[0]` whole. */
 function termsOf(query) {
@@ -35,7 +33,8 @@ function scored(entry, terms, query) {
   let sum = 0;
   let found = 0;
   for (const term of terms) {
-    const score = Math.max(10 * fit(term, entry.title), 9 * fit(term, entry.tags), 3 * fit(term, entry.text));
+    const named = entry.tags.split(" · ").includes(term) ? 11 : 10 * fit(term, entry.tags);
+    const score = Math.max(10 * fit(term, entry.title), named, 3 * fit(term, entry.text));
     if (score > 0) found += 1;
     sum += score;
   }
@@ -48,7 +47,7 @@ function scored(entry, terms, query) {
     else if (entry.text.includes(query)) sum += 4;
   }
   const share = sum / terms.length;
-  return share * (PREFERRED[entry.sort] ?? 1) + Math.log2(1 + entry.weight) / 4;
+  return share * (PREFERRED[entry.sort] ?? 1) + Math.log2(1 + entry.weight) / 2;
 }
 
 function search(index, query) {
@@ -93,7 +92,7 @@ function shown(form, found, asked) {
     link.href = form.dataset.root + entry.href;
     link.textContent = entry.shown;
     sort.className = "tag";
-    sort.textContent = NAMED[entry.sort] ?? entry.sort;
+    sort.textContent = entry.sort;
     item.append(sort, " ", link);
     return item;
   }));
