@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
+from conformance.judging.codes import Code
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
@@ -92,15 +93,25 @@ def _compare(
     came = sorted(o.process for o in observations)
     if came != list(range(topology.processes)):
         saw = f"{len(came)} observations, from {', '.join(map(str, came)) or 'none'}"
-        findings.append(Finding(PROOF, 0, False, f"one from each of {topology.processes}", saw))
+        wanted = f"one from each of {topology.processes}"
+        findings.append(Finding(PROOF, 0, False, wanted, saw, Code.PROOF))
     compared = expectation.check(topology, observations)
     if not compared:
         compared = [
-            Finding("the case", 0, False, "something to be compared", "nothing was compared")
+            Finding(
+                "the case",
+                0,
+                False,
+                "something to be compared",
+                "nothing was compared",
+                Code.ENDING,
+            )
         ]
     compared = [f for f in compared if f.step != OUTSIDE]
     compared += [
-        Finding(OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s))
+        Finding(
+            OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s), Code.ERROR
+        )
         for o in observations
         for s in o.steps
         if s.name == OUTSIDE
@@ -108,7 +119,14 @@ def _compare(
     for o in observations:
         checked = {f.step for f in compared if f.process == o.process}
         compared += [
-            Finding(s.name, o.process, False, "every step to be compared", f"unchecked: {s}")
+            Finding(
+                s.name,
+                o.process,
+                False,
+                "every step to be compared",
+                f"unchecked: {s}",
+                Code.ENDING,
+            )
             for s in o.steps
             if s.name not in checked
         ]
@@ -127,7 +145,9 @@ def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fa
     unasked = clause.selects or implementation == names.JAX
     if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
         made = ", ".join(fault.mapped) or "no map"
-        finding = Finding(PROOF, 0, False, f"a map of {implementation}", f"it made {made}")
+        finding = Finding(
+            PROOF, 0, False, f"a map of {implementation}", f"it made {made}", Code.PROOF
+        )
         excusable = isinstance(expectation, Hangs)
         reason = f"unproven, it made {made}: {fault.detail}" if excusable else fault.detail
         return Judgement(fault.kind, reason, (finding,))
@@ -141,7 +161,7 @@ def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fa
 
 def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
     def finding(expected: str, saw: str) -> Finding:
-        return Finding(PROOF, seen.process, expected == saw, expected, saw)
+        return Finding(PROOF, seen.process, expected == saw, expected, saw, Code.PROOF)
 
     return [
         finding(f"jax {jax}", f"jax {seen.jax}"),
@@ -158,7 +178,7 @@ def _witnessed(seen: Observation, implementation: str) -> Finding:
     )
     saw = "; ".join(dict.fromkeys(said))
     expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
-    return Finding(PROOF, seen.process, proven, expected, saw or "none")
+    return Finding(PROOF, seen.process, proven, expected, saw or "none", Code.PROOF)
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:

@@ -136,13 +136,17 @@ class Strength:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that the judge looked at, in one process or (None) across them."""
+    """One thing that the judge looked at, in one process or (None) across them.
+
+    `code` is what was compared; empty in results from before findings had one (`reading.codes`).
+    """
 
     step: str | None
     process: int | None
     holds: bool
     expected: str
     saw: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

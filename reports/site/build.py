@@ -15,9 +15,21 @@ from markupsafe import Markup
 
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, cost, downloads, errors, home, matrix, searching, targets
+from reports.site import (
+    causes,
+    cost,
+    documents,
+    downloads,
+    errata,
+    errors,
+    home,
+    matrix,
+    searching,
+    targets,
+)
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
+from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.text import code_marked, effect_css, effect_sign, plain
 from reports.site.write import MARK, SiteError, write
@@ -28,6 +40,8 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 # What makes pages: each is given the results, and yields its own.
 PAGES: tuple[Pages, ...] = (
     home.pages,
+    documents.pages,
+    errata.pages,
     matrix.pages,
     causes.pages,
     cost.pages,
@@ -51,7 +65,12 @@ NAVIGATION = (
     ("Unknown", "unknown.html"),
     ("Data", "targets.html"),
 )
-_FOLDERS = {"upgrade": "index.html", "clauses": "matrix.html", "data": "targets.html"}
+_UNDER = {
+    "upgrade": "index.html",
+    "clauses": "matrix.html",
+    "data": "targets.html",
+    "errata.html": "documents.html",
+}
 _ASSETS = ("style.css", "site.js")
 
 
@@ -114,6 +133,7 @@ def environment() -> Environment:
         plain=plain,
         prose=lambda text: Markup(code_marked(text)),
         cause_anchor=causes.anchor,
+        implementation=implementation_words,
         effect_css=effect_css,
         effect_sign=effect_sign,
     )
@@ -140,7 +160,7 @@ def _frame(results: Results, made: list[Page | Asset]) -> Frame:
 def _way(path: str) -> str:
     """The entry of the navigation under which a page stands."""
     folder, _, rest = path.partition("/")
-    return _FOLDERS.get(folder, f"{folder}.html") if rest else path
+    return _UNDER.get(folder, f"{folder}.html" if rest else path)
 
 
 def _template_text(name: str) -> str:

@@ -13,6 +13,7 @@ from reports.reading.results import Results
 from reports.site.names import (
     Link,
     cause_link,
+    claim_path,
     clause_link,
     clause_path,
     implementation_words,
@@ -192,7 +193,7 @@ def _meaning(results: Results, one: Meaning) -> MeaningView:
     if claim is None:
         return MeaningView(clause_link(results, one.clauses[0]), "", False, len(one.clauses))
     return MeaningView(
-        Link(claim.statement, clause_path(one.clauses[0])), "", False, len(one.clauses)
+        Link(claim.statement, claim_path(claim.document, claim.slug)), "", False, len(one.clauses)
     )
 
 

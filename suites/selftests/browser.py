@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its debugging pipe: as much of a client as the site's tests need.
+"""A headless Chromium over its debugging pipe: as much of a client as the site's tests need.
 
 The pipe needs no port, no websocket and no package. Every wait has a deadline, and the browser is
 killed with its whole process group, whatever happened.
@@ -134,7 +134,10 @@ class Tab:
     def resize(self, width: int, height: int) -> None:
         self.send(
             "Emulation.setDeviceMetricsOverride",
-            **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
 
     def scheme(self, name: str) -> None:
@@ -146,7 +149,7 @@ class Tab:
         self.send("Emulation.setScriptExecutionDisabled", value=not on)
 
     def troubles(self) -> list[str]:
-        """Failed requests, requests to anywhere but the disk, errors and warnings, since the last."""
+        """What failed since the last look, was asked for elsewhere, or was complained of."""
         found = []
         for event in self._browser.events:
             if event.get("sessionId") == self._session:

@@ -16,6 +16,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import (
     Columns,
     everywhere,
@@ -115,7 +116,8 @@ def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
         count = sum(one["count"] for one in given) + len(logged)
         said = [f"{one['category']} x {one['count']}: {one['message']}" for one in given]
         said += [f"{one['level']} of {one['logger']}: {one['message']}" for one in logged]
-        return count == wanted.get(step.name, 0), "; ".join(said) or "nothing said"
+        seen = "; ".join(said) or "nothing said"
+        return count == wanted.get(step.name, 0), Problem(seen, Code.WARNING)
 
     return OfEachStep(text, of)
 
