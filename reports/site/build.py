@@ -22,10 +22,10 @@ from reports.site import (
     downloads,
     errata,
     errors,
-    home,
     matrix,
     searching,
     targets,
+    upgrades,
 )
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
@@ -39,7 +39,7 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
 # What makes pages: each is given the results, and yields its own.
 PAGES: tuple[Pages, ...] = (
-    home.pages,
+    upgrades.pages,
     documents.pages,
     errata.pages,
     matrix.pages,
