@@ -69,7 +69,9 @@ def side(results: Results, text: str, option: str) -> Side:
     """The side that is written `legacy_pmap@0.7.2`; CompareError says which there are."""
     match = re.fullmatch(r"(\w+)@(.+)", text)
     if match is None:
-        raise CompareError(f"{option} {text}: write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2")
+        raise CompareError(
+            f"{option} {text}: write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
+        )
     there = sides(results)
     found = [
         one
@@ -81,7 +83,9 @@ def side(results: Results, text: str, option: str) -> Side:
     of_it = [one.jax for one in there if one.implementation == match[1]]
     if not of_it:
         names = ", ".join(dict.fromkeys(one.implementation for one in there)) or "none"
-        raise CompareError(f"{option} {text}: no cell of {match[1]} was run; the files have {names}")
+        raise CompareError(
+            f"{option} {text}: no cell of {match[1]} was run; the files have {names}"
+        )
     many = f"{len(found)} targets are that" if found else f"{match[1]} was not run in it"
     raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
 

@@ -29,6 +29,12 @@ class Strip:
     says: str
 
     @property
+    def always_right(self) -> bool:
+        """Whether it was right in every version to which it applies."""
+        found = {mark for mark, _ in self.runs}
+        return Mark.RIGHT in found and found <= {Mark.RIGHT, Mark.NONE}
+
+    @property
     def wrongness(self) -> tuple[int, int]:
         """How much of it is wrong, and how much of it ran: the worst is the greatest."""
         counted = dict.fromkeys(Mark, 0)
