@@ -21,7 +21,7 @@ from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
-from reports.site.text import code_marked, effect_css, plain
+from reports.site.text import code_marked, effect_css, plain, unphased
 from reports.site.write import MARK, SiteError, write
 from reports.summary import printable
 
@@ -117,6 +117,7 @@ def environment() -> Environment:
     env.filters.update(
         zip=zip,
         plain=plain,
+        unphased=unphased,
         prose=lambda text: Markup(code_marked(text)),
         cause_anchor=causes.anchor,
         implementation=implementation_words,

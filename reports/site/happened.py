@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from reports.effects.digest import RAISED, Digest, Step
 from reports.reading.codes import DTYPE, SHAPE, VALUE
+from reports.reading.verdicts import Verdict
 
 _CRASHED = "crashed"
 _WITHOUT_THE_FIX = "without the fix"  # a remedy's clause shows first what it remedies
 _WRONG = {VALUE, SHAPE, DTYPE}
+
+
+ABSENT = {
+    Verdict.REMOVED: "gone",
+    Verdict.NOT_APPLICABLE: "n/a",
+    Verdict.NOT_RUN: "not run",
+}
 
 
 def happened(digest: Digest | None) -> str:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from reports.effects.effect import Effect, Felt
-from reports.effects.pairs import JAX, LEGACY, NEW, SHARD_MAP, Effects, Side, sides
-from reports.reading.order import short_implementation
+from reports.effects.pairs import JAX, Effects
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Clause
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
-from reports.site.happened import happened
+from reports.site.columns import Column, columns
+from reports.site.happened import ABSENT, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
 from reports.site.page import Page
@@ -28,27 +27,6 @@ from reports.site.text import shortened
 INDEX = "matrix.html"
 _SENTENCE_SHOWN = 140
 _GROUP_PARTS = 2  # of an id, by which rows are grouped
-
-
-_ABSENT = {
-    Verdict.REMOVED: "gone",
-    Verdict.NOT_APPLICABLE: "n/a",
-    Verdict.NOT_RUN: "not run",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An implementation in one JAX; `baseline` is what the others are compared with."""
-
-    side: Side
-    version: str
-    baseline: bool
-
-    @property
-    def css(self) -> str:
-        """The class of its cells: a phone has no heads of columns, so that each says what it is."""
-        return short_implementation(self.side.implementation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +119,7 @@ def pages(results: Results) -> Iterator[Page]:
     yield Page(
         INDEX,
         "matrix",
-        Index(found, tuple(e for e in Effect if e in effects), _columns(results)),
+        Index(found, tuple(e for e in Effect if e in effects), columns(results)),
         "The full matrix",
         "Every check under every implementation, in every version of JAX and on every topology.",
     )
@@ -155,34 +133,15 @@ def pages(results: Results) -> Iterator[Page]:
         )
 
 
-def _columns(results: Results) -> tuple[Column, ...]:
-    """The last of each implementation, the baseline first."""
-    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
-    ran = Counter(
-        (key.implementation, key.target)
-        for key, outcome in results.outcomes.items()
-        if mark_of(outcome.verdict) is not Mark.NONE
-    )
-    found = []
-    for implementation in (LEGACY, NEW, SHARD_MAP):
-        there = [side for side in sides(results) if side.implementation == implementation]
-        # Where it is gone a few programs still ask for it: that is not where it last was.
-        most = max((ran[side.implementation, side.target.key] for side in there), default=0)
-        whole = [side for side in there if 2 * ran[side.implementation, side.target.key] >= most]
-        if whole:
-            found.append(Column(whole[-1], named[whole[-1].target.key], implementation == LEGACY))
-    return tuple(found)
-
-
 def _sections(results: Results) -> Iterator[Section]:
-    columns, effects = _columns(results), Effects(results)
+    default, effects = columns(results), Effects(results)
     marks, named = marks_of_clauses(results), versions(results)
     by_section: dict[str, list[Row]] = {}
     for clause in results.clauses.values():
         lines = tuple(
             Line(
                 topology,
-                tuple(_entry(effects, clause, topology, column, columns) for column in columns),
+                tuple(_entry(effects, clause, topology, column, default) for column in default),
                 tuple(
                     strip(implementation, topology, row, named)
                     for (implementation, where), row in marks[clause.clause].items()
@@ -197,7 +156,7 @@ def _sections(results: Results) -> Iterator[Section]:
         rows.sort(key=lambda row: row.clause.clause)
         grouped = groupby(rows, key=lambda row: _group_of(row.clause.clause))
         groups = tuple(_group(words, tuple(some)) for words, some in grouped)
-        yield Section(name, matrix_path(name), columns, named, groups)
+        yield Section(name, matrix_path(name), default, named, groups)
 
 
 def _group(name: str, rows: tuple[Row, ...]) -> Group:
@@ -223,7 +182,7 @@ def _gravest(row: Row) -> Effect:
 
 
 def _entry(
-    effects: Effects, clause: Clause, topology: str, column: Column, columns: tuple[Column, ...]
+    effects: Effects, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
 ) -> Entry:
     results = effects.results
     implementation = JAX if JAX in clause.expected else column.side.implementation
@@ -231,15 +190,15 @@ def _entry(
     if implementation not in results.columns(clause.clause):
         return Entry("", Mark.NONE, "", None, "")
     outcome = results.outcome(key)
-    felt = _felt(effects, clause.clause, topology, columns[0], column)
-    if outcome.verdict in _ABSENT or (felt and felt.effect is Effect.NOT_MEASURED):
+    felt = _felt(effects, clause.clause, topology, default[0], column)
+    if outcome.verdict in ABSENT or (felt and felt.effect is Effect.NOT_MEASURED):
         felt = None  # without a baseline what happened is all that there is to say
     mark = mark_of(outcome.verdict)
     said = felt.sentence if felt else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(results, key),
         mark=mark,
-        words=_ABSENT.get(outcome.verdict) or happened(effects.digest_of(key)),
+        words=ABSENT.get(outcome.verdict) or happened(effects.digest_of(key)),
         effect=felt.effect if felt else None,
         sentence=shortened(said, _SENTENCE_SHOWN),
     )

@@ -73,6 +73,19 @@ def versions(results: Results) -> tuple[str, ...]:
     return tuple(results.labels[t.key].removeprefix("jax ") for t in results.targets)
 
 
+def newest_index(results: Results) -> int:
+    """Which target is the newest that ran at all; the last where none did."""
+    ran = {key.target for key in results.outcomes}
+    numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
+    return numbers[-1] if numbers else len(results.targets) - 1
+
+
+def newest_version(results: Results) -> str:
+    """The newest JAX that ran, as columns call it."""
+    named = versions(results)
+    return named[newest_index(results)] if named else ""
+
+
 def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
     """For every clause, wherever it should have run, a mark per target."""
     number = {target.key: i for i, target in enumerate(results.targets)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+_PHASE = re.compile(r" \(phase \w+\)")
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
 
@@ -24,6 +25,11 @@ def plain(text: str) -> str:
 def effect_css(word: str) -> str:
     """The class that colours an effect and gives it its shape, from its word."""
     return "e-" + re.sub("[^a-z]+", "-", word)
+
+
+def unphased(text: str) -> str:
+    """The text without the phases in which something was raised: of use to the judge alone."""
+    return _PHASE.sub("", text)
 
 
 def shortened(text: str, limit: int) -> str:
