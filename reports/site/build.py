@@ -119,7 +119,6 @@ def environment() -> Environment:
         plain=plain,
         unphased=unphased,
         prose=lambda text: Markup(code_marked(text)),
-        cause_anchor=causes.anchor,
         implementation=implementation_words,
         short=short_implementation,
         effect_css=effect_css,
