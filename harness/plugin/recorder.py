@@ -121,6 +121,17 @@ def cause_record(cause: Cause) -> dict[str, Any]:
         "program": cause.program,
         "command": command(cause.shows[0], f"{cause.slug}.py"),
         "file": cause.file,
+        "shows": [
+            {
+                "implementation": list(one.implementation),
+                "jax": one.jax,
+                "topology": list(one.topology),
+                "prints": one.prints,
+                "raises": one.raises,
+                "ends": one.ends,
+            }
+            for one in cause.shows
+        ],
     }
 
 

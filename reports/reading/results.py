@@ -42,6 +42,8 @@ from reports.reading.verdicts import Verdict
 # What can be said of a cell whose target was not to be had, or died while it came up.
 _WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
 
+_NO_RESULT = Outcome(Verdict.NOT_RUN, "no result in the files of this report")
+
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
@@ -75,9 +77,16 @@ class Results:
         """The outcome of a cell, `not run` with the reason where no file has it."""
         if key in self.outcomes:
             return self.outcomes[key]
-        why = next((t.unavailable for t in self.targets if t.key == key.target), None)
-        reason = f"target unavailable: {why}" if why else "no result in the files of this report"
-        return Outcome(Verdict.NOT_RUN, reason)
+        return self._without.get(key.target, _NO_RESULT)
+
+    @cached_property
+    def _without(self) -> dict[TargetKey, Outcome]:
+        """What is said of a cell that no file has, where its target was not to be had."""
+        return {
+            t.key: Outcome(Verdict.NOT_RUN, f"target unavailable: {t.unavailable}")
+            for t in self.targets
+            if t.unavailable
+        }
 
     def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
         """Every cell that there should be, recorded or not."""

@@ -1,4 +1,4 @@
-"""The page of measured memory: how many times its bytes each kind of argument needs at the peak.
+"""Measured memory: how many times its bytes each kind of argument needs at the peak.
 
 Read from what the probes noted, under one key: `what` was given to the map, and either the
 `multiple` of its bytes that were there at once, or how many of its buffers were `reused`. Clauses
@@ -16,7 +16,6 @@ from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
-from reports.site.page import Page
 
 KEY = "memory"  # of a step's notes
 
@@ -51,27 +50,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPage:
+class Memory:
     """All tables; `implementations` are the columns, with the words for their heads."""
 
     implementations: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
-    """The page of measured memory, where any was measured."""
-    view = memory_page(results)
-    if view.tables:
-        yield Page(
-            "memory.html",
-            "memory",
-            view,
-            "Memory at the peak of a call",
-            "How many times its bytes each kind of argument needs at the peak of a call.",
-        )
-
-
-def memory_page(results: Results) -> MemoryPage:
+def memory(results: Results) -> Memory:
     """A table per kind of argument whose multiple was measured, and topology."""
     measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
     looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
@@ -79,7 +65,7 @@ def memory_page(results: Results) -> MemoryPage:
         for note in _notes(outcome):
             where = measured if "multiple" in note else looked
             where.setdefault((str(note["what"]), key.topology), key.clause)
-    return MemoryPage(
+    return Memory(
         implementations=tuple((i, short_implementation(i)) for i in results.implementations),
         tables=tuple(
             Table(
