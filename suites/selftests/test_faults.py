@@ -78,7 +78,7 @@ class Bench:
         }
         asked = {"current": Asked("current", target or self.target)}
         facts = self.facts if target is None else {}
-        runner = Runner(loading.Catalogue(clauses), [], asked, self.pool, deadline_s, 1, facts)
+        runner = Runner(loading.Catalogue(clauses), [], asked, self.pool, deadline_s, facts=facts)
         return runner.run(CellId(f"faults.{clause}", names.NEW_PMAP, topology, "current"))
 
     def zygotes(self) -> set[int]:
