@@ -14,10 +14,10 @@ from reports.effects.told import missing
 from reports.effects.upgrade import Upgrade, upgrade
 from reports.reading.order import version_order
 from reports.reading.results import Results
-from reports.site import hazards, home, versions
+from reports.site import feed, hazards, home, versions
 from reports.site.entries import GroupView, group_views, side_words
 from reports.site.names import safe_name
-from reports.site.page import Page
+from reports.site.page import Asset, Page
 
 _NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP)}
 
@@ -51,7 +51,7 @@ class UpgradeView:
         return missing(self.found)
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(results: Results) -> Iterator[Page | Asset]:
     """Everything that is told by effects."""
     effects = Effects(results)
     some = tuple(pairs(effects))
@@ -67,6 +67,7 @@ def pages(results: Results) -> Iterator[Page]:
         )
     yield from versions.pages(effects)
     yield from hazards.pages(effects)
+    yield from feed.pages(effects)
 
 
 def pairs(effects: Effects) -> Iterator[Pair]:
