@@ -33,7 +33,7 @@ def worse(tmp_path: Path) -> Results:
         return rows.cell(id, target=f"jax=={jax}", observations=observed)
 
     fails = rows.raised(message="<b>no</b>") | {"name": "first call"}
-    works = rows.returned()
+    works = rows.returned(warnings=[], logs=[])
     return results(
         tmp_path,
         *(rows.target(v, started=when) for v, when in RUNS.items()),
