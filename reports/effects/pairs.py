@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
-from reports.comparing.changes import CompareError
+from reports.comparing.changes import CompareError, cause_of
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
 from reports.effects.effect import Felt
@@ -56,12 +57,14 @@ class Side:
 
 
 def sides(results: Results) -> list[Side]:
-    """Every implementation in every JAX of which anything was run, in order."""
-    ran = {
-        (key.implementation, key.target)
+    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    by_verdict = {
+        (key.implementation, key.target, outcome.verdict)
         for key, outcome in results.outcomes.items()
-        if outcome.verdict in RAN and key.implementation != JAX
     }
+    # What only asks whether legacy pmap is still there runs where it is not.
+    gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
+    ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
     return [
         Side(implementation, target)
         for implementation in sorted({i for i, _ in ran}, key=implementation_order)
@@ -148,6 +151,29 @@ class Effects:
                 made = digest(outcome.runs[-1].cell)
                 self._digests[key] = self._equal.setdefault(made, made)
         return self._digests[key]
+
+    def cause_of(self, clause: str, outcome: Outcome) -> str:
+        """The slug of what explains a cell; empty where nothing does.
+
+        That is its deviation's cause or, where that is from before entries named causes, the only
+        one that other cells of the clause name. The clause's own is about what changes as
+        documented: it explains a cell that conforms.
+        """
+        named = cause_of(outcome)
+        if named:
+            return named
+        if outcome.verdict is Verdict.CONFORMS:
+            return self.results.clauses[clause].cause
+        others = self._causes.get(clause, set())
+        return next(iter(others)) if len(others) == 1 else ""
+
+    @cached_property
+    def _causes(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for key, outcome in self.results.outcomes.items():
+            if named := cause_of(outcome):
+                found.setdefault(key.clause, set()).add(named)
+        return found
 
     def _cellular(self, key: CellKey) -> Cellular | None:
         if key.implementation not in self.results.columns(key.clause):

@@ -87,7 +87,7 @@ def helps(remedy: Remedy) -> str:
 
 def summary(found: Upgrade) -> str:
     """The counts in one sentence."""
-    each = [f"{len(entries)} {group.value}" for group, entries in found.groups]
+    each = [f"{group.value}: {len(entries)}" for group, entries in found.groups]
     same = f"{found.same} of {counted(found.compared, 'program')} do the same"
     return "; ".join([*each, same]) + "."
 
