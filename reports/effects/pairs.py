@@ -14,7 +14,7 @@ from typing import NamedTuple
 from reports.comparing.changes import CompareError, cause_of
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
-from reports.effects.effect import Felt
+from reports.effects.effect import Felt, not_measured
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target, TargetKey
@@ -108,17 +108,35 @@ class Effects:
 
     def __init__(self, results: Results) -> None:
         self.results = results
-        ran = results.ran()
-        self.rows = tuple(
-            (clause, topology)
-            for clause in results.clauses
-            if clause in ran
-            for topology in results.grid[clause]
-        )
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
         self._equal: dict[Digest, Digest] = {}
         self._felt: dict[tuple[int | None, int], Felt] = {}
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Every clause of which anything was run, with each of its topologies."""
+        ran = self.results.ran()
+        return tuple(
+            (clause, topology)
+            for clause in self.results.clauses
+            if clause in ran
+            for topology in self.results.grid[clause]
+        )
+
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+        """The effect on a clause's program; None where neither side has anything to say of it."""
+        before = cell_of(self.results, clause, topology, old)
+        after = cell_of(self.results, clause, topology, new)
+        if before == after:
+            return None
+        one, other = self.digest_of(before), self.digest_of(after)
+        if other is not None:
+            return self.felt(one, other)
+        if one is None:
+            return None
+        outcome = self.results.outcome(after)
+        return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
         """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
