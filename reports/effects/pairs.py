@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from reports.comparing.changes import CompareError, cause_of
+from reports.comparing.changes import CompareError, cause_of, masked
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
 from reports.effects.effect import Felt, not_measured
@@ -23,6 +23,8 @@ from reports.reading.verdicts import Verdict
 
 JAX = "jax"  # the column of what maps nothing
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+
+_REASON_KEPT = 40  # characters by which two cells have one reason
 
 RAN = frozenset(
     {
@@ -174,29 +176,34 @@ class Effects:
         """The slug of what explains a cell; empty where nothing does.
 
         That is its deviation's cause or, where that is from before entries named causes, the only
-        one that other cells of the clause name. The clause's own is about what changes as
-        documented: it explains a cell that conforms.
+        one that other cells of the clause name for the same reason. The clause's own is about what
+        changes as documented: it explains a cell that conforms.
         """
         named = cause_of(outcome)
         if named:
             return named
         if outcome.verdict is Verdict.CONFORMS:
             return self.results.clauses[clause].cause
-        others = self._causes.get(clause, set())
+        others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
     @cached_property
-    def _causes(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+    def _causes(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
         for key, outcome in self.results.outcomes.items():
             if named := cause_of(outcome):
-                found.setdefault(key.clause, set()).add(named)
+                found.setdefault((key.clause, _begun(outcome)), set()).add(named)
         return found
 
     def _cellular(self, key: CellKey) -> Cellular | None:
         if key.implementation not in self.results.columns(key.clause):
             return None
         return Cellular(self.digest_of(key), self.results.outcome(key))
+
+
+def _begun(outcome: Outcome) -> str:
+    """How a reason begins: what it is about, without what is another thing each time."""
+    return masked(outcome.reason)[:_REASON_KEPT]
 
 
 def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:

@@ -119,6 +119,11 @@ class Entry:
         return next(one for one in self.seen if one.clause == self.smallest)
 
     @property
+    def compared(self) -> bool:
+        """Whether the baseline says anything of any of the programs."""
+        return any(one.compared for one in self.seen)
+
+    @property
     def second_call(self) -> bool:
         """Whether for any program the first call goes well and the second fails."""
         return any(one.felt.second_call for one in self.seen)
@@ -187,7 +192,12 @@ class _Made:
         return Upgrade(
             self.old,
             self.new,
-            tuple(sorted(entries, key=lambda e: (order.index(e.group), -e.programs, e.title))),
+            tuple(
+                sorted(
+                    entries,
+                    key=lambda e: (order.index(e.group), not e.compared, -e.programs, e.title),
+                )
+            ),
             same=len(self.compared - self.changed),
             same_cells=self.same_cells,
             compared=len(self.compared | self.changed),

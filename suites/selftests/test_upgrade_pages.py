@@ -80,7 +80,7 @@ def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
     parts = ("JAX does this", "print(jax.pmap)", "Use <code>device_put</code>", "works on 2x2")
     places = [entry.index(part) for part in (*parts, "1 program on 2x2", "errors.a")]
     assert places == sorted(places)
-    assert "Judged by itself" in text
+    assert "this is the new one alone" in text
     assert "1 of 4 programs do the same" in text
 
 
