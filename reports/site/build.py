@@ -16,7 +16,7 @@ from markupsafe import Markup
 from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, documents, errata, home, matrix, memory
+from reports.site import causes, documents, errata, home, matrix, memory, unknown
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.names import implementation_words
@@ -35,6 +35,7 @@ PAGES: tuple[Pages, ...] = (
     matrix.pages,
     causes.pages,
     memory.pages,
+    unknown.pages,
     clause_pages.pages,
 )
 
