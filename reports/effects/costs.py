@@ -8,16 +8,21 @@ from reports.comparing.fields import SECOND_CALL
 from reports.effects.digest import Step
 from reports.effects.effect import Effect, Felt
 
+REPEATED = (SECOND_CALL, "step 2", "step 3", "step 4")  # which repeat the one before them
 MORE_MEMORY = 1.2  # times as much at the peak; less is within what a measurement may differ by
+MORE_FUNCTIONS = 10  # times as many as before: a call's own work in Python is felt
 
 
 def costs(old: Step, new: Step) -> Iterator[Felt]:
     """Everything that both measured and that is not the same."""
     yield from _moved(old, new)
     # What a first call compiles depends on what was compiled before it in the same process.
-    if new.name == SECOND_CALL and old.compiled == 0 and (new.compiled or 0) > 0:
-        said = "compiles again at the second call"
-        yield Felt(Effect.MOVES_MORE, f"{said}: {new.compiled} programs", new.name, said)
+    if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
+        said = "traces and compiles again what was compiled before"
+        yield Felt(Effect.MOVES_MORE, f"{said}, in “{new.name}”", new.name, said)
+    if old.functions is not None and (new.functions or 0) > MORE_FUNCTIONS * (old.functions + 1):
+        said = f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
+        yield Felt(Effect.MOVES_MORE, said, new.name, "a call runs many Python functions more")
     yield from _memory(old, new)
 
 

@@ -14,15 +14,28 @@ from reports.comparing.fields import apart_by_rounding, message_kept
 from reports.effects.costs import costs
 from reports.effects.digest import RAISED, RETURNED, Died, Digest, Leaf, Step
 from reports.effects.effect import SAME, Effect, Felt, not_measured
-from reports.reading.codes import DTYPE, SHAPE, VALUE
+from reports.reading.codes import COLLECTIVE, DONATION, DTYPE, MEMORY, SHAPE, VALUE, WARNING
 
 WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
 CRASHED = "crashed"
 NO_BASELINE = "the baseline says nothing of it"
 
 _WRONG = {VALUE, SHAPE, DTYPE}
+_OF_CODE = {
+    VALUE: Effect.WRONG_NUMBERS,
+    SHAPE: Effect.WRONG_NUMBERS,
+    DTYPE: Effect.WRONG_NUMBERS,
+    COLLECTIVE: Effect.MOVES_MORE,
+    MEMORY: Effect.NEEDS_MORE_MEMORY,
+    DONATION: Effect.NEEDS_MORE_MEMORY,
+    WARNING: Effect.WARNS,
+}
+_ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
+_WORDS_KEPT = 5
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
+# What a probe counted and returned, which no user's program computes.
+_COUNTED = {"as often as it was traced after each call": "traces the function again"}
 
 
 def derive(old: Digest | None, new: Digest) -> Felt:
@@ -46,6 +59,21 @@ def alone(new: Digest) -> tuple[Felt, ...]:
     return tuple(found.values())
 
 
+def failing(new: Digest) -> Felt | None:
+    """How a remedy's own steps fail, whatever was before; None where they do what they should."""
+    if new.died is not None:
+        return _death(None, new.died)
+    for _, step in new.steps():
+        if not step.failed or step.name == WITHOUT_THE_FIX:
+            continue
+        if step.outcome == RAISED:
+            return Felt(Effect.RAISES, _error(step), step.name, _kind(step))
+        code, _, saw = step.failed[0]
+        said = f"not as it should be: {_cut(saw)}"
+        return Felt(_OF_CODE.get(code, Effect.LIES_ELSEWHERE), said, step.name, code)
+    return None
+
+
 def _gravity(felt: Felt) -> int:
     return felt.effect.gravity
 
@@ -57,15 +85,15 @@ def _death(old: Digest | None, died: Died) -> Felt:
         return SAME
     how = f"the process dies ({', '.join(died.signals)})" if died.signals else "the process dies"
     what = how if effect is Effect.CRASHES else "no answer before the deadline"
-    where = f" in “{died.in_step}”" if died.in_step else ""
-    return Felt(effect, f"{what}{where}: {died.detail}", died.in_step, what)
+    detail = died.detail.split(";")[0]  # after which come stacks
+    return Felt(effect, f"{what}: {detail}", died.in_step, what)
 
 
 def _revived(died: Died, new: Digest) -> Felt:
     raised = next((step for _, step in new.steps() if step.outcome == RAISED), None)
     before = "crashed" if died.kind == CRASHED else "hung"
     after = f"raises {raised.error}" if raised is not None else "comes back"
-    return Felt(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} → {after}")
+    return Felt(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} before")
 
 
 def _alone(new: Digest) -> Iterator[Felt]:
@@ -73,6 +101,8 @@ def _alone(new: Digest) -> Iterator[Felt]:
         before: Step | None = None
         for step in steps:
             if step.name == WITHOUT_THE_FIX:
+                continue
+            if step.name in _COUNTED:
                 continue
             if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
                 yield _other_numbers(step, wrong)
@@ -117,6 +147,8 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
                     new.name,
                     f"raised {old.error} → {_kind(new)}",
                 )
+        case "returned", "returned" if old.name in _COUNTED:
+            yield from _counts(old, new)
         case "returned", "returned":
             yield from _values(old, new)
             yield from costs(old, new)
@@ -159,9 +191,19 @@ def _values(old: Step, new: Step) -> Iterator[Felt]:
             yield found
 
 
+def _counts(old: Step, new: Step) -> Iterator[Felt]:
+    before, after = ([leaf.values for leaf in step.leaves] for step in (old, new))
+    said = _COUNTED[old.name]
+    if before < after:
+        yield Felt(Effect.MOVES_MORE, said, new.name, said)
+    elif before > after:
+        yield Felt(Effect.REPAIRED, f"no longer {said}", new.name, f"no longer {said}")
+
+
 def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
-    if one == other:
-        return None
+    measured = one.type == other.type and one.type not in _ARRAYS
+    if one == other or (measured and _wrong(old) is None and _wrong(new) is None):
+        return None  # a number of the host's that both may have: a size, a duration, a device's id
     if one.dtype != other.dtype:
         return _changed(old, new, f"returned {one.dtype} → {other.dtype}", "another dtype")
     if one.local is not None and other.local is not None and one.local != other.local:
@@ -231,7 +273,8 @@ def _error(step: Step) -> str:
 
 
 def _kind(step: Step) -> str:
-    return f"raises {step.error}: {step.known_by}"
+    """An error by its type and by how its message begins: what it names comes later in it."""
+    return f"raises {step.error}: {' '.join(step.known_by.split()[:_WORDS_KEPT])}"
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ program: what is not of the shape known here is not felt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ _SAME_ERROR = {"XlaRuntimeError": "JaxRuntimeError"}  # two names of one class
 
 
 class Leaf(NamedTuple):
-    """An array as a user's next line would meet it; `split` is None where it is one device's."""
+    """An array, or another value, as a user's next line would meet it."""
 
     type: str
     shape: tuple[int, ...]
@@ -54,6 +54,7 @@ class Step(NamedTuple):
     moved_bytes: int = 0
     by_host: bool | None = None
     compiled: int | None = None
+    functions: int | None = None
     memory: float | None = None
     reused: int | None = None
     gone: tuple[bool, ...] | None = None
@@ -134,34 +135,53 @@ def _steps(
 
 
 def _step(name: str, record: Json, failed: tuple[tuple[str, str, str], ...]) -> Step:
-    exception = record.get("exception") or {}
-    extra = record.get("extra") or {}
-    message = " ".join(str(exception.get("message") or "").split())
-    error = str(exception.get("type") or "")
-    collectives, moved_bytes, by_host = _moved(extra)
-    return Step(
-        name=name,
-        outcome=str(record.get("outcome")),
-        error=_SAME_ERROR.get(error, error),
-        message=message[:_MESSAGE_SHOWN],
-        known_by=message_kept(message) if message else "",
-        leaves=tuple(_leaf(one) for one in (record.get("value") or {}).get("leaves", ())),
-        warnings=tuple(
-            sorted(
-                (str(one.get("category")), " ".join(str(one.get("message")).split()))
-                for one in record.get("warnings") or ()
-            )
-        ),
-        collectives=collectives,
-        moved_bytes=moved_bytes,
-        by_host=by_host,
+    value, warnings = record.get("value"), record.get("warnings")
+    step = Step(
+        name,
+        str(record.get("outcome")),
+        leaves=tuple(map(_leaf, value.get("leaves", ()))) if value else (),
+        warnings=tuple(sorted(map(_warning, warnings))) if warnings else (),
         compiled=record.get("compiled"),
-        memory=_multiple(extra),
-        reused=_reused(extra),
-        gone=_gone(extra),
-        lies=_lies(extra),
         failed=failed,
     )
+    if exception := record.get("exception"):
+        step = step._replace(**_raised(exception))
+    if extra := record.get("extra"):
+        step = step._replace(**_noted(extra, step.compiled))
+    return step
+
+
+def _raised(exception: Json) -> dict[str, Any]:
+    message = " ".join(str(exception.get("message") or "").split())
+    error = str(exception.get("type") or "")
+    return {
+        "error": _SAME_ERROR.get(error, error),
+        "message": message[:_MESSAGE_SHOWN],
+        "known_by": message_kept(message) if message else "",
+    }
+
+
+def _warning(record: Json) -> tuple[str, str]:
+    return str(record.get("category")), " ".join(str(record.get("message")).split())
+
+
+def _noted(extra: Json, compiled: int | None) -> dict[str, Any]:
+    """What a probe noted beside the result."""
+    again = extra.get("again")
+    if isinstance(again, dict) and isinstance(again.get("compiled"), int):
+        compiled = again["compiled"]
+    collectives, moved_bytes, by_host = _moved(extra, compiled)
+    return {
+        "compiled": compiled,
+        "collectives": collectives,
+        "moved_bytes": moved_bytes,
+        "by_host": by_host,
+        "functions": _functions(extra),
+        "memory": _multiple(extra),
+        "reused": _reused(extra),
+        "gone": _gone(extra),
+        "lies": _lies(extra),
+    }
 
 
 def _leaf(record: Json) -> Leaf:
@@ -182,25 +202,43 @@ def _leaf(record: Json) -> Leaf:
     )
 
 
-def _frozen(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(tuple(one) if isinstance(one, list) else one for one in values)
+def _frozen(values: list[Any]) -> tuple[Any, ...]:
+    if not values or not isinstance(values[0], list):
+        return tuple(values)
+    return tuple(map(tuple, values))
 
 
-def _moved(extra: Json) -> tuple[tuple[tuple[str, int], ...] | None, int, bool | None]:
+def _moved(
+    extra: Json, compiled: int | None
+) -> tuple[tuple[tuple[str, int], ...] | None, int, bool | None]:
     """The collectives that a step ran or compiled, how many bytes, and whether by the host."""
     moved = extra.get("moved")
     if isinstance(moved, dict):
         counted = moved.get("collectives") or {}
-        moved_bytes = moved.get("bytes")
-        known = moved_bytes if isinstance(moved_bytes, int) else sum(counted.values())
+        ran = moved.get("bytes")
+        if not isinstance(ran, int):
+            # Noted are the bytes of what was compiled: of a step that compiled nothing, nothing.
+            known = (*sorted(counted.items()),) if compiled else None
+            return known, sum(counted.values()), None
         host = moved.get("host")
-        return tuple(sorted(counted.items())), known, None if host is None else bool(host)
+        return tuple(sorted(counted.items())), ran, None if host is None else bool(host)
     programs = extra.get("programs")
     if not isinstance(programs, list):
         return None, 0, None
     each = [one for program in programs for one in program.get("collectives") or ()]
     kinds = Counter(str(one.get("operation")) for one in each)
     return tuple(sorted(kinds.items())), sum(int(one.get("bytes") or 0) for one in each), None
+
+
+def _functions(extra: Json) -> int | None:
+    """How many Python functions a call ran, in round numbers: versions differ by a few."""
+    found = extra.get("Python functions", extra.get("more than under jit"))
+    return to_one_digit(found) if isinstance(found, int) else None
+
+
+def to_one_digit(count: int) -> int:
+    """The number, rounded to its first digit."""
+    return int(float(f"{count:.0e}"))
 
 
 def _multiple(extra: Json) -> float | None:

@@ -7,13 +7,14 @@ versions need not be between two others that did the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from reports.comparing.changes import CompareError
+from reports.comparing.changes import CompareError, cause_of
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
-from reports.effects.effect import Felt, not_measured
+from reports.effects.effect import Felt
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target, TargetKey
@@ -23,7 +24,7 @@ from reports.reading.verdicts import Verdict
 JAX = "jax"  # the column of what maps nothing
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
 
-_RAN = frozenset(
+RAN = frozenset(
     {
         Verdict.CONFORMS,
         Verdict.DEVIATES,
@@ -46,17 +47,24 @@ class Side:
     def jax(self) -> str:
         return self.target.jax or ""
 
+    @property
+    def place(self) -> tuple[str, TargetKey]:
+        """What tells it from other sides."""
+        return self.implementation, self.target.key
+
     def __str__(self) -> str:
         return f"{self.implementation}@{self.jax}"
 
 
 def sides(results: Results) -> list[Side]:
-    """Every implementation in every JAX of which anything was run, in order."""
-    ran = {
-        (key.implementation, key.target)
+    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    by_verdict = {
+        (key.implementation, key.target, outcome.verdict)
         for key, outcome in results.outcomes.items()
-        if outcome.verdict in _RAN and key.implementation != JAX
     }
+    # What only asks whether legacy pmap is still there runs where it is not.
+    gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
+    ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
     return [
         Side(implementation, target)
         for implementation in sorted({i for i, _ in ran}, key=implementation_order)
@@ -69,9 +77,8 @@ def side(results: Results, text: str, option: str) -> Side:
     """The side that is written `legacy_pmap@0.7.2`; CompareError says which there are."""
     match = re.fullmatch(r"(\w+)@(.+)", text)
     if match is None:
-        raise CompareError(
-            f"{option} {text}: write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
-        )
+        how = f"write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
+        raise CompareError(f"{option} {text}: {how}")
     there = sides(results)
     found = [
         one
@@ -83,11 +90,17 @@ def side(results: Results, text: str, option: str) -> Side:
     of_it = [one.jax for one in there if one.implementation == match[1]]
     if not of_it:
         names = ", ".join(dict.fromkeys(one.implementation for one in there)) or "none"
-        raise CompareError(
-            f"{option} {text}: no cell of {match[1]} was run; the files have {names}"
-        )
+        missing = f"no cell of {match[1]} was run"
+        raise CompareError(f"{option} {text}: {missing}; the files have {names}")
     many = f"{len(found)} targets are that" if found else f"{match[1]} was not run in it"
     raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
+
+
+class Cellular(NamedTuple):
+    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome."""
+
+    digest: Digest | None
+    outcome: Outcome
 
 
 class Effects:
@@ -95,22 +108,32 @@ class Effects:
 
     def __init__(self, results: Results) -> None:
         self.results = results
+        ran = results.ran()
+        self.rows = tuple(
+            (clause, topology)
+            for clause in results.clauses
+            if clause in ran
+            for topology in results.grid[clause]
+        )
+        self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
         self._equal: dict[Digest, Digest] = {}
         self._felt: dict[tuple[int | None, int], Felt] = {}
 
-    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
-        """The effect on a clause's program; None where neither side has anything to say of it."""
-        before = self._key(clause, topology, old)
-        after = self._key(clause, topology, new)
-        if before == after:
-            return None
-        one, other = self.digest_of(before), self.digest_of(after)
-        if other is None:
-            return None if one is None else not_measured(self._why(after))
-        place = (None if one is None else id(one), id(other))
+    def column(self, of: Side) -> tuple[Cellular | None, ...]:
+        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        if of.place not in self._columns:
+            self._columns[of.place] = tuple(
+                self._cellular(cell_of(self.results, clause, topology, of))
+                for clause, topology in self.rows
+            )
+        return self._columns[of.place]
+
+    def felt(self, old: Digest | None, new: Digest) -> Felt:
+        """The effect from a digest to another of this object's."""
+        place = (None if old is None else id(old), id(new))
         if place not in self._felt:
-            self._felt[place] = derive(one, other)
+            self._felt[place] = derive(old, new)
         return self._felt[place]
 
     def alone(self, key: CellKey) -> tuple[Felt, ...]:
@@ -121,32 +144,44 @@ class Effects:
     def digest_of(self, key: CellKey) -> Digest | None:
         """What of a cell is felt; None where it was not run."""
         if key not in self._digests:
-            self._digests[key] = self._made(self.results.outcomes.get(key))
+            outcome = self.results.outcomes.get(key)
+            if outcome is None or outcome.verdict not in RAN:
+                self._digests[key] = None
+            else:
+                made = digest(outcome.runs[-1].cell)
+                self._digests[key] = self._equal.setdefault(made, made)
         return self._digests[key]
 
-    def _made(self, outcome: Outcome | None) -> Digest | None:
-        if outcome is None or outcome.verdict not in _RAN:
+    def cause_of(self, clause: str, outcome: Outcome) -> str:
+        """The slug of what explains a cell; empty where nothing does.
+
+        That is its deviation's cause or, where that is from before entries named causes, the only
+        one that other cells of the clause name. The clause's own is about what changes as
+        documented: it explains a cell that conforms.
+        """
+        named = cause_of(outcome)
+        if named:
+            return named
+        if outcome.verdict is Verdict.CONFORMS:
+            return self.results.clauses[clause].cause
+        others = self._causes.get(clause, set())
+        return next(iter(others)) if len(others) == 1 else ""
+
+    @cached_property
+    def _causes(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for key, outcome in self.results.outcomes.items():
+            if named := cause_of(outcome):
+                found.setdefault(key.clause, set()).add(named)
+        return found
+
+    def _cellular(self, key: CellKey) -> Cellular | None:
+        if key.implementation not in self.results.columns(key.clause):
             return None
-        made = digest(outcome.runs[-1].cell)
-        return self._equal.setdefault(made, made)
-
-    def _key(self, clause: str, topology: str, of: Side) -> CellKey:
-        key = CellKey(clause, of.target.key, of.implementation, topology)
-        # What maps nothing is the same program under whatever implementation.
-        expected = self.results.clauses[clause].expected
-        return key._replace(implementation=JAX) if JAX in expected else key
-
-    def _why(self, key: CellKey) -> str:
-        outcome = self.results.outcome(key)
-        return f"{outcome.verdict.value}: {outcome.reason}"
+        return Cellular(self.digest_of(key), self.results.outcome(key))
 
 
 def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:
-    """The cell of a clause on one side."""
+    """The cell of a clause on one side; what maps nothing is the same under all implementations."""
     implementation = JAX if JAX in results.clauses[clause].expected else of.implementation
     return CellKey(clause, of.target.key, implementation, topology)
-
-
-def target_keys(some: Iterable[Side]) -> set[TargetKey]:
-    """The targets of some sides."""
-    return {one.target.key for one in some}

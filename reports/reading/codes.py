@@ -8,6 +8,7 @@ from __future__ import annotations
 from reports.reading.records import Finding
 
 VALUE, SHAPE, DTYPE, ERROR, PROOF = "value", "shape", "dtype", "error", "proof"
+COLLECTIVE, MEMORY, DONATION, WARNING = "collective", "memory", "donation", "warning"
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
 
 _PROOF_STEP = "proof"

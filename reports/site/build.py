@@ -16,7 +16,7 @@ from markupsafe import Markup
 from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, documents, errata, home, matrix, memory, unknown
+from reports.site import causes, documents, errata, matrix, memory, unknown, upgrades
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.names import implementation_words
@@ -29,7 +29,7 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
 # What makes pages: each is given the results, and yields its own.
 PAGES: tuple[Pages, ...] = (
-    home.pages,
+    upgrades.pages,
     documents.pages,
     errata.pages,
     matrix.pages,
