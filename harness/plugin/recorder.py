@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.outline import place_of
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
 
 SCHEMA = 1
@@ -106,6 +106,17 @@ def cause_record(cause: Cause) -> dict[str, Any]:
         "program": cause.program,
         "command": command(cause.shows[0], f"{cause.slug}.py"),
         "file": cause.file,
+        "shows": [
+            {
+                "implementation": list(one.implementation),
+                "jax": one.jax,
+                "topology": list(one.topology),
+                "prints": one.prints,
+                "raises": one.raises,
+                "ends": one.ends,
+            }
+            for one in cause.shows
+        ],
     }
 
 

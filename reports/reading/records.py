@@ -104,6 +104,18 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class Shows:
+    """What a cause's program shows: what it prints, is ended by or ends as, and where."""
+
+    implementation: tuple[str, ...]
+    jax: str
+    topology: tuple[str, ...]
+    prints: str
+    raises: str
+    ends: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that JAX does and a user feels, with a program of plain JAX that shows it."""
 
@@ -118,6 +130,7 @@ class Cause:
     program: str
     command: str
     file: str
+    shows: tuple[Shows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

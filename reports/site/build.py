@@ -13,14 +13,15 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes, documents, errata, matrix, memory, upgrades
+from reports.site import causes, documents, errata, matrix, memory, unknown, upgrades
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
-from reports.site.text import code_marked, effect_css, effect_sign, plain
+from reports.site.text import code_marked, effect_css, plain, unphased
 from reports.site.write import MARK, SiteError, write
 from reports.summary import printable
 
@@ -34,6 +35,7 @@ PAGES: tuple[Pages, ...] = (
     matrix.pages,
     causes.pages,
     memory.pages,
+    unknown.pages,
     clause_pages.pages,
 )
 
@@ -116,11 +118,11 @@ def environment() -> Environment:
     env.filters.update(
         zip=zip,
         plain=plain,
+        unphased=unphased,
         prose=lambda text: Markup(code_marked(text)),
-        cause_anchor=causes.anchor,
         implementation=implementation_words,
+        short=short_implementation,
         effect_css=effect_css,
-        effect_sign=effect_sign,
     )
     env.tests["web_link"] = lambda text: text.startswith("https://")
     return env

@@ -20,6 +20,8 @@ from reports.site.strips import (
     Strip,
     joined,
     marks_of_clauses,
+    newest_index,
+    newest_version,
     versions,
     worst_strips,
 )
@@ -155,19 +157,6 @@ def documents(results: Results) -> tuple[Document, ...]:
         )
     found = [_document(results, slug, rows, named) for slug, rows in grouped.items()]
     return tuple(sorted(found, key=lambda one: one.silent))
-
-
-def newest_index(results: Results) -> int:
-    """Which target is the newest that ran at all; the last where none did."""
-    ran = {key.target for key in results.outcomes}
-    numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
-    return numbers[-1] if numbers else len(results.targets) - 1
-
-
-def newest_version(results: Results) -> str:
-    """The newest JAX that ran, as columns call it."""
-    named = versions(results)
-    return named[newest_index(results)] if named else ""
 
 
 def _document(

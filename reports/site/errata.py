@@ -16,11 +16,12 @@ from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Deviation, Target
 from reports.reading.results import Results
-from reports.site.documents import ClaimRow, Document, documents, newest_index
+from reports.site.documents import ClaimRow, Document, documents
 from reports.site.marks import Mark, mark_of
 from reports.site.names import claim_path, safe_name
 from reports.site.page import Page
-from reports.site.text import shortened
+from reports.site.strips import newest_index
+from reports.site.text import shortened, unphased
 
 PAGE = "errata.html"
 DOCUMENTATION = "documentation"
@@ -28,7 +29,6 @@ _OTHER_KINDS = ("implementation", "platform")
 _MOST_OBSERVED = 5  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _PROGRAM_LINES = 40
-_PHASE = re.compile(r" \(phase \w+\)")  # when it was raised: of use to us alone
 _NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 
 
@@ -170,7 +170,7 @@ def _observed(wrong: list[tuple[CellKey, Outcome]]) -> list[str]:
     """A line per behaviour, with where it was seen; alike are those that differ in numbers only."""
     seen: dict[str, tuple[str, dict[str, set[str]]]] = {}
     for key, outcome in wrong:
-        words = " ".join(_PHASE.sub("", outcome.reason).split())
+        words = " ".join(unphased(outcome.reason).split())
         text = shortened(words, _OBSERVED_LENGTH)
         _, places = seen.setdefault(_NUMBERS.sub("#", text), (text, {}))
         places.setdefault(key.implementation, set()).add(key.topology)

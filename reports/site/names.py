@@ -66,8 +66,8 @@ def matrix_path(section: str) -> str:
 
 def cell_anchor(results: Results, key: CellKey) -> str:
     """Where a cell stands on its clause's page."""
-    place = (results.names[key.target], key.implementation, key.topology)
-    return f"c-{safe_name(chr(0).join(place))}"
+    version = results.labels[key.target].removeprefix("jax ")
+    return safe_name(f"c-{version}.{key.implementation}.{key.topology}")
 
 
 def cell_path(results: Results, key: CellKey) -> str:

@@ -29,6 +29,12 @@ class Strip:
     says: str
 
     @property
+    def always_right(self) -> bool:
+        """Whether it was right in every version to which it applies."""
+        found = {mark for mark, _ in self.runs}
+        return Mark.RIGHT in found and found <= {Mark.RIGHT, Mark.NONE}
+
+    @property
     def wrongness(self) -> tuple[int, int]:
         """How much of it is wrong, and how much of it ran: the worst is the greatest."""
         counted = dict.fromkeys(Mark, 0)
@@ -65,6 +71,19 @@ def ranges(versions: Sequence[str], holds: Iterable[str]) -> str:
 def versions(results: Results) -> tuple[str, ...]:
     """The targets as heads of columns: their versions, with more where two read alike."""
     return tuple(results.labels[t.key].removeprefix("jax ") for t in results.targets)
+
+
+def newest_index(results: Results) -> int:
+    """Which target is the newest that ran at all; the last where none did."""
+    ran = {key.target for key in results.outcomes}
+    numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
+    return numbers[-1] if numbers else len(results.targets) - 1
+
+
+def newest_version(results: Results) -> str:
+    """The newest JAX that ran, as columns call it."""
+    named = versions(results)
+    return named[newest_index(results)] if named else ""
 
 
 def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:

@@ -1,4 +1,4 @@
-"""Texts as pages show them: `code` in sentences, and the shapes of effects.
+"""Texts as pages show them.
 
 Everything that comes from a results file is escaped here or by the templates, never trusted.
 """
@@ -8,23 +8,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+_PHASE = re.compile(r" \(phase \w+\)")
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
-
-# One sign per effect on a reader's code: shape as well as colour.
-_SIGNS = {
-    "crashes": "✖",
-    "hangs": "∞",
-    "wrong numbers": "≠",
-    "raises": "!",
-    "other error": "¡",
-    "moves more": "⇉",
-    "needs more memory": "▲",
-    "lies elsewhere": "↦",
-    "warns": "△",
-    "repaired": "+",
-    "same": "=",
-    "not measured": "?",
-}
 
 
 def code_marked(text: str) -> str:
@@ -37,14 +22,14 @@ def plain(text: str) -> str:
     return _CODE.sub(lambda m: m[2].strip(), str(text))
 
 
-def effect_sign(word: str) -> str:
-    """The shape of an effect; nothing for one that is not known here."""
-    return _SIGNS.get(word, "")
-
-
 def effect_css(word: str) -> str:
-    """The class that colours an effect in style.css."""
-    return "e-" + word.replace(" ", "-") if word in _SIGNS else "e-not-measured"
+    """The class that colours an effect and gives it its shape, from its word."""
+    return "e-" + re.sub("[^a-z]+", "-", word)
+
+
+def unphased(text: str) -> str:
+    """The text without the phases in which something was raised: of use to the judge alone."""
+    return _PHASE.sub("", text)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -25,6 +25,40 @@ async function copied(text) {
   }
 }
 
+/* What is chosen stands in the address, so that a filtered page can be sent to somebody. */
+function remembering() {
+  const chosen = new URLSearchParams(location.hash.slice(1));
+  for (const box of document.querySelectorAll("[data-remember]")) {
+    for (const input of box.querySelectorAll("input")) {
+      const value = chosen.get(input.name);
+      if (value === null) continue;
+      if (input.type === "search") input.value = value;
+      else input.checked = input.value === value;
+    }
+    box.addEventListener("input", () => {
+      const now = new URLSearchParams();
+      for (const input of box.querySelectorAll("input")) {
+        const said = input.type === "search" ? input.value : input.checked && !input.defaultChecked;
+        if (said) now.set(input.name, input.value);
+      }
+      history.replaceState(null, "", "#" + now);
+    });
+  }
+}
+
+function filtering() {
+  for (const input of document.querySelectorAll("input[data-filter]")) {
+    const rows = [...document.querySelectorAll(input.dataset.filter)];
+    const texts = rows.map((row) => row.textContent.toLowerCase());
+    const apply = () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row, i) => { row.hidden = !words.every((word) => texts[i].includes(word)); });
+    };
+    input.addEventListener("input", apply);
+    apply();
+  }
+}
+
 // The first page: where one is and where one goes, of the links that stand below.
 function choosing() {
   const form = document.querySelector("form[data-chooser]");
@@ -54,5 +88,7 @@ function choosing() {
 
 document.addEventListener("DOMContentLoaded", () => {
   copying();
+  remembering();
+  filtering();
   choosing();
 });
