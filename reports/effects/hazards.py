@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from reports.comparing.changes import cause_of
 from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import RAN, Effects
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Cause
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 
 class Danger(StrEnum):
@@ -83,7 +81,7 @@ def hazards(effects: Effects) -> list[Hazard]:
             continue
         for felt in effects.alone(key):
             danger = _OF_EFFECT.get(felt.effect, Danger.SECOND_CALL)
-            slug = _cause(results, key)
+            slug = effects.cause_of(key.clause, outcome)
             claim = results.clauses[key.clause].claim
             place = (danger, slug) if slug else (danger, "", claim, felt.shape)
             one = found.get(place)
@@ -98,14 +96,6 @@ def hazards(effects: Effects) -> list[Hazard]:
     _ran(results, some)
     order = list(Danger)
     return sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
-
-
-def _cause(results: Results, key: CellKey) -> str:
-    outcome = results.outcomes[key]
-    named = cause_of(outcome)
-    if named or outcome.verdict is not Verdict.CONFORMS:
-        return named
-    return results.clauses[key.clause].cause
 
 
 def _ran(results: Results, some: list[Hazard]) -> None:

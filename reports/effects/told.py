@@ -13,7 +13,7 @@ from reports.summary import printable
 
 MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
-UNCOMPARED = "the old side was not run or says nothing"
+UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
 
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
@@ -68,8 +68,8 @@ def notes(entry: Entry) -> Iterator[str]:
     """What a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
-    if not any(one.compared for one in entry.seen):
-        yield f"Judged by itself: {UNCOMPARED}."
+    if not entry.compared:
+        yield UNCOMPARED
 
 
 def command(results: Results, entry: Entry) -> str:
@@ -87,7 +87,7 @@ def helps(remedy: Remedy) -> str:
 
 def summary(found: Upgrade) -> str:
     """The counts in one sentence."""
-    each = [f"{len(entries)} {group.value}" for group, entries in found.groups]
+    each = [f"{group.value}: {len(entries)}" for group, entries in found.groups]
     same = f"{found.same} of {counted(found.compared, 'program')} do the same"
     return "; ".join([*each, same]) + "."
 

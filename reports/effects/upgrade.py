@@ -119,6 +119,11 @@ class Entry:
         return next(one for one in self.seen if one.clause == self.smallest)
 
     @property
+    def compared(self) -> bool:
+        """Whether the baseline says anything of any of the programs."""
+        return any(one.compared for one in self.seen)
+
+    @property
     def second_call(self) -> bool:
         """Whether for any program the first call goes well and the second fails."""
         return any(one.felt.second_call for one in self.seen)
@@ -187,7 +192,12 @@ class _Made:
         return Upgrade(
             self.old,
             self.new,
-            tuple(sorted(entries, key=lambda e: (order.index(e.group), -e.programs, e.title))),
+            tuple(
+                sorted(
+                    entries,
+                    key=lambda e: (order.index(e.group), not e.compared, -e.programs, e.title),
+                )
+            ),
             same=len(self.compared - self.changed),
             same_cells=self.same_cells,
             compared=len(self.compared | self.changed),
@@ -219,7 +229,7 @@ class _Made:
         self.changed.add(fact)
         seen = Seen(clause, topology, felt, other.outcome.verdict, before is not None)
         told = one if group is Group.REPAIRED and one is not None else other
-        cause = self._cause(clause, told, felt)
+        cause = self.effects.cause_of(clause, told.outcome)
         # The same thing happens to all that is held, moved or warned of, whatever was claimed.
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
         key = _Key(group, cause, claim, "" if cause else felt.shape)
@@ -239,15 +249,6 @@ class _Made:
     def _fix_fails(self, clause: str, felt: Felt, other: Cellular) -> bool:
         fix = self.results.clauses[clause].fixes is not None
         return fix and other.outcome.verdict in _FAILED and felt.effect not in _GRAVER
-
-    def _cause(self, clause: str, told: Cellular, felt: Felt) -> str:
-        entries = [run.cell.deviation for run in told.outcome.runs]
-        named = next((one.cause for one in entries if one is not None and one.cause), "")
-        if named:
-            return named
-        # The clause's own is about what changes as documented: it explains a cell that conforms.
-        conforms = told.outcome.verdict is Verdict.CONFORMS
-        return self.results.clauses[clause].cause if conforms else ""
 
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
         clauses = self.results.clauses
@@ -299,7 +300,8 @@ class _Made:
         named = list(cause.remedies) if cause is not None else []
         named += [one for seen in some for one in self._fixes.get(seen.clause, ())]
         wanted = {seen.topology for seen in some}
-        found = [remedy(self.results, clause, self.new) for clause in dict.fromkeys(named)]
+        known = [clause for clause in dict.fromkeys(named) if clause in self.results.clauses]
+        found = [remedy(self.results, clause, self.new) for clause in known]
         # What works where the thing was seen comes first; the cause's own order is kept within.
         yield from sorted(found, key=lambda one: (-len(wanted & {*one.works}), len(one.fails)))
 
@@ -324,9 +326,7 @@ _TITLES = {
 
 def remedy(results: Results, clause: str, at: Side) -> Remedy:
     """Where a remedy works on one side; under shard_map, if it is only that there."""
-    known = results.clauses.get(clause)
-    if known is None:
-        return Remedy(clause, clause, at.implementation, (), ())
+    title = results.clauses[clause].title
     for implementation in dict.fromkeys((at.implementation, *results.columns(clause))):
         works, fails = [], []
         for topology in results.grid[clause]:
@@ -337,5 +337,5 @@ def remedy(results: Results, clause: str, at: Side) -> Remedy:
             elif verdict in _FAILED or verdict in (Verdict.CRASHED, Verdict.HUNG):
                 fails.append(topology)
         if works or fails:
-            return Remedy(clause, known.title, implementation, tuple(works), tuple(fails))
-    return Remedy(clause, known.title, at.implementation, (), ())
+            return Remedy(clause, title, implementation, tuple(works), tuple(fails))
+    return Remedy(clause, title, at.implementation, (), ())

@@ -26,6 +26,7 @@ from reports.site import (
     matrix,
     searching,
     targets,
+    unknown,
     upgrades,
 )
 from reports.site import clauses as clause_pages
@@ -45,6 +46,7 @@ PAGES: tuple[Pages, ...] = (
     errata.pages,
     matrix.pages,
     causes.pages,
+    unknown.pages,
     cost.pages,
     errors.pages,
     searching.pages,

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from reports.effects.effect import Effect
-from reports.effects.pairs import Effects, Side
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
+from reports.site.happened import felt
 from reports.site.marks import Mark, together
 from reports.site.names import cause_path, clause_path
 from reports.site.page import Page
@@ -32,7 +32,6 @@ from reports.site.strips import (
 PAGE = "causes.html"
 LEGACY_PMAP = "legacy_pmap"
 _LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
-_QUIET = (Effect.SAME, Effect.NOT_MEASURED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +115,10 @@ def causes(results: Results) -> tuple[CauseView, ...]:
     for key, outcome in results.outcomes.items():
         for slug in _named(results, key, outcome):
             shown.setdefault(slug, []).append(key)
-    marks, effects = marks_of_clauses(results), Effects(results)
+    marks = marks_of_clauses(results)
     baseline = next((one for one in columns(results) if one.baseline), None)
     views = [
-        _view(results, effects, baseline, marks, one, shown.get(one.cause, []))
+        _view(results, baseline, marks, one, shown.get(one.cause, []))
         for one in results.causes.values()
     ]
     return tuple(
@@ -149,7 +148,6 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
 
 def _view(
     results: Results,
-    effects: Effects,
     baseline: Column | None,
     marks: dict[str, dict[Place, list[Mark]]],
     cause: Cause,
@@ -158,7 +156,7 @@ def _view(
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
-        effect=_effect(results, effects, baseline, cells),
+        effect=_effect(results, baseline, cells),
         places=_places(results, cells),
         clauses=tuple(
             ClauseLink(id, results.clauses[id].title, clause_path(id))
@@ -170,22 +168,19 @@ def _view(
     )
 
 
-def _effect(
-    results: Results, effects: Effects, baseline: Column | None, cells: list[CellKey]
-) -> Effect | None:
+def _effect(results: Results, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
     """What most cells of the newest version that shows it feel against legacy pmap."""
     if baseline is None:
         return None
     number = {target.key: i for i, target in enumerate(results.targets)}
     moved = [key for key in cells if key.implementation != baseline.side.implementation]
     newest = max((number[key.target] for key in moved), default=0)
-    felt: Counter[Effect] = Counter()
+    counted: Counter[Effect] = Counter()
     for key in [key for key in moved if number[key.target] == newest][:_LOOKED_AT]:
-        side = Side(key.implementation, results.targets[newest])
-        found = effects.between(key.clause, key.topology, baseline.side, side)
-        if found is not None and found.effect not in _QUIET:
-            felt[found.effect] += 1
-    return min(felt, key=lambda effect: (-felt[effect], effect.gravity), default=None)
+        found = felt(results, key, baseline)
+        if found is not None and found.effect is not Effect.SAME:
+            counted[found.effect] += 1
+    return min(counted, key=lambda effect: (-counted[effect], effect.gravity), default=None)
 
 
 def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from reports.effects.effect import Effect, Felt
-from reports.effects.pairs import NEW, Effects, Side
+from reports.effects.effect import Felt
+from reports.effects.pairs import NEW
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Claim, Clause, Deviation, Strength
 from reports.reading.results import Results
 from reports.site.columns import Column, columns
 from reports.site.evidence import Evidence, FindingView, evidence, findings, timing_said
-from reports.site.happened import ABSENT, happened
+from reports.site.happened import ABSENT, felt, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import (
     Link,
@@ -48,17 +48,15 @@ class Seen:
     outcome: Outcome
     mark: Mark
     words: str
-    felt: Felt | None
     deviation: Deviation | None
 
     @property
     def alike(self) -> tuple[object, ...]:
         """What cells share that are told once."""
         why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
-        reason = "" if self.mark is Mark.RIGHT else self.outcome.reason
-        kept = _VARIES.sub("#", reason)[:_KEPT]
-        felt = (self.felt.effect, self.felt.shape) if self.felt else None
-        return self.outcome.verdict, self.words, felt, why, "" if why else kept
+        # What a conforming cell moved or compiled differs between versions, and is felt.
+        kept = _VARIES.sub("#", self.outcome.reason)[:_KEPT]
+        return self.outcome.verdict, self.words, why or kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +217,7 @@ class ClausePage:
     @cached_property
     def _seen(self) -> tuple[Seen, ...]:
         """Every cell that there should be, newest first."""
-        results, effects = self.results, Effects(self.results)
+        results = self.results
         found = []
         for number, target in reversed(list(enumerate(results.targets))):
             for implementation in results.columns(self.clause.clause):
@@ -227,28 +225,17 @@ class ClausePage:
                     key = CellKey(self.clause.clause, target.key, implementation, topology)
                     outcome = results.outcome(key)
                     run = outcome.runs[-1] if outcome.runs else None
-                    absent = ABSENT.get(outcome.verdict, "")
                     found.append(
                         Seen(
                             key,
                             number,
                             outcome,
                             mark_of(outcome.verdict),
-                            absent or happened(effects.digest_of(key)) or outcome.verdict.value,
-                            None if absent else self._felt(effects, key, number),
+                            happened(outcome),
                             run.cell.deviation if run else None,
                         )
                     )
         return tuple(found)
-
-    def _felt(self, effects: Effects, key: CellKey, number: int) -> Felt | None:
-        """The effect against the baseline; None for the baseline itself and what tells nothing."""
-        base = self.baseline
-        if base is None or key.implementation == base.side.implementation:
-            return None
-        side = Side(key.implementation, self.results.targets[number])
-        felt = effects.between(key.clause, key.topology, base.side, side)
-        return None if felt is None or felt.effect is Effect.NOT_MEASURED else felt
 
     def _told(self, implementation: str, budget: _Budget) -> Iterator[Told]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
@@ -268,7 +255,7 @@ class ClausePage:
                 expected=self.clause.expected.get(implementation, "nothing is said"),
                 reason=shortened(first.outcome.reason, _REASON_SHOWN),
                 failed=findings(f for r in runs[-1:] for f in r.cell.findings if not f.holds)[:6],
-                felt=first.felt,
+                felt=felt(self.results, first.key, self.baseline),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
                 evidence=shown,

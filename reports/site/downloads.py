@@ -1,4 +1,4 @@
-"""The results as files for programs: the matrix, its counts, and a feed of what became worse.
+"""The results as files for programs: the matrix, and its counts.
 
 The matrix names each id once and refers to it by number: a hundred thousand cells are a download
 that a browser shows and a script reads, not the observations themselves.
@@ -16,19 +16,17 @@ from reports.reading.order import version_order
 from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.feed import feed
 from reports.site.page import Asset
 from reports.summary import as_json
 
-MATRIX, SUMMARY, FEED = "data/matrix.json", "data/summary.json", "feed.xml"
+MATRIX, SUMMARY = "data/matrix.json", "data/summary.json"
 FORMAT = 1  # of the matrix; what reads it asks for this number
 
 
 def pages(results: Results) -> Iterator[Asset]:
-    """Three files, in every site."""
+    """Two files, in every site."""
     yield Asset(MATRIX, json.dumps(matrix(results), separators=(",", ":")) + "\n")
     yield Asset(SUMMARY, json.dumps(as_json(results), indent=1) + "\n")
-    yield Asset(FEED, feed(results))
 
 
 def matrix(results: Results) -> dict[str, Any]:

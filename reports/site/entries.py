@@ -117,7 +117,7 @@ def entry_view(results: Results, found: Upgrade, group: Group, entry: Entry) -> 
         cause=Link(cause.title, cause_path(cause.cause)) if cause is not None else None,
         claim=_claim(results.claims.get(entry.claim)),
         mark=together(mark_of(one.verdict) for one in entry.seen),
-        remedies=tuple(islice(_remedies(results, entry), MOST_REMEDIES)),
+        remedies=tuple(islice(_remedies(entry), MOST_REMEDIES)),
         evidence=tuple(islice(_evidence(results, found, entry), MOST_EVIDENCE)),
         more=max(0, len(entry.clauses) - MOST_EVIDENCE),
     )
@@ -140,12 +140,11 @@ def _claim(claim: Claim | None) -> Link | None:
     return Link(claim.statement, claim_path(claim.document, claim.slug))
 
 
-def _remedies(results: Results, entry: Entry) -> Iterator[RemedyView]:
+def _remedies(entry: Entry) -> Iterator[RemedyView]:
     for one in entry.remedies:
-        known = one.clause in results.clauses
         marks = [*(Mark.RIGHT for _ in one.works), *(Mark.WRONG for _ in one.fails)]
         yield RemedyView(
-            Link(one.title.rstrip("."), clause_path(one.clause) if known else ""),
+            Link(one.title.rstrip("."), clause_path(one.clause)),
             implementation_words(one.implementation),
             one.says,
             together(marks),

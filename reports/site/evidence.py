@@ -141,7 +141,7 @@ def _step(step: StepView) -> StepView:
         message=shortened(step.message, _MESSAGE),
         frames=shortened(step.frames, _REST),
         tree=shortened(step.tree, _LINE),
-        leaves=tuple(_leaf(leaf) for leaf in step.leaves[:_LEAVES]),
+        leaves=tuple(_leaf(leaf) for leaf in _bounded(step.leaves)),
         programs=_lines(step.programs),
         warnings=_lines(step.warnings),
         logs=_lines(step.logs),
@@ -149,8 +149,17 @@ def _step(step: StepView) -> StepView:
     )
 
 
+def _bounded(leaves: tuple[LeafView, ...]) -> tuple[LeafView, ...]:
+    """The first arrays, and a last line that says how many more there are."""
+    if len(leaves) <= _LEAVES:
+        return leaves
+    more = LeafView("…", f"{len(leaves) - _LEAVES} more arrays", "", "", "")
+    return (*leaves[:_LEAVES], more)
+
+
 def _lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(shortened(line, _LINE) for line in lines[:_LINES])
+    more = (f"… {len(lines) - _LINES} more",) if len(lines) > _LINES else ()
+    return (*(shortened(line, _LINE) for line in lines[:_LINES]), *more)
 
 
 def _leaf(leaf: LeafView) -> LeafView:

@@ -1,43 +1,77 @@
 """The feed of regressions: an entry for each version of JAX in which something became worse.
 
-What is worse is derived from the cells of two neighbouring versions of one report. Ids and dates
-come from the versions and the runs, so that the same results make the same feed and a reader of it
-is told of nothing twice.
+What is worse is told by effects between two neighbouring versions of one implementation. Ids and
+dates come from the versions and the runs, so that the same results make the same feed and a reader
+of it is told of nothing twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 
-from reports.comparing.changes import CompareError, Comparison, Group, Kind, compare
+from reports.effects.pairs import Effects, Side, sides
+from reports.effects.upgrade import Entry, Group, upgrade
+from reports.reading.order import version_order
 from reports.reading.records import Target
-from reports.reading.results import Results
+from reports.site.names import implementation_words
+from reports.site.page import Asset
 from reports.site.text import plain
 from reports.summary import printable
 
+PAGE = "feed.xml"
 _ID = "tag:pmap-conformance,2026"
-_SHOWN = 40  # regressions named in an entry, those of most cells first
+_BEFORE_ALL_RUNS = "1970-01-01T00:00:00+00:00"
+_BETTER = (Group.REPAIRED,)
 
 
-def feed(results: Results) -> str:
-    """The feed, newest version first; without entries where no two versions can be compared."""
-    entries = [
-        _entry(results, before, after, found)
-        for before, after in _neighbours(results.targets)
-        if (found := _compared(results, before, after)) is not None and found.of(Kind.REGRESSION)
-    ]
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """What became worse in a version under one implementation, gravest first."""
+
+    old: Side
+    new: Side
+    entries: tuple[Entry, ...]
+
+
+def pages(effects: Effects) -> Iterator[Asset]:
+    """The feed, in every site."""
+    yield Asset(PAGE, feed(tuple(worse(effects)), effects.results.targets))
+
+
+def worse(effects: Effects) -> Iterator[Worse]:
+    """Each version against the one before it, where anything became worse."""
+    there = sides(effects.results)
+    for _, some in groupby(there, key=lambda one: one.implementation):
+        of_implementation = list(some)
+        for platform in dict.fromkeys(one.target.platform for one in of_implementation):
+            here = [one for one in of_implementation if one.target.platform == platform]
+            for old, new in pairwise(here):
+                found = upgrade(effects, old, new).entries
+                if bad := tuple(one for one in found if one.group not in _BETTER):
+                    yield Worse(old, new, bad)
+
+
+def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
+    """The feed as Atom: an entry per version and platform, the newest first."""
+
+    def version(one: Worse) -> tuple[object, ...]:
+        return version_order(one.new.jax), one.new.target.platform or ""
+
+    ordered = sorted(found, key=version)
+    entries = [_entry(list(some)) for _, some in groupby(ordered, key=version)]
     return "\n".join(
         [
             '<?xml version="1.0" encoding="utf-8"?>',
             '<feed xmlns="http://www.w3.org/2005/Atom">',
             f"<id>{_ID}:regressions</id>",
             "<title>pmap conformance: what became worse</title>",
-            "<subtitle>For each version of JAX, against the one before</subtitle>",
+            "<subtitle>Each version of JAX against the one before</subtitle>",
             "<author><name>pmap conformance</name></author>",
-            f"<updated>{_when(results.targets)}</updated>",
-            '<link rel="alternate" type="text/html" href="index.html"/>',
+            f"<updated>{_when(targets)}</updated>",
+            '<link rel="alternate" type="text/html" href="versions.html"/>',
             *reversed(entries),
             "</feed>",
             "",
@@ -45,38 +79,21 @@ def feed(results: Results) -> str:
     )
 
 
-def _neighbours(targets: Sequence[Target]) -> Iterator[tuple[Target, Target]]:
-    """Each version with the one before it on the same platform."""
-    there = [one for one in targets if one.jax and not one.unavailable]
-    for platform in dict.fromkeys(one.platform for one in there):
-        here = [one for one in there if one.platform == platform]
-        yield from pairwise(here)
-
-
-def _compared(results: Results, before: Target, after: Target) -> Comparison | None:
-    try:
-        return compare(results, results, results.labels[before.key], results.labels[after.key])
-    except CompareError:  # they have no cell in common
-        return None
-
-
-def _entry(results: Results, before: Target, after: Target, found: Comparison) -> str:
-    groups = found.of(Kind.REGRESSION)
-    old, new = results.labels[before.key], results.labels[after.key]
-    title = f"{new}: {len(groups)} regression{'s' * (len(groups) > 1)} against {old}"
-    items = "".join(f"<li>{_line(results, one)}</li>" for one in groups[:_SHOWN])
-    more = len(groups) - _SHOWN
-    left = f"<p>And {more} more.</p>" if more > 0 else ""
-    content = (
-        f"<p>{found.cells(Kind.REGRESSION)} of {found.compared} cells became worse.</p>"
-        f"<ul>{items}</ul>{left}"
+def _entry(found: Sequence[Worse]) -> str:
+    new = found[0].new
+    count = sum(len(one.entries) for one in found)
+    title = f"jax {new.jax}: {count} thing{'s' * (count != 1)} became worse"
+    content = "".join(
+        f"<h3>{escape(implementation_words(one.new.implementation))}, against jax "
+        f"{escape(one.old.jax)}</h3><ul>{''.join(map(_line, one.entries))}</ul>"
+        for one in found
     )
     return "\n".join(
         [
             "<entry>",
-            f"<id>{_ID}:{_part(after)}:since:{_part(before)}</id>",
+            f"<id>{_ID}:{_part(new.target)}</id>",
             f"<title>{_text(title)}</title>",
-            f"<updated>{_when([after])}</updated>",
+            f"<updated>{_when([new.target])}</updated>",
             '<link rel="alternate" type="text/html" href="versions.html"/>',
             f'<content type="html">{_text(content)}</content>',
             "</entry>",
@@ -84,25 +101,23 @@ def _entry(results: Results, before: Target, after: Target, found: Comparison) -
     )
 
 
-def _line(results: Results, group: Group) -> str:
-    claim = results.claims.get(group.claim)
-    said = plain(group.title)
-    what = f"{plain(claim.statement)} Seen: {said}" if claim else said
-    many = len(group.clauses)
-    return f"{escape(what)} ({many} program{'s' * (many > 1)})"
+def _line(entry: Entry) -> str:
+    many = f"{entry.programs} program{'s' * (entry.programs != 1)}"
+    where = ", ".join(entry.topologies)
+    said = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
+    return f"<li>{said} ({many}, {escape(where)})</li>"
 
 
 def _part(target: Target) -> str:
     """A target as a part of an id: nothing in it needs escaping."""
-    words = f"{target.platform or 'any'}-{target.jax or target.target}"
-    return "".join(c if c.isalnum() or c in ".-" else "-" for c in words)
+    words = f"{target.platform or 'any'}:{target.jax or target.target}"
+    return "".join(c if c.isalnum() or c in ".:-" else "-" for c in words)
 
 
 def _when(targets: Sequence[Target]) -> str:
-    """When the last of the runs began; the beginning of time where none is known."""
-    return _text(
-        max((one.started for one in targets if one.started), default="1970-01-01T00:00:00Z")
-    )
+    """When the last of the runs began."""
+    began = (one.started for one in targets if one.started)
+    return _text(max(began, default=_BEFORE_ALL_RUNS))
 
 
 def _text(text: str) -> str:

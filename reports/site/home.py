@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from reports.effects.pairs import LEGACY, NEW, Effects
 from reports.effects.upgrade import Group, Upgrade, upgrade
@@ -13,9 +12,7 @@ from reports.reading.order import version_order
 from reports.site.entries import entry_anchor, side_words
 from reports.site.names import implementation_words
 from reports.site.page import Page
-
-if TYPE_CHECKING:
-    from reports.site.upgrades import Pair
+from reports.site.pairs import Pair
 
 WORST = 5  # findings on the first page
 

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from reports.effects.effect import Effect, Felt
-from reports.effects.pairs import JAX, Effects
-from reports.reading.outcomes import CellKey
+from reports.effects.effect import Effect
+from reports.effects.pairs import cell_of
 from reports.reading.records import Clause
 from reports.reading.results import Results
 from reports.site.columns import Column, columns
-from reports.site.happened import ABSENT, happened
+from reports.site.happened import felt, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
 from reports.site.page import Page
@@ -134,14 +133,14 @@ def pages(results: Results) -> Iterator[Page]:
 
 
 def _sections(results: Results) -> Iterator[Section]:
-    default, effects = columns(results), Effects(results)
+    default = columns(results)
     marks, named = marks_of_clauses(results), versions(results)
     by_section: dict[str, list[Row]] = {}
     for clause in results.clauses.values():
         lines = tuple(
             Line(
                 topology,
-                tuple(_entry(effects, clause, topology, column, default) for column in default),
+                tuple(_entry(results, clause, topology, column, default) for column in default),
                 tuple(
                     strip(implementation, topology, row, named)
                     for (implementation, where), row in marks[clause.clause].items()
@@ -182,31 +181,19 @@ def _gravest(row: Row) -> Effect:
 
 
 def _entry(
-    effects: Effects, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
+    results: Results, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
 ) -> Entry:
-    results = effects.results
-    implementation = JAX if JAX in clause.expected else column.side.implementation
-    key = CellKey(clause.clause, column.side.target.key, implementation, topology)
-    if implementation not in results.columns(clause.clause):
+    key = cell_of(results, clause.clause, topology, column.side)
+    if key.implementation not in results.columns(clause.clause):
         return Entry("", Mark.NONE, "", None, "")
     outcome = results.outcome(key)
-    felt = _felt(effects, clause.clause, topology, default[0], column)
-    if outcome.verdict in ABSENT or (felt and felt.effect is Effect.NOT_MEASURED):
-        felt = None  # without a baseline what happened is all that there is to say
+    found = felt(results, key, default[0] if default[0].baseline else None)
     mark = mark_of(outcome.verdict)
-    said = felt.sentence if felt else "" if mark is Mark.RIGHT else outcome.reason
+    said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(results, key),
         mark=mark,
-        words=ABSENT.get(outcome.verdict) or happened(effects.digest_of(key)),
-        effect=felt.effect if felt else None,
+        words=happened(outcome),
+        effect=found.effect if found else None,
         sentence=shortened(said, _SENTENCE_SHOWN),
     )
-
-
-def _felt(
-    effects: Effects, clause: str, topology: str, baseline: Column, column: Column
-) -> Felt | None:
-    if column.baseline or not baseline.baseline:
-        return None
-    return effects.between(clause, topology, baseline.side, column.side)

@@ -49,11 +49,12 @@ def newest(results: Results) -> Target | None:
 
 
 def remedies(results: Results, clauses: Iterable[str], target: Target | None) -> Remedies:
-    """The remedies `clauses` in the order in which they are given, each once, under `target`."""
+    """The remedies `clauses`, each once, in their order but those not run under `target` last."""
     known = [id for id in dict.fromkeys(clauses) if id in results.clauses]
+    found = [_remedy(results, id, target) for id in known]
     return Remedies(
         results.labels[target.key] if target else "",
-        tuple(_remedy(results, id, target) for id in known),
+        tuple(sorted(found, key=lambda one: all(m is Mark.NOT_RUN for _, m, _ in one.at))),
     )
 
 

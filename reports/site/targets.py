@@ -9,7 +9,8 @@ from reports.reading.outcomes import CellKey
 from reports.reading.records import Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.downloads import FEED, MATRIX, SUMMARY
+from reports.site.downloads import MATRIX, SUMMARY
+from reports.site.feed import PAGE as FEED
 from reports.site.page import Page
 
 PAGE = "targets.html"

@@ -45,9 +45,9 @@ class Outlines(unittest.TestCase):
         ]
     )
     def test_the_newest_gives_the_order(
-        self, how: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
+        self, name: str, old: tuple[str, ...], new: tuple[str, ...], whole: tuple[str, ...]
     ) -> None:
-        assert outline(claims_of(old=old, new=new), "old") == whole
+        assert outline(claims_of(old=old, new=new), "old") == whole, name
 
     def test_a_claim_that_still_stands(self) -> None:
         place = place_of(claims_of(old=("A", "B"), new=("X", "A", "B")), claim("old", "B"))

@@ -428,7 +428,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summary", "--json", path]) == 0
     assert json.loads(capsys.readouterr().out)["cells"]["all"]["hung"] == 1
     assert main(["build", path, "-o", str(tmp_path / "site")]) == 0
-    assert "13 pages" in capsys.readouterr().out
+    assert f" pages: {tmp_path / 'site' / 'index.html'}" in capsys.readouterr().out
     assert (tmp_path / "site" / "index.html").is_file()
 
 

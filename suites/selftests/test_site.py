@@ -12,23 +12,19 @@ from sample_results import (
     HOSTILE,
     Record,
     cell,
-    claim,
     clause,
     observation,
     raised,
     returned,
     sample,
     target,
-    unavailable,
 )
 from site_pages import HEAD, Tags, goal, loaded
 
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.build import SiteError, build, render
-from reports.site.names import clause_path, safe_name
+from reports.site.names import safe_name
 from reports.site.observed import observed
-from reports.site.pages import clause_page, index_page
 from reports.site.write import write
 
 
@@ -122,38 +118,6 @@ def test_anchors_are_unique(site: dict[str, str]) -> None:
         assert len(ids) == len(set(ids))
 
 
-def test_a_cell_without_a_record_is_grey_not_green(load_records: Any) -> None:
-    results = load_records([*HEAD, cell("errors.a")])
-    page = index_page(results)
-    (row,) = page.sections[0].rows
-    legacy, new, shard = (badges[0].verdict for badges in row.cells)
-    assert (legacy, new, shard) == (Verdict.NOT_RUN, Verdict.CONFORMS, Verdict.NOT_RUN)
-    badges = [a for tag, a in Tags(render(results)["matrix.html"]).tags if tag == "a"]
-    classes = [a["class"] for a in badges if "class" in a]
-    classes = [c for c in classes if c and c.startswith("b ")]
-    assert classes == ["b v-not-run", "b v-conforms", "b v-not-run"]
-
-
-def test_an_unavailable_target_is_a_column_of_not_run(load_records: Any) -> None:
-    results = load_records([*HEAD, unavailable("jax==1.0", "no wheel"), cell("errors.a")])
-    assert [t.label for t in index_page(results).targets] == ["jax 0.9.0", "jax 1.0"]
-    badges = [badges[0] for badges in index_page(results).sections[0].rows[0].cells[3:]]
-    assert [b.hint for b in badges] == ["not run: target unavailable: no wheel"] * 3
-    tags = Tags(render(results)["matrix.html"])
-    assert "unavailable: no wheel" in tags.text
-    heads = [attrs for tag, attrs in tags.tags if tag == "th" and attrs["scope"] == "colgroup"]
-    assert [attrs["colspan"] for attrs in heads] == ["3", "3"]
-
-
-def test_every_verdict_is_a_word_a_badge_and_a_meaning(site: dict[str, str]) -> None:
-    text = Tags(site["matrix.html"]).text
-    for verdict in Verdict:
-        assert verdict.value in text
-        assert verdict.meaning in text
-        assert len(verdict.badge) <= 5
-    assert len({v.badge for v in Verdict}) == len(Verdict)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_readable_contrast(scheme: str, site: dict[str, str]) -> None:
     """WCAG AA for small text: 4.5 to 1, wherever a rule names both colours, and on the page."""
@@ -176,34 +140,6 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_gaps_are_listed_by_document_and_heading(load_records: Any) -> None:
-    results = load_records(
-        [
-            *HEAD,
-            claim("a", heading="One"),
-            claim("b", heading="Two"),
-            claim("c", heading="One"),
-            claim("d", document_title="Another"),
-        ]
-    )
-    groups = [(g.document, g.heading, [c.slug for c in g.claims]) for g in index_page(results).gaps]
-    assert groups == [
-        ("Migrating to the new pmap", "One", ["a", "c"]),
-        ("Migrating to the new pmap", "Two", ["b"]),
-        ("Another", "Errors", ["d"]),
-    ]
-    assert "0 of 5, 1 not run, 4 without a clause" in Tags(render(results)["matrix.html"]).text
-
-
-def test_remedies_and_their_clause_lead_to_each_other(load_records: Any) -> None:
-    results = load_records([*sample(), clause("errors.other", fixes="errors.hung")])
-    fix = clause_page(results, results.clauses["errors.fix"])
-    broken = clause_page(results, results.clauses["errors.deviates"])
-    assert fix.fixes is not None
-    assert fix.fixes.href == clause_path("errors.deviates")
-    assert [link.text for link in broken.fixed_by] == ["errors.fix"]
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,36 @@ function filtering() {
   }
 }
 
+// The first page: where one is and where one goes, of the links that stand below.
+function choosing() {
+  const form = document.querySelector("form[data-chooser]");
+  if (!form) return;
+  const links = [...document.querySelectorAll("a[data-from]")];
+  const [from, to] = [form.elements.from, form.elements.to];
+  const fill = (select, words, chosen) => {
+    select.replaceChildren(...words.map((word) => new Option(word, word, false, word === chosen)));
+  };
+  const goals = () => {
+    const there = links.filter((link) => link.dataset.from === from.value);
+    fill(to, there.map((link) => link.dataset.to), to.value);
+  };
+  fill(from, [...new Set(links.map((link) => link.dataset.from))], form.dataset.chooser);
+  goals();
+  const newest = links.findLast((link) => link.dataset.from === from.value
+    && link.dataset.to.startsWith("new pmap"));
+  if (newest) to.value = newest.dataset.to;
+  from.addEventListener("change", goals);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const chosen = links.find((link) => link.dataset.from === from.value
+      && link.dataset.to === to.value);
+    if (chosen) location.href = chosen.href;
+  });
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   copying();
   remembering();
   filtering();
+  choosing();
 });
