@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from conformance.commands.recorded import ResultsError
+from harness.plugin.rejudge import rejudge
 from harness.running import bench
 from harness.targets.interpreters import find
 from harness.targets.target import TargetError, cached, default_cache, describe, provision
@@ -20,18 +23,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     install.add_argument("spec", nargs="+", help="as for --target: jax==0.9.0, newest")
     timed = commands.add_parser("bench", help="time the harness itself")
     timed.add_argument("spec", nargs="?", default="current")
+    anew = commands.add_parser(
+        "rejudge", help="one results file of many, judged by today's catalogue, with nothing run"
+    )
+    anew.add_argument("files", metavar="RESULTS", type=Path, nargs="+", help=".jsonl or .jsonl.xz")
+    anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
     chosen = parser.parse_args(arguments)
     try:
         if chosen.command == "bench":
             return bench.main([chosen.spec])
         if chosen.command == "provision":
             _provision(chosen.spec)
+        elif chosen.command == "rejudge":
+            _rejudge(chosen.files, chosen.output)
         else:
             _targets()
-    except TargetError as error:
+    except (TargetError, ResultsError, OSError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _rejudge(files: Sequence[Path], output: Path) -> None:
+    found = rejudge(files, output, progress=lambda text: print(f"conformance: {text}", flush=True))
+    size = output.stat().st_size / 1e6
+    print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")
+    for why, count in found.why.most_common():
+        print(f"  {count} left out: {why}")
 
 
 def _targets() -> None:
