@@ -8,12 +8,13 @@ observations grow with JAX and an older report must still show them.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from reports.reading.lazily import Lazily
 from reports.reading.verdicts import Verdict
 
 SCHEMA_VERSION = 1
@@ -187,9 +188,9 @@ class Cell:
     topology: str
     verdict: Verdict
     reason: str
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
     deviation: Deviation | None
-    observations: tuple[Mapping[str, Any], ...]
+    observations: Sequence[Mapping[str, Any]]
     fault: Fault | None
     seconds: float | None
     probe_seconds: float | None
@@ -283,6 +284,10 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return None if value is None else _convert(inner, value, where)
     if origin is tuple and isinstance(value, list):
         return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is Sequence and isinstance(value, Lazily):
+        return value
+    if origin is Sequence and isinstance(value, list):
+        return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping and isinstance(value, dict):
         return {k: _convert(args[1], v, f"{where}: {k!r}") for k, v in value.items()}
     if is_dataclass(hint):
@@ -298,7 +303,9 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     # bool is an int to isinstance, never to a reader of the file.
     if isinstance(hint, type) and type(value) is hint:
         return value
-    name = {tuple: "a list", Mapping: "an object"}.get(origin) or getattr(hint, "__name__", hint)
+    name = {tuple: "a list", Sequence: "a list", Mapping: "an object"}.get(origin) or getattr(
+        hint, "__name__", hint
+    )
     raise RecordError(f"{where} is {_kind_of(value)}, not {name}")
 
 
