@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _of_this_machine(arguments: Sequence[str]) -> int:
+    from conformance.commands.recorded import ResultsError
     from harness.clusters.launchers import kubernetes
     from harness.running import bench
     from harness.targets.target import TargetError
@@ -34,6 +36,11 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
     timed.add_argument("spec", nargs="?", default="current")
     commands.add_parser("agent", help="serve a controller's run with this host (agent --help)")
     kubernetes.add(commands.add_parser("manifest", help="print what Kubernetes is to run"))
+    anew = commands.add_parser(
+        "rejudge", help="one results file of many, judged by today's catalogue, with nothing run"
+    )
+    anew.add_argument("files", metavar="RESULTS", type=Path, nargs="+", help=".jsonl or .jsonl.xz")
+    anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
     chosen = parser.parse_args(arguments)
     try:
         if chosen.command == "manifest":
@@ -42,12 +49,24 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
             return bench.main([chosen.spec])
         elif chosen.command == "provision":
             _provision(chosen.spec)
+        elif chosen.command == "rejudge":
+            _rejudge(chosen.files, chosen.output)
         else:
             _targets()
-    except (TargetError, ValueError) as error:
+    except (TargetError, ResultsError, OSError, ValueError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _rejudge(files: Sequence[Path], output: Path) -> None:
+    from harness.plugin.rejudge import rejudge
+
+    found = rejudge(files, output, progress=lambda text: print(f"conformance: {text}", flush=True))
+    size = output.stat().st_size / 1e6
+    print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")
+    for why, count in found.why.most_common():
+        print(f"  {count} left out: {why}")
 
 
 def _targets() -> None:

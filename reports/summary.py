@@ -25,6 +25,7 @@ _GRAVEST_FIRST = (
     Verdict.FLAKY,
     Verdict.KNOWN_DEVIATION,
     Verdict.CONFORMS,
+    Verdict.UNKNOWN,
     Verdict.NOT_RUN,
     Verdict.REMOVED,
     Verdict.NOT_APPLICABLE,

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from harness.plugin.gathering import Gathered, gather
 from harness.plugin.recorder import Recorder
-from harness.plugin.resume import Resumed, resume, today
+from harness.plugin.resume import today
 from harness.plugin.session import Session, say
 from harness.running.cells import CellId
 
@@ -27,12 +28,12 @@ FOLDER = "conformance_resumed"  # of a test process's input: the folder where it
 class Carrying:
     """The controller's side: what is resumed, and its way into the results."""
 
-    def __init__(self, resumed: Resumed, session: Session, recorder: Recorder) -> None:
+    def __init__(self, resumed: Gathered, session: Session, recorder: Recorder) -> None:
         self._resumed = resumed
         self._session = session
         self._recorder = recorder
         self.folder = Path(tempfile.mkdtemp(prefix="conformance-resumed-"))
-        self.cells = resumed.cells
+        self.cells = {str(key.id): key for key in resumed.kept}
         self.carried = 0
         self._done = False
         listed = "".join(f"{id}\n" for id in self.cells)
@@ -85,6 +86,11 @@ def check(config: pytest.Config) -> None:
                 "read; name another file for the results"
             )
         Path(one).open("rb").close()
+    if results and results.endswith(".xz"):
+        raise ValueError(
+            f"--results {results}: a run writes line by line; name a .jsonl, and compress it "
+            "afterwards: python -m harness rejudge FILE -o FILE.xz"
+        )
 
 
 def begin(config: pytest.Config, session: Session) -> Carrying | None:
@@ -93,7 +99,7 @@ def begin(config: pytest.Config, session: Session) -> Carrying | None:
     if not files or session.recorder is None:
         return None
     say(f"reading what {', '.join(map(str, files))} recorded")
-    found = resume(files, today(session, session.recorder.programs), say)
+    found = gather(files, today(session, session.recorder.programs), say)
     return Carrying(found, session, session.recorder)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +25,10 @@ class Recorder:
 
     def __init__(self, file: Path, run: str, catalogue: Catalogue, claims: Claims) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        self._stream: TextIO = file.open("w", encoding="utf-8")
+        self._stream = _opened(file)
         self._run = run
         self._targets: set[tuple[str, bool]] = set()
-        self._header: tuple[str, str, str] | None = None  # of the cells that were carried over
+        self._carried: dict[str, tuple[str, str]] = {}  # by target, the run of its last header
         self.programs: dict[str, str] = {}  # of each clause, the digest of its program
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
@@ -47,9 +49,9 @@ class Recorder:
 
     def carried(self, target: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         """Write a cell of an earlier run, under that run's record of its target."""
-        header = (target["target"], target["started"], target["run"])
-        if header != self._header:
-            self._header = header
+        run = (target["started"], target["run"])
+        if self._carried.get(target["target"]) != run:
+            self._carried[target["target"]] = run
             self._write({**target, "schema": SCHEMA})
         self._write(record)
 
@@ -82,6 +84,12 @@ class Recorder:
     def _write(self, record: Mapping[str, Any]) -> None:
         self._stream.write(json.dumps(record, allow_nan=False) + "\n")
         self._stream.flush()
+
+
+def _opened(file: Path) -> TextIO:
+    if file.suffix != ".xz":
+        return file.open("w", encoding="utf-8")
+    return io.TextIOWrapper(lzma.LZMAFile(file, "w"), encoding="utf-8")
 
 
 def claim_record(claims: Claims, slug: str) -> dict[str, Any]:

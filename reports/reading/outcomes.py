@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from reports.reading.records import Cell, TargetKey
 from reports.reading.verdicts import Verdict
+
+MOST_NAMED = 10  # cells whose records have several verdicts, named in a note
 
 
 class TimingKey(NamedTuple):
@@ -31,31 +33,49 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One record of a cell, the file and the run that it came from, its number among all."""
+    """One record of a cell, the file and the run that it came from, its number among all.
+
+    `started` is when that run began, as its target's record says.
+    """
 
     cell: Cell
     file: str
     run: str
     number: int
+    started: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What all files together say of a cell: several `runs` only where they disagree."""
+    """What all files together say of a cell; `runs` is the one record that speaks for it."""
 
     verdict: Verdict
     reason: str
     runs: tuple[Run, ...] = ()
 
 
-def agree(runs: list[Run]) -> Outcome:
-    """The outcome of a cell: its last run, or `flaky` where they disagree."""
-    runs = sorted(runs, key=lambda r: r.number)
-    # A cell that was not run in one file says nothing against what another file saw.
-    real = [r for r in runs if r.cell.verdict is not Verdict.NOT_RUN] or runs
-    verdicts = Counter(r.cell.verdict for r in real)
-    if len(verdicts) == 1:
-        last = real[-1]
-        return Outcome(last.cell.verdict, last.cell.reason, (last,))
-    reason = ", ".join(f"{v.value} in {k} of {len(real)} runs" for v, k in verdicts.items())
-    return Outcome(Verdict.FLAKY, reason, tuple(real))
+def newest(runs: Iterable[Run]) -> Outcome:
+    """The outcome of a cell: its newest record, as older ones are of an older catalogue.
+
+    A cell that was not run says nothing against what another run saw of it.
+    """
+    last = max(runs, key=lambda r: (r.cell.verdict is not Verdict.NOT_RUN, r.started, r.number))
+    return Outcome(last.cell.verdict, last.cell.reason, (last,))
+
+
+def repeated(runs: Mapping[CellKey, Sequence[Run]]) -> str:
+    """What a reader must know of cells that were recorded more than once; empty where none was."""
+    several = {
+        key: [one.cell.verdict for one in some if one.cell.verdict is not Verdict.NOT_RUN]
+        for key, some in runs.items()
+        if len(some) > 1
+    }
+    if not several:
+        return ""
+    changed = [key for key, verdicts in several.items() if len(set(verdicts)) > 1]
+    text = f"{len(several)} cells are recorded more than once; the newest record of each is shown"
+    if not changed:
+        return text
+    named = "; ".join(f"{k.clause} {k.implementation} {k.topology}" for k in changed[:MOST_NAMED])
+    more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+    return f"{text}; the verdicts differ in {len(changed)}: {named}{more}"

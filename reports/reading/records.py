@@ -8,12 +8,13 @@ observations grow with JAX and an older report must still show them.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from reports.reading.lazily import Lazily
 from reports.reading.verdicts import Verdict
 
 SCHEMA_VERSION = 1
@@ -213,9 +214,9 @@ class Cell:
     topology: str
     verdict: Verdict
     reason: str
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
     deviation: Deviation | None
-    observations: tuple[Mapping[str, Any], ...]
+    observations: Sequence[Mapping[str, Any]]
     fault: Fault | None
     seconds: float | None
     probe_seconds: float | None
@@ -284,20 +285,36 @@ def decode(cls: type[T], value: object, where: str) -> T:
 def _decode(cls: Any, value: object, where: str) -> Any:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {_kind_of(value)}, not an object")
-    hints, required = _shape(cls)
+    hints, required, plain = _shape(cls)
     if missing := sorted(required - value.keys()):
         raise RecordError(f"{where} lacks {', '.join(map(repr, missing))}")
     if unknown := sorted(value.keys() - hints.keys()):
         raise RecordError(f"{where} has the unknown key {', '.join(map(repr, unknown))}")
-    return cls(**{k: _convert(hints[k], v, f"{where}: {k!r}") for k, v in value.items()})
+    return cls(
+        **{
+            k: v if type(v) in plain[k] else _convert(hints[k], v, f"{where}: {k!r}")
+            for k, v in value.items()
+        }
+    )
 
 
 @cache
-def _shape(cls: Any) -> tuple[dict[str, Any], frozenset[str]]:
+def _shape(cls: Any) -> tuple[dict[str, Any], frozenset[str], dict[str, tuple[type, ...]]]:
+    """The fields' types, which of them there must be, and what each may be as it stands."""
     required = {
         f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING
     }
-    return get_type_hints(cls), frozenset(required)
+    hints = get_type_hints(cls)
+    return hints, frozenset(required), {name: _plain(hint) for name, hint in hints.items()}
+
+
+def _plain(hint: Any) -> tuple[type, ...]:
+    """The types of values that need no conversion: nearly all, in a file of a hundred thousand."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(one for part in get_args(hint) for one in _plain(part))
+    if get_origin(hint) is Sequence:
+        return (Lazily,)
+    return (hint,) if hint in (str, int, float, bool, type(None)) else ()
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
@@ -308,6 +325,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         inner = next(a for a in args if a is not type(None))
         return None if value is None else _convert(inner, value, where)
     if origin is tuple and isinstance(value, list):
+        return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is Sequence and isinstance(value, list):
         return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping and isinstance(value, dict):
         return {k: _convert(args[1], v, f"{where}: {k!r}") for k, v in value.items()}
@@ -324,7 +343,9 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     # bool is an int to isinstance, never to a reader of the file.
     if isinstance(hint, type) and type(value) is hint:
         return value
-    name = {tuple: "a list", Mapping: "an object"}.get(origin) or getattr(hint, "__name__", hint)
+    name = {tuple: "a list", Sequence: "a list", Mapping: "an object"}.get(origin) or getattr(
+        hint, "__name__", hint
+    )
     raise RecordError(f"{where} is {_kind_of(value)}, not {name}")
 
 

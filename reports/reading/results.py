@@ -7,7 +7,6 @@ without a record is an outcome too (`not run`), so that nothing can look checked
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reports.reading.files import records
+from reports.reading.lazily import ResultsError as ResultsError
+from reports.reading.lazily import Scratch
 from reports.reading.order import (
     implementation_order,
     labels,
@@ -22,7 +24,7 @@ from reports.reading.order import (
     topology_order,
     version_order,
 )
-from reports.reading.outcomes import CellKey, Outcome, Run, TimingKey, agree
+from reports.reading.outcomes import CellKey, Outcome, Run, TimingKey, newest, repeated
 from reports.reading.records import (
     KINDS,
     SCHEMA_VERSION,
@@ -43,12 +45,9 @@ from reports.reading.verdicts import Verdict
 _WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
 
 _NO_RESULT = Outcome(Verdict.NOT_RUN, "no result in the files of this report")
+_VERDICTS = frozenset(one.value for one in Verdict if one is not Verdict.UNKNOWN)
 
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
-
-
-class ResultsError(Exception):
-    """A results file cannot be used; the message names the file, the line and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -139,29 +138,15 @@ class Results:
 
 def load(paths: Iterable[Path | str]) -> Results:
     """The merged results of `paths`, later ones over earlier ones; ResultsError names the line."""
-    merge = _Merge()
+    merge, scratch = _Merge(), Scratch()
     for path in dict.fromkeys(Path(p) for p in paths):
-        _read(path, merge)
+        _read(path, merge, scratch)
     return merge.results()
 
 
-def _read(path: Path, merge: _Merge) -> None:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+def _read(path: Path, merge: _Merge, scratch: Scratch) -> None:
     merge.start_file(path.name)
-    last = len(lines) if lines[-1] else None  # a whole file ends with a newline
-    for number, line in enumerate(lines, 1):
-        if number == len(lines) and not line:
-            break
-        try:
-            record = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError):
-            if number == last:
-                merge.note(f"line {number} is torn (interrupted run) and was dropped")
-                break
-            raise ResultsError(f"{path}:{number}: not a line of JSON") from None
+    for number, record in records(path, scratch, merge.note):
         try:
             merge.add(record)
         except RecordError as error:
@@ -207,6 +192,8 @@ class _Merge:
                 f"schema {version} is newer than {SCHEMA_VERSION}, the newest that this program "
                 "reads: update it"
             )
+        if cls is Cell and isinstance(record.get("verdict"), str):
+            record |= self._with_a_verdict(record["verdict"], record.get("reason"))
         match decode(cls, record, f"the {kind} record"):
             case Target() as target:
                 self._add_target(target)
@@ -222,6 +209,13 @@ class _Merge:
                 self._add_cell(cell)
             case Timing() as timing:
                 self._add_timing(timing)
+
+    def _with_a_verdict(self, word: str, reason: object) -> dict[str, str]:
+        """A word for how a cell ended that is not ours is shown, as a newer program may know it."""
+        if word in _VERDICTS:
+            return {}
+        self.note(f"the verdict {word!r} is not known to this program")
+        return {"verdict": Verdict.UNKNOWN.value, "reason": f"{word}: {reason}"}
 
     def _add_target(self, target: Target) -> None:
         if target.schema < 1:
@@ -276,7 +270,9 @@ class _Merge:
             )
         key = CellKey(cell.clause, target.key, cell.implementation, cell.topology)
         self.cells += 1
-        self.runs.setdefault(key, []).append(Run(cell, self.file, target.run, self.cells))
+        self.runs.setdefault(key, []).append(
+            Run(cell, self.file, target.run, self.cells, target.started)
+        )
 
     def results(self) -> Results:
         """The merged whole."""
@@ -292,7 +288,9 @@ class _Merge:
         runs: dict[CellKey, list[Run]] = {}
         for key, some in self.runs.items():
             runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
-        outcomes = {key: agree(some) for key, some in runs.items()}
+        outcomes = {key: newest(some) for key, some in runs.items()}
+        if said := repeated(runs):
+            self.notes.append(said)
         timings: dict[CellKey, list[Timing]] = {}
         for place, timing in self.timings.items():
             for clause in timing.illustrates:

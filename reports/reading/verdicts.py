@@ -20,6 +20,7 @@ class Verdict(StrEnum):
     HUNG = "hung"
     FLAKY = "flaky"
     NOT_RUN = "not run"
+    UNKNOWN = "unknown"
 
     @property
     def css(self) -> str:
@@ -47,6 +48,7 @@ _BADGES = {
     Verdict.HUNG: "HUNG",
     Verdict.FLAKY: "flaky",
     Verdict.NOT_RUN: "–",  # noqa: RUF001 (an en dash reads as "nothing" in a table)
+    Verdict.UNKNOWN: "?",
 }
 
 _MEANINGS = {
@@ -59,4 +61,5 @@ _MEANINGS = {
     Verdict.HUNG: "A process did not finish before its deadline.",
     Verdict.FLAKY: "The same cell ended differently in repeated runs.",
     Verdict.NOT_RUN: "No result: nothing is known about this cell.",
+    Verdict.UNKNOWN: "A verdict that this program does not know; the reason says which.",
 }

@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "harness.clusters": {"conformance.*"},
     "harness.running": {"conformance.*", "harness.targets", "harness.clusters"},
     "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
-    "harness.__main__": {"harness.*"},
+    "harness.__main__": {"conformance.*", "harness.*"},
     "reports": set(),
     "suites": {"conformance.*", "harness.*", "reports"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from reports.reading.order import topology_order, version_order
 from reports.reading.records import KINDS, Cause
 from reports.reading.results import Results, ResultsError, load
 from reports.reading.verdicts import Verdict
+from reports.site.build import render
 from reports.summary import as_json, as_text
 
 FOLDER = Path(reports.__file__).parent
@@ -52,8 +54,14 @@ def load_records(tmp_path: Path) -> Any:
 
 def error_of(path: Path) -> str:
     with pytest.raises(ResultsError) as caught:
-        load([path])
+        whole(path)
     return str(caught.value)
+
+
+def whole(path: Path) -> list[Any]:
+    """All that is in a file: findings and observations are read when they are looked at."""
+    runs = [run for outcome in load([path]).outcomes.values() for run in outcome.runs]
+    return [one for run in runs for one in (*run.cell.findings, *run.cell.observations)]
 
 
 def only_outcome(results: Results) -> Any:
@@ -75,13 +83,13 @@ def test_sample_records_fit_the_schema(record: Record) -> None:
 
 
 def test_the_sample_has_every_verdict() -> None:
-    assert {Verdict(v) for v in VERDICT_CELLS} == set(Verdict)
+    assert {Verdict(v) for v in VERDICT_CELLS} == set(Verdict) - {Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        cell("errors.a", "fine"),
+        cell("errors.a") | {"verdict": 3},
         cell("errors.a") | {"colour": "green"},
         {k: v for k, v in cell("errors.a").items() if k != "reason"},
         cell("errors.a", fresh="no"),
@@ -122,7 +130,8 @@ def test_schema_and_records_have_the_same_keys(kind: str) -> None:
 
 
 def test_schema_and_verdicts_have_the_same_words() -> None:
-    assert SCHEMA["$defs"]["cell"]["properties"]["verdict"]["enum"] == [v.value for v in Verdict]
+    words = [v.value for v in Verdict if v is not Verdict.UNKNOWN]
+    assert SCHEMA["$defs"]["cell"]["properties"]["verdict"]["enum"] == words
 
 
 def test_reports_stand_alone() -> None:
@@ -179,7 +188,7 @@ def test_any_other_malformed_line_is_an_error(line: str, tmp_path: Path) -> None
         ([*HEAD, cell("errors.b")], 4, "'errors.b' has no clause record"),
         ([*HEAD, cell("errors.a", target="current")], 4, "'current' has no target record"),
         ([cell("errors.a"), *HEAD], 1, "no target record before it"),
-        ([*HEAD, cell("errors.a", "green")], 4, "'verdict' is 'green', not one of: conforms"),
+        ([*HEAD, cell("errors.a") | {"verdict": 3}], 4, "'verdict' is 3, not one of: conforms"),
         ([*HEAD, cell("errors.a", seconds=True)], 4, "'seconds' is bool, not float"),
         ([*HEAD, cell("errors.a", findings=[{}])], 4, "'findings'[0] lacks 'expected'"),
         (
@@ -222,17 +231,51 @@ def test_the_later_of_agreeing_files_wins(load_records: Any) -> None:
     assert [run.file for run in outcome.runs] == ["1.jsonl"]
 
 
-def test_disagreeing_files_are_flaky_and_all_kept(load_records: Any) -> None:
-    results = load_records(
-        [*HEAD, cell("errors.a")],
-        [*HEAD, cell("errors.a", "deviates")],
-        [*HEAD, cell("errors.a")],
-    )
+def test_of_several_records_the_newest_speaks_and_it_is_said(load_records: Any) -> None:
+    old, new = (target() | {"started": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 2))
+    files = [
+        [new, *HEAD[1:], cell("errors.a"), cell("errors.a", topology="1x8")],
+        [old, *HEAD[1:], cell("errors.a", "deviates"), cell("errors.a", topology="1x8")],
+    ]
+    for order in (1, -1):
+        results = load_records(*files[::order])
+        (one,) = (o for key, o in results.outcomes.items() if key.topology != "1x8")
+        assert one.verdict is Verdict.CONFORMS
+        assert [run.started for run in one.runs] == [new["started"]]
+        (note,) = (text for text in results.notes if "more than once" in text)
+        assert note.startswith("2 cells are recorded more than once; the newest record")
+        assert "the verdicts differ in 1: errors.a new_pmap" in note
+
+
+def test_a_verdict_that_nobody_knows_is_shown(load_records: Any) -> None:
+    results = load_records([*HEAD, cell("errors.a", "exploded <b>", reason="it did")])
     outcome = only_outcome(results)
-    assert outcome.verdict is Verdict.FLAKY
-    assert outcome.reason == "conforms in 2 of 3 runs, deviates in 1 of 3 runs"
-    assert [run.cell.verdict.value for run in outcome.runs] == ["conforms", "deviates", "conforms"]
-    assert [run.file for run in outcome.runs] == [f"{i}.jsonl" for i in range(3)]
+    assert (outcome.verdict, outcome.reason) == (Verdict.UNKNOWN, "exploded <b>: it did")
+    assert "the verdict 'exploded <b>' is not known to this program" in results.notes[0]
+    pages = render(results)
+    assert "exploded &lt;b&gt;: it did" in pages["clauses/errors.a.html"]
+    assert not any("exploded <b>" in text for text in pages.values())
+
+
+def test_an_implementation_that_nobody_knows_is_shown(load_records: Any) -> None:
+    results = load_records([*HEAD, cell("errors.a", implementation="xmap")])
+    assert results.implementations[-1] == "xmap"
+    assert "xmap" in render(results)["clauses/errors.a.html"]
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_compressed_file_reads_the_same(compressed: bool, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", [*HEAD, cell("errors.a"), cell("errors.a", topology="1x8")])
+    packed = tmp_path / "p.jsonl.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes()))
+    assert load([packed]).outcomes.keys() == load([path]).outcomes.keys()
+    packed.write_bytes(packed.read_bytes()[:-30] if compressed else path.read_bytes())
+    assert "not a whole xz file" in error_of(packed)
+
+
+def test_of_records_of_one_time_the_later_file_speaks(load_records: Any) -> None:
+    results = load_records([*HEAD, cell("errors.a")], [*HEAD, cell("errors.a", "deviates")])
+    assert only_outcome(results).verdict is Verdict.DEVIATES
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -32,11 +32,12 @@ from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, 
 from conformance.catalogue.program import program
 from conformance.commands.recorded import ResultsError
 from conformance.judging.expectation import not_applicable, returns
-from conformance.judging.rejudging import Rejudging, program_digest
+from conformance.judging.rejudging import Record, Rejudging, program_digest
 from harness.plugin import hooks
 from harness.plugin.carrying import check
+from harness.plugin.gathering import Gathered, gather
 from harness.plugin.recorder import Recorder
-from harness.plugin.resume import Resumed, Today, resume
+from harness.plugin.resume import Today
 from reports.reading.results import load
 
 SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
@@ -97,8 +98,12 @@ def edited(path: Path, change: Callable[[Json], Json | None]) -> Path:
     return path
 
 
-def found_in(path: Path, now: Today | None = None) -> Resumed:
-    return resume([path], now or today(), silent)
+def found_in(path: Path, now: Today | None = None) -> Gathered:
+    return gather([path], now or today(), silent)
+
+
+def all_of(found: Gathered) -> list[tuple[Record, Record]]:
+    return list(found.records(found.kept))
 
 
 # What is carried over
@@ -106,8 +111,8 @@ def found_in(path: Path, now: Today | None = None) -> Resumed:
 
 def test_a_cell_that_still_holds_is_not_run_again(tmp_path: Path) -> None:
     found = found_in(written(tmp_path / "old.jsonl", observations()))
-    assert found.cells == {str(CELL): CELL}
-    ((target, record),) = found.records([CELL])
+    assert [key.id for key in found.kept] == [CELL]
+    ((target, record),) = all_of(found)
     VALIDATOR.validate(record)
     assert (target["run"], record["resumed"]) == ("run-1", "run-1")
     assert record["program"] == digest_of(GOOD)
@@ -117,11 +122,11 @@ def test_a_cell_that_still_holds_is_not_run_again(tmp_path: Path) -> None:
 
 def test_what_was_carried_over_twice_names_the_run_that_ran_it(tmp_path: Path) -> None:
     first = found_in(written(tmp_path / "old.jsonl", observations()))
-    ((target, record),) = first.records([CELL])
+    ((target, record),) = all_of(first)
     second = Recorder(tmp_path / "new.jsonl", "run-2", Catalogue({GOOD.id: GOOD}), CLAIMS)
     second.carried(target, record)
     second.close()
-    ((again, carried),) = found_in(tmp_path / "new.jsonl").records([CELL])
+    ((again, carried),) = all_of(found_in(tmp_path / "new.jsonl"))
     assert (again["run"], carried["resumed"]) == ("run-1", "run-1")
     (outcome,) = load([tmp_path / "new.jsonl"]).outcomes.values()
     assert (outcome.runs[0].run, outcome.runs[0].cell.resumed) == ("run-1", "run-1")
@@ -131,7 +136,7 @@ def test_a_live_target_has_its_own_header_after_one_that_was_carried_over(tmp_pa
     found = found_in(written(tmp_path / "old.jsonl", observations()))
     new = tmp_path / "new.jsonl"
     recorder = Recorder(new, "run-2", Catalogue({GOOD.id: GOOD}), CLAIMS)
-    for target, record in found.records([CELL]):
+    for target, record in all_of(found):
         recorder.carried(target, record)
     runner = runner_on(FakePool(observations(implementation=SHARD_MAP)), GOOD)
     recorder.cell(record_of(runner, cell_of(GOOD, SHARD_MAP)), runner.facts[SPEC])
@@ -156,7 +161,7 @@ def test_a_verdict_is_todays(tmp_path: Path) -> None:
     (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind": "cell"' in one]
     assert then["verdict"] == names.DEVIATES
     now = dataclasses.replace(GOOD, expect=dict.fromkeys(IMPLEMENTATIONS, returns(nothing)))
-    ((_, record),) = found_in(old, today(now, **{GOOD.id: then["program"]})).records([CELL])
+    ((_, record),) = all_of(found_in(old, today(now, **{GOOD.id: then["program"]})))
     assert record["verdict"] == names.CONFORMS
 
 
@@ -169,8 +174,7 @@ def test_what_has_nothing_to_run_is_carried_over_as_well(tmp_path: Path) -> None
     """Without legacy pmap the cell says so, and no cluster has to start for it."""
     facts = {**WITH_FLAX, "implementations": [NEW_PMAP]}
     old = written(tmp_path / "old.jsonl", None, implementation=LEGACY_PMAP, facts=facts)
-    cell = cell_of(GOOD, LEGACY_PMAP)
-    ((_, record),) = found_in(old).records([cell])
+    ((_, record),) = all_of(found_in(old))
     assert record["verdict"] == names.REMOVED
 
 
@@ -184,7 +188,7 @@ class RunAgainTest(TestCase):
 
     def refused(self, why: str, now: Today | None = None) -> None:
         found = found_in(self.path, now)
-        assert not found.cells
+        assert not found.kept
         assert dict(found.why) == {why: 1}
 
     def test_of_another_program(self) -> None:
@@ -195,7 +199,7 @@ class RunAgainTest(TestCase):
         """An older file: the digest is that of the clause's record in it."""
         written(self.path, observations())
         edited(self.path, lambda r: {k: v for k, v in r.items() if k != "program"})
-        assert found_in(self.path).cells
+        assert found_in(self.path).kept
 
         def other(record: Json) -> Json:
             record.pop("program", None)
@@ -225,15 +229,15 @@ class RunAgainTest(TestCase):
 
     def test_not_of_another_patch_of_python(self) -> None:
         written(self.path, observations())
-        assert found_in(self.path, today(facts={**WITH_FLAX, "python": "3.11.2"})).cells
+        assert found_in(self.path, today(facts={**WITH_FLAX, "python": "3.11.2"})).kept
 
     def test_of_another_library_only_where_the_clause_needs_it(self) -> None:
         other = {**WITH_FLAX, "packages": {"flax": "0.10.0"}}
         written(self.path, observations(), clause=NEEDY)
-        assert found_in(self.path, today(NEEDY)).cells
+        assert found_in(self.path, today(NEEDY)).kept
         self.refused("of another flax", today(NEEDY, facts=other))
         written(self.path, observations())
-        assert found_in(self.path, today(facts=other)).cells
+        assert found_in(self.path, today(facts=other)).kept
 
     def test_red_by_todays_catalogue(self) -> None:
         written(self.path, observations(WRONG))
@@ -257,7 +261,7 @@ class RunAgainTest(TestCase):
 
 def test_a_cell_that_nobody_asks_for_is_no_matter(tmp_path: Path) -> None:
     found = found_in(written(tmp_path / "old.jsonl", observations()), today(NEEDY))
-    assert not found.cells
+    assert not found.kept
     assert not found.why
 
 
@@ -276,10 +280,10 @@ def test_the_newer_record_decides_in_whatever_order_files_are_named(tmp_path: Pa
     green = later(written(tmp_path / "a.jsonl", observations(), run="a"), day(1))
     red = later(written(tmp_path / "b.jsonl", observations(WRONG)), day(2))
     for files in ([green, red], [red, green]):
-        assert not resume(files, today(), silent).cells
+        assert not gather(files, today(), silent).kept
     later(green, day(3))
     for files in ([green, red], [red, green]):
-        ((_, record),) = resume(files, today(), silent).records([CELL])
+        ((_, record),) = all_of(gather(files, today(), silent))
         assert record["resumed"] == "a"
 
 
@@ -288,7 +292,7 @@ def test_what_was_not_run_says_nothing_against_what_was(tmp_path: Path) -> None:
     none = written(tmp_path / "b.jsonl", observations(), verdict=names.NOT_RUN)
     later(none, day(2))
     for files in ([green, none], [none, green]):
-        assert resume(files, today(), silent).cells
+        assert gather(files, today(), silent).kept
 
 
 # Files
@@ -297,16 +301,16 @@ def test_what_was_not_run_says_nothing_against_what_was(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     path = written(tmp_path / "old.jsonl", observations(), observations())
     path.write_bytes(path.read_bytes()[:-40])
-    assert found_in(path).cells
+    assert found_in(path).kept
     path.write_bytes(path.read_bytes().rpartition(b'{"kind": "cell"')[0][:-40])
-    assert not found_in(path).cells
+    assert not found_in(path).kept
 
 
 def test_a_compressed_file_reads_the_same(tmp_path: Path) -> None:
     path = written(tmp_path / "old.jsonl", observations())
     packed = tmp_path / "old.jsonl.xz"
     packed.write_bytes(lzma.compress(path.read_bytes()))
-    assert found_in(packed).cells == found_in(path).cells
+    assert found_in(packed).kept == found_in(path).kept
     packed.write_bytes(packed.read_bytes()[:-40])
     with pytest.raises(ResultsError, match="not a whole xz file"):
         found_in(packed)

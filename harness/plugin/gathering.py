@@ -1,0 +1,152 @@
+"""The cells of results files, the newest record of each, kept in a scratch file rather than memory.
+
+Who gathers decides of each record whether it is kept and as what; the records of a hundred thousand
+cells are read once, line by line.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol
+
+from conformance.catalogue import names
+from conformance.commands.recorded import ResultsError, lines
+from conformance.judging.rejudging import Record, program_digest
+from harness.running.cells import CellId
+
+CELLS_BETWEEN_PROGRESS = 10_000
+
+
+class LeftOut(Exception):
+    """A recorded cell that is not kept; the message says why, in few words, to be counted by."""
+
+
+class Chooser(Protocol):
+    """Who decides of recorded cells."""
+
+    def wants(self, id: CellId) -> bool:
+        """Whether a cell matters at all."""
+
+    def kept(self, cell: Record, target: Record, program: str) -> Record:
+        """The record as it is to be kept; LeftOut says why it is not."""
+
+
+class Key(NamedTuple):
+    """A cell of one JAX: what is called "current" may have been another in each file."""
+
+    id: CellId
+    jax: str | None
+    platform: str | None
+
+
+Header = tuple[str, str, str]  # what tells a target's record from all others
+
+
+@dataclass(slots=True)
+class _Known:
+    """The newest record of a cell: where its line lies in the scratch file, or why it is not."""
+
+    started: str
+    ran: bool
+    header: Header
+    place: tuple[int, int] | None = None
+    why: str = ""
+
+
+@dataclass
+class Gathered:
+    """The records that were kept, and by `why` how many were left out for each reason."""
+
+    _scratch: IO[bytes]
+    _headers: dict[Header, Record] = field(default_factory=dict)
+    _known: dict[Key, _Known] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> list[Key]:
+        """The cells of which a record was kept."""
+        return [key for key, one in self._known.items() if one.place is not None]
+
+    @property
+    def why(self) -> Counter[str]:
+        """Why cells that mattered were left out, and how many for each reason."""
+        return Counter(one.why for one in self._known.values() if one.place is None)
+
+    def records(self, keys: Iterable[Key]) -> Iterator[tuple[Record, Record]]:
+        """The record of its target and that of each cell, by clause: alike records lie together."""
+        for key in sorted(keys, key=_order):
+            known = self._known[key]
+            assert known.place is not None
+            self._scratch.seek(known.place[0])
+            yield self._headers[known.header], json.loads(self._scratch.read(known.place[1]))
+
+    def decides(self, key: Key, target: Record, *, ran: bool) -> bool:
+        """Whether a record would be a cell's newest. What was not run says nothing of what was."""
+        before = self._known.get(key)
+        if before is None or before.ran != ran:
+            return before is None or ran
+        return bool(target["started"] >= before.started)
+
+    def add(self, key: Key, target: Record, cell: Record, chooser: Chooser, program: str) -> None:
+        """Take the newest record of a cell, and let the chooser decide of it."""
+        header = (target["target"], target["started"], target["run"])
+        self._headers[header] = target
+        known = _Known(target["started"], cell["verdict"] != names.NOT_RUN, header)
+        try:
+            line = json.dumps(chooser.kept(cell, target, program)).encode()
+        except LeftOut as error:
+            known.why = str(error)
+        else:
+            known.place = (self._scratch.seek(0, 2), len(line))
+            self._scratch.write(line)
+        self._known[key] = known
+
+
+def gather(files: Sequence[Path], chooser: Chooser, progress: Callable[[str], None]) -> Gathered:
+    """The newest records of the cells of `files`. ResultsError names a line that is no record."""
+    found = Gathered(tempfile.TemporaryFile())  # noqa: SIM115 (it lives as long as what it keeps)
+    for file in files:
+        _read(file, chooser, found, progress)
+    return found
+
+
+def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str], None]) -> None:
+    targets: dict[str, Record] = {}
+    programs: dict[str, str] = {}
+    seen = 0
+    for number, line in lines(file):
+        try:
+            record = json.loads(line)
+            match record["kind"]:
+                case "target":
+                    targets[record["target"]] = record
+                case "clause":
+                    digest = program_digest(record["source"], record.get("parameters", {}))
+                    programs[record["clause"]] = digest
+                case "cell":
+                    seen += 1
+                    if seen % CELLS_BETWEEN_PROGRESS == 0:
+                        progress(f"{file}: {seen} cells read")
+                    _cell(record, targets[record["target"]], programs, chooser, found)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ResultsError(f"{file}:{number}: no record of a results file: {error}") from error
+    progress(f"{file}: {seen} cells read")
+
+
+def _cell(
+    cell: Record, target: Record, programs: Mapping[str, str], chooser: Chooser, found: Gathered
+) -> None:
+    id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
+    key = Key(id, target["jax"], target["platform"])
+    if chooser.wants(id) and found.decides(key, target, ran=cell["verdict"] != names.NOT_RUN):
+        program = cell.get("program") or programs[cell["clause"]]
+        found.add(key, target, cell, chooser, program)
+
+
+def _order(key: Key) -> tuple[Any, ...]:
+    id = key.id
+    return id.clause, id.implementation, id.topology, id.target, key.jax or "", key.platform or ""
