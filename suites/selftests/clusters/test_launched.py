@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from processes import until
 from proof import WITHIN_S, Told, needs, prefixed, prove, variables
@@ -30,10 +31,12 @@ def test_open_mpi(at_home: Verdicts) -> None:
     prove(Hosts(2, HERE, launcher="mpi", within_s=WITHIN_S), at_home, None)
 
 
-def test_slurm_with_two_nodes(at_home: Verdicts, tmp_path: Path) -> None:
+def test_slurm_with_two_nodes(at_home: Verdicts) -> None:
     needs("munged", "slurmctld", "slurmd", "srun")
-    tmp_path.chmod(0o711)
-    with slurm(tmp_path, ("n0", "n1")) as found, variables(found):
+    with TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o711)  # its daemons are other users' business too
+        stack.enter_context(variables(stack.enter_context(slurm(folder, ("n0", "n1")))))
         prove(Hosts(2, HERE, launcher="slurm", within_s=WITHIN_S), at_home, None)
 
 
