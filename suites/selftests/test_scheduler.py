@@ -77,8 +77,8 @@ def test_one_that_dies_while_it_starts_is_replaced(had_collected: bool) -> None:
     if had_collected:
         run.collected(a)
     assert run.scheduler.remove_node(a) is None
-    run.collected(b)
     c = run.add("c")
+    run.collected(b)
     run.collected(c)
     run.finish(b)
     run.finish(c)
