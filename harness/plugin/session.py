@@ -32,7 +32,7 @@ from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
 from harness.targets import platforms
 
-EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
+EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
 
 RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
 
@@ -53,8 +53,14 @@ class Session:
     timings: int = 0
     runner_made: Runner | None = None
     lane_made: Lane | None = None
+    died: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def excused(self) -> tuple[str, ...]:
+        """Verdicts that skip an item: what was not run is one only where the user said so."""
+        return (*EXCUSED, names.NOT_RUN) if self.options.skip_missing else EXCUSED
 
     @functools.cached_property
     def chosen(self) -> loading.Catalogue:
@@ -128,9 +134,29 @@ class Session:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
         verdict = record["verdict"]
         self.verdicts[verdict] += 1
-        if verdict not in (*EXCUSED, names.CONFORMS, names.KNOWN_DEVIATION):
+        if verdict not in (*self.excused, names.CONFORMS, names.KNOWN_DEVIATION):
             cell = f"{record['clause']} {record['implementation']} {record['topology']}"
             self.red.append(f"{verdict.upper()} {cell} {record['target']}: {record['reason']}")
+
+    def take(self, nodeid: str, told: Mapping[str, Any]) -> None:
+        """Count and record what a test process says of an item."""
+        record = told["record"]
+        if self.died.pop(nodeid, None) is not None:
+            reason = f"{record['reason']}; " if record["reason"] else ""
+            again = "run a second time, as the pytest process that ran it first died"
+            record = {**record, "reason": f"{reason}{again}"}
+        if record["kind"] == "timing":
+            self.timings += 1
+        else:
+            self.count(record)
+        if self.recorder is not None:
+            self.recorder.cell(record, told["facts"])
+
+    def take_what_died(self) -> None:
+        """Count and record the cells whose test process died, and which no other has run."""
+        while self.died:
+            nodeid = next(iter(self.died))
+            self.take(nodeid, self.died.pop(nodeid))
 
     def close(self) -> list[Spent]:
         """End every cluster; where the time went."""
@@ -166,10 +192,12 @@ class Cell:
         facts = runner.facts.get(self.id.target)
         self._item.stash[RECORD] = {"record": record, "facts": facts}
         verdict, reason = record["verdict"], record["reason"]
-        if verdict in EXCUSED:
+        if verdict in self._session.excused:
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
+        if verdict == names.NOT_RUN:
+            pytest.fail(not_run(reason), pytrace=False)
         if verdict != names.CONFORMS:
             text = message.failure(self.id, clause, self._session.claims, record)
             pytest.fail(text, pytrace=False)
@@ -195,8 +223,10 @@ class Timed:
             pytest.fail(str(error), pytrace=False)
         mine = heat[self.id]
         verdict, reason = mine.record["verdict"], mine.record["reason"]
-        if verdict in EXCUSED:
+        if verdict in self._session.excused:
             pytest.skip(f"{verdict}: {reason}")
+        if verdict == names.NOT_RUN:
+            pytest.fail(not_run(reason), pytrace=False)
         compared = (
             lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
         )
@@ -220,6 +250,14 @@ class Timed:
             rounds=sum(map(len, mine.blocks[self.contender])),
             iterations=1,
         )
+
+
+def not_run(reason: str) -> str:
+    """Why an item fails although nothing was seen: a run that left it out is not a whole one."""
+    return (
+        f"{names.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
+        "excuses it"
+    )
 
 
 def say(text: str) -> None:

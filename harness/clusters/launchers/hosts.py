@@ -77,7 +77,7 @@ class HostsLauncher:
         if len(self._hosts) < self._wanted.count:
             self._gather()
         self._hosts.sort(key=lambda one: gathering.order(one.hello))
-        differs = gathering.disagreement(self._hellos(), self._sources)
+        differs = gathering.disagreement(self.hellos, self._sources)
         if differs is not None:
             raise TargetDown(differs)
 
@@ -113,7 +113,9 @@ class HostsLauncher:
         if self._starter is not None:
             self._starter.close()
 
-    def _hellos(self) -> list[Hello]:
+    @property
+    def hellos(self) -> list[Hello]:
+        """The hosts that are there, by rank once all are."""
         return [one.hello for one in self._hosts]
 
     def _look(self) -> None:
@@ -164,7 +166,7 @@ class HostsLauncher:
                 waited, self._patience_s = self._patience_s, 0.0
                 raise TargetDown(
                     f"{self._absent()}: no agent within {waited:g} s; here: "
-                    f"{', '.join(map(str, sorted(self._hellos(), key=gathering.order))) or 'none'}"
+                    f"{', '.join(map(str, sorted(self.hellos, key=gathering.order))) or 'none'}"
                 )
             if now - told > PROGRESS_S:
                 told = now
@@ -172,4 +174,4 @@ class HostsLauncher:
         self._patience_s = self._wanted.replaced_s
 
     def _absent(self) -> str:
-        return gathering.missing(self._hellos(), self._wanted.count, self._wanted.names)
+        return gathering.missing(self.hellos, self._wanted.count, self._wanted.names)

@@ -4,6 +4,7 @@ killed agent as a fault that names its host, hosts that serve again, and nothing
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import signal
@@ -80,9 +81,8 @@ def told(fleet: Fleet | None) -> dict[CellId, Told]:
 
 
 def runner_on(pool: Pool) -> Runner:
+    """A runner of the cells, judged as in any run."""
     clauses = dict(loading.load(CATALOGUE).clauses)
-    import dataclasses
-
     clauses["faults.killed"] = dataclasses.replace(clauses["faults.killed"], parameters=KILLED)
     asked = {TARGET: Asked(TARGET, provision(TARGET))}
     return Runner(loading.Catalogue(clauses), deviations.load_all(), asked, pool)
@@ -100,8 +100,13 @@ def _told(record: Mapping[str, Any]) -> Told:
     )
 
 
-def prove(hosts: Hosts, expected: Mapping[CellId, Told], revive: Callable[[], None] | None) -> None:
-    """All that is to be shown; `revive` starts a new agent where no launcher does."""
+def prove(
+    hosts: Hosts, expected: Mapping[CellId, Told], revive: Callable[[], None] | None = None
+) -> list[str]:
+    """All that is to be shown, and what was told meanwhile.
+
+    `revive` starts a new agent in place of the one that was lost, where no launcher does.
+    """
     said: list[str] = []
     fleet = HostFleet(hosts, CATALOGUE, progress=said.append)
     port = fleet.hub.port
@@ -115,6 +120,7 @@ def prove(hosts: Hosts, expected: Mapping[CellId, Told], revive: Callable[[], No
     finally:
         fleet.close()
     assert until(lambda: not agents(port), GONE_S), agents(port)
+    return said
 
 
 def run(fleet: Fleet, clause: str, deadline_s: float | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from processes import until
 from proof import WITHIN_S, Told, needs, prefixed, prove, variables
@@ -22,19 +23,21 @@ Verdicts = Mapping[CellId, Told]
 
 
 def test_agents_on_this_machine(at_home: Verdicts) -> None:
-    prove(Hosts(2, HERE, launcher="local", within_s=WITHIN_S), at_home, None)
+    prove(Hosts(2, HERE, launcher="local", within_s=WITHIN_S), at_home)
 
 
 def test_open_mpi(at_home: Verdicts) -> None:
     needs("mpirun")
-    prove(Hosts(2, HERE, launcher="mpi", within_s=WITHIN_S), at_home, None)
+    prove(Hosts(2, HERE, launcher="mpi", within_s=WITHIN_S), at_home)
 
 
-def test_slurm_with_two_nodes(at_home: Verdicts, tmp_path: Path) -> None:
+def test_slurm_with_two_nodes(at_home: Verdicts) -> None:
     needs("munged", "slurmctld", "slurmd", "srun")
-    tmp_path.chmod(0o711)
-    with slurm(tmp_path, ("n0", "n1")) as found, variables(found):
-        prove(Hosts(2, HERE, launcher="slurm", within_s=WITHIN_S), at_home, None)
+    with TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o711)  # its daemons are other users' business too
+        stack.enter_context(variables(stack.enter_context(slurm(folder, ("n0", "n1")))))
+        prove(Hosts(2, HERE, launcher="slurm", within_s=WITHIN_S), at_home)
 
 
 def test_ssh_to_two_servers(at_home: Verdicts, tmp_path: Path) -> None:
@@ -43,7 +46,7 @@ def test_ssh_to_two_servers(at_home: Verdicts, tmp_path: Path) -> None:
         path = stack.enter_context(_Servers(tmp_path, ("one", "two"))).path
         stack.enter_context(variables({"PATH": path}))
         hosts = Hosts(2, HERE, launcher="ssh", names=("one", "two"), within_s=WITHIN_S)
-        prove(hosts, at_home, None)
+        prove(hosts, at_home)
 
 
 class _Servers:
