@@ -20,6 +20,9 @@ NOT_RUN = "compiled, not run"
 DRIVEN = "where its steps were taken, on CPU: "
 LEFT_OUT = "left out: "
 
+# What JAX says where a program calls back into a process of that platform.
+_NEEDS_DEVICES = "the platform for the specified backend"
+
 # Where a result lies is said by its program too.
 STRUCTURE = frozenset({COMPILED, SHARDING_TYPE, SPEC})
 
@@ -36,6 +39,21 @@ def excuse(expectation: Expectation) -> str | None:
     if structural(expectation):
         return None
     return f"{NOT_RUN}: nothing that this clause looks at is read off compiled programs"
+
+
+def impossible(some: Sequence[Observation]) -> str | None:
+    """Why there is nothing to judge in a case that was tried; None where there is."""
+    raised = next((s for one in some for s in one.steps if s.raised is not None), None)
+    if raised is not None:
+        return f"{NOT_RUN}: the step “{raised.name}” raised where it was taken, on CPU"
+    compiled = [one.compiled or {} for one in some]
+    failed = [text for one in compiled for text in one.get("failed", ())]
+    unable = next((text for text in failed if _NEEDS_DEVICES in text), None)
+    if unable is not None:
+        return f"{NOT_RUN}: without a TPU there is no compiling of {unable}"
+    if not failed and not any(one.get("programs") for one in compiled):
+        return f"{NOT_RUN}: no program is compiled in this case"
+    return None
 
 
 def labelled(expectation: Expectation) -> Expectation:

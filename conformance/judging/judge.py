@@ -77,7 +77,7 @@ def judge(
 ) -> Judgement:
     """The verdict of one cell; `deviations` are the entries that match this cell."""
     seen = _compare(clause, implementation, topology, jax, observations, fault)
-    if not deviations:
+    if not deviations or seen.verdict == names.NOT_APPLICABLE:
         return seen
     entry = deviations[0]
     if seen.verdict == names.CONFORMS:
@@ -114,6 +114,9 @@ def _compare(
         return _of_fault(clause, implementation, topology, fault)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
     compiled = [o for o in observations if o.compiled is not None]
+    nothing = compile_only.impossible(compiled) if compiled else None
+    if nothing is not None:
+        return Judgement(names.NOT_APPLICABLE, nothing)
     if compiled:
         expectation = compile_only.labelled(expectation)
         findings += [f for o in compiled for f in compile_only.proofs(o, topology, PROOF)]

@@ -29,6 +29,7 @@ PLATFORM = "tpu"
 
 # How the chips of one host lie, by their number. More than eight are of no real host.
 HOSTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
+LONGEST = 16  # chips along a side: beyond it the compiler does not refuse, it aborts
 MOST_SAID = 300  # characters of an error
 
 
@@ -98,19 +99,21 @@ def elsewhere() -> Elsewhere | None:
 
 def chips_of(topology: Topology) -> list[Any]:
     """The chips of a slice with that many hosts and chips each; NoChipsError where none is so."""
+    name, host = slice_of(topology)
+    return described(name, chips_per_host_bounds=(*host, 1))
+
+
+def described(name: str, **options: Any) -> list[Any]:
+    """The chips of a slice by its name, as libtpu describes them; NoChipsError where it cannot."""
     from jax.experimental import topologies
 
-    name, host = slice_of(topology)
     try:
-        found = topologies.get_topology_desc(
-            name, platform=PLATFORM, chips_per_host_bounds=(*host, 1)
-        )
+        return list(topologies.get_topology_desc(name, platform=PLATFORM, **options).devices)
     except Exception as error:  # of libtpu, which has no type of its own
         raise NoChipsError(
-            f"libtpu describes no slice {name} for {topology}: {error}. It is installed with "
-            "jax[tpu], which --platform tpu-compile does for versions of JAX"
+            f"libtpu describes no slice {name}: {str(error).rstrip('.')}. It is what jax[tpu] "
+            "installs, and --platform tpu-compile with it"
         ) from error
-    return list(found.devices)
 
 
 def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
@@ -125,13 +128,19 @@ def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
             f"no host of several has {per_host} chips of TPU {GENERATION}: choose a --topology "
             f"with {', '.join(map(str, HOSTS))} devices per process"
         )
-    hosts = _squarest(topology.processes)
-    return f"{GENERATION}:{hosts[0] * host[0]}x{hosts[1] * host[1]}", host
+    whole = _squarest(topology.processes, host)
+    if max(whole) > LONGEST:
+        raise NoChipsError(
+            f"a slice of TPU {GENERATION} has at most {LONGEST}x{LONGEST} chips, and {topology} "
+            f"asks for {topology.devices}: choose a smaller --topology"
+        )
+    return f"{GENERATION}:{whole[0]}x{whole[1]}", host
 
 
-def _squarest(count: int) -> tuple[int, int]:
-    short = next(n for n in range(int(count**0.5), 0, -1) if count % n == 0)
-    return short, count // short
+def _squarest(count: int, part: tuple[int, int] = (1, 1)) -> tuple[int, int]:
+    """`count` parts as a rectangle, the squarest, and rather wide than high."""
+    every = ((part[0] * n, part[1] * count // n) for n in range(1, count + 1) if count % n == 0)
+    return min(every, key=lambda one: (max(one) / min(one), one))
 
 
 def _watch(there: Elsewhere) -> None:

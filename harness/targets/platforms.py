@@ -19,8 +19,8 @@ DRIVER = "proc/driver/nvidia/version"
 
 # Where several processes share devices none may take all of their memory at its start.
 ON_DEMAND = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-# Without it libtpu looks for a cloud's metadata for minutes where there is none.
-ALONE = {"TPU_SKIP_MDS_QUERY": "1"}
+# Else libtpu looks for a cloud's metadata where there is none, and serves one process at a time.
+ALONE = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,39 @@ class Strength:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """What an access moves on a slice of a TPU pod: `bytes` to each chip by all `collectives`.
+
+    `result` and `array` are the bytes of the whole result and of the whole array that is read.
+    """
+
+    slice: str
+    chips: int
+    collectives: Mapping[str, int]
+    bytes: int
+    result: int
+    array: int
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How what an access moves grows with the pod: compiled for `chip`, run on nothing.
+
+    It stands beside the clause that it is of; `row` is the bytes of what lies on one chip.
+    """
+
+    clause: str
+    text: str
+    implementation: str
+    target: str
+    jax: str
+    libtpu: str
+    chip: str
+    row: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that the judge looked at, in one process or (None) across them.
 
@@ -265,7 +298,7 @@ class Timing:
     failed: str | None
 
 
-KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Strength | Timing]] = {
+KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Strength | Timing | Growth]] = {
     "target": Target,
     "claim": Claim,
     "clause": Clause,
@@ -273,6 +306,7 @@ KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Strength | Tim
     "cell": Cell,
     "strength": Strength,
     "timing": Timing,
+    "growth": Growth,
 }
 
 

@@ -32,6 +32,7 @@ from reports.reading.records import (
     Cell,
     Claim,
     Clause,
+    Growth,
     RecordError,
     Strength,
     Target,
@@ -55,7 +56,8 @@ class Results:
     """Everything that the files say, targets in version order, the rest in the files' order.
 
     `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
-    topologies where it should have run; `timings` are the figures that illustrate a cell.
+    topologies where it should have run; `timings` are the figures that illustrate a cell; `growths`
+    what was compiled for TPU pods, beside its clause.
     """
 
     targets: tuple[Target, ...]
@@ -71,6 +73,7 @@ class Results:
     timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
     causes: Mapping[str, Cause] = field(default_factory=dict)
     strength: Mapping[str, Strength] = field(default_factory=dict)
+    growths: tuple[Growth, ...] = ()
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -165,6 +168,7 @@ class _Merge:
     clauses: dict[str, Clause] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
     strength: dict[str, Strength] = field(default_factory=dict)
+    growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -205,6 +209,9 @@ class _Merge:
                 self.causes[cause.cause] = cause
             case Strength() as strength:
                 self.strength[strength.clause] = strength
+            case Growth() as growth:
+                key = (growth.clause, growth.implementation, growth.jax, growth.chip)
+                self.growths[key] = growth
             case Cell() as cell:
                 self._add_cell(cell)
             case Timing() as timing:
@@ -309,6 +316,7 @@ class _Merge:
             clauses=self.clauses,
             causes=self.causes,
             strength=self.strength,
+            growths=tuple(self.growths.values()),
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

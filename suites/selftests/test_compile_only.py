@@ -110,10 +110,8 @@ class Judged(TestCase):
                 {},
                 "dtype float64",
             ),
-            ("an error on the way", raised("ValueError", "no"), {}, "raised ValueError"),
             ("a program that could not be", rows(moved=1), {"failed": ["jit(f): no"]}, "no"),
             ("a result elsewhere", rows(moved=1), {"differing": ["jit(f): result 0"]}, "result 0"),
-            ("nothing compiled", rows(moved=1), {"programs": 0}, "0 programs"),
             ("fewer chips", rows(moved=1), {"chips": 1}, "for 1 chips"),
         ]
     )
@@ -124,6 +122,30 @@ class Judged(TestCase):
         assert judgement.verdict == names.DEVIATES, name
         assert judgement.reason.startswith("compiled for"), name
         assert says in judgement.reason, (name, judgement.reason)
+
+    @parameterized.expand(
+        [
+            ("nothing is compiled", rows(moved=2), {"programs": 0}, "no program is compiled"),
+            ("an error on the way", raised("ValueError", "no"), {}, "“a call” raised"),
+            (
+                "what calls back",
+                rows(moved=2),
+                {"failed": ["jit(f): ValueError: the platform for the specified backend cpu is"]},
+                "no compiling of jit(f)",
+            ),
+        ]
+    )
+    def test_what_cannot_be_compiled_here_is_not_applicable(
+        self, name: str, step: Json, compiled: dict[str, Any], says: str
+    ) -> None:
+        judgement = judged(REDUCES, step, **compiled)
+        assert judgement.verdict == names.NOT_APPLICABLE, name
+        assert judgement.reason.startswith("compiled, not run: "), name
+        assert says in judgement.reason, name
+
+    def test_nothing_compiled_because_it_failed_is_no_excuse(self) -> None:
+        judgement = judged(REDUCES, rows(moved=1), programs=0, failed=["jit(f): RuntimeError: x"])
+        assert judgement.verdict == names.DEVIATES
 
     def test_what_was_measured_on_the_way_decides_nothing(self) -> None:
         judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
