@@ -28,11 +28,6 @@ class Effect(StrEnum):
         return _GRAVITY[self]
 
     @property
-    def css(self) -> str:
-        """The class that colours it in style.css."""
-        return "e-" + self.value.replace(" ", "-")
-
-    @property
     def meaning(self) -> str:
         """One line for the legend."""
         return _MEANINGS[self]

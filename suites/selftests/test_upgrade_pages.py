@@ -10,7 +10,9 @@ from site_pages import Tags, goal, loaded
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
+from reports.effects.effect import Effect
 from reports.site.build import render
+from reports.site.text import effect_css, effect_sign
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
@@ -152,6 +154,13 @@ def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path)
 
     assert "Which upgrade?" not in pages["index.html"]
     assert not [path for path in pages if path.startswith("upgrade/")]
+
+
+def test_every_effect_has_a_shape_and_a_colour_of_its_own() -> None:
+    shown = [(effect_sign(effect.value), effect_css(effect.value)) for effect in Effect]
+
+    assert all(sign for sign, _ in shown)
+    assert len({sign for sign, _ in shown}) == len({css for _, css in shown}) == len(Effect)
 
 
 def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
