@@ -28,6 +28,11 @@ class Effect(StrEnum):
         return _GRAVITY[self]
 
     @property
+    def css(self) -> str:
+        """The class that colours it in style.css and gives it its shape."""
+        return "e-" + self.value.replace(" ", "-")
+
+    @property
     def meaning(self) -> str:
         """One line for the legend."""
         return _MEANINGS[self]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, r
 
 from reports.effects.effect import Effect
 from reports.site.build import render
-from reports.site.text import effect_css, effect_sign
+from reports.site.text import effect_css
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
@@ -156,11 +157,12 @@ def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path)
     assert not [path for path in pages if path.startswith("upgrade/")]
 
 
-def test_every_effect_has_a_shape_and_a_colour_of_its_own() -> None:
-    shown = [(effect_sign(effect.value), effect_css(effect.value)) for effect in Effect]
+def test_every_effect_has_a_shape_of_its_own_in_the_style(site: dict[str, str]) -> None:
+    shapes = dict(re.findall(r"[.](e-[a-z-]+)::before { content: ([^/;}]+)", site["style.css"]))
 
-    assert all(sign for sign, _ in shown)
-    assert len({sign for sign, _ in shown}) == len({css for _, css in shown}) == len(Effect)
+    assert all(effect.css == effect_css(effect.value) for effect in Effect)
+    assert {effect.css for effect in Effect} == shapes.keys()
+    assert len(set(shapes.values())) == len(Effect)
 
 
 def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
