@@ -138,7 +138,7 @@ def _steps(
 ) -> Iterator[Step]:
     """The steps, those of one name numbered."""
     counted: Counter[str] = Counter()
-    for record in observation.get("steps", ()):
+    for record in map(_map, _list(observation.get("steps"))):
         name = str(record.get("name"))
         counted[name] += 1
         wrong = failed.get((name, process), ())
@@ -147,18 +147,19 @@ def _steps(
 
 
 def _step(name: str, record: Json, failed: tuple[tuple[str, str, str], ...]) -> Step:
-    value, warnings = record.get("value"), record.get("warnings")
+    leaves = _list(_map(record.get("value")).get("leaves"))
+    warnings = _list(record.get("warnings"))
     step = Step(
         name,
         str(record.get("outcome")),
-        leaves=tuple(map(_leaf, value.get("leaves", ()))) if value else (),
-        warnings=tuple(sorted(map(_warning, warnings))) if warnings else (),
+        leaves=tuple(_leaf(_map(leaf)) for leaf in leaves),
+        warnings=tuple(sorted(_warning(_map(one)) for one in warnings)),
         compiled=record.get("compiled"),
         failed=failed,
     )
-    if exception := record.get("exception"):
+    if exception := _map(record.get("exception")):
         step = step._replace(**_raised(exception))
-    if extra := record.get("extra"):
+    if extra := _map(record.get("extra")):
         step = step._replace(**_noted(extra, step.compiled))
     return step
 
@@ -197,21 +198,29 @@ def _noted(extra: Json, compiled: int | None) -> dict[str, Any]:
 
 
 def _leaf(record: Json) -> Leaf:
-    sharding = record.get("sharding") or {}
-    devices = sharding.get("devices")
+    sharding = _map(record.get("sharding"))
+    devices, shape = sharding.get("devices"), record.get("shape")
     values, local = record.get("values"), record.get("local_shape")
     return Leaf(
         type=str(record.get("type")),
-        shape=tuple(record.get("shape") or ()),
-        local=None if local is None else tuple(local),
+        shape=_frozen(_list(shape)),
+        local=_frozen(local) if isinstance(local, list) else None,
         dtype=str(record.get("dtype")),
-        values=None if values is None else _frozen(values),
+        values=_frozen(values) if isinstance(values, list) else None,
         text="" if values is not None else str(record.get("text") or ""),
         committed=record.get("committed"),
         devices=tuple(devices) if isinstance(devices, list) else None,
         memory_kind=str(sharding.get("memory_kind") or ""),
         deleted=bool(record.get("deleted")),
     )
+
+
+def _map(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _frozen(values: list[Any]) -> tuple[Any, ...]:

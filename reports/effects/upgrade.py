@@ -230,9 +230,8 @@ class _Made:
         seen = Seen(clause, topology, felt, other.outcome.verdict, before is not None)
         told = one if group is Group.REPAIRED and one is not None else other
         cause = self.effects.cause_of(clause, told.outcome)
-        # The same thing happens to all that is held, moved or warned of, whatever was claimed.
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
-        key = _Key(group, cause, claim, "" if cause else felt.shape)
+        key = _Key(group, cause, claim, "" if cause or group in _BY_CLAIM else felt.shape)
         self.found.setdefault(key, []).append(seen)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
@@ -316,9 +315,12 @@ class _Made:
 
 _NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
 _REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
+# Without a cause: the same thing happens to all that is held, moved or warned of, whatever was
+# claimed; and what a claim is about may be wrong, or another error, in many shapes.
 _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
+_BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _TITLES = {
-    Group.MOVES_MORE: "A step costs more: it {}",
+    Group.MOVES_MORE: "{}",
     Group.LIES: "A result lies elsewhere: {}",
     Group.WARNS: "A warning: {}",
 }

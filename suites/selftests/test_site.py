@@ -199,7 +199,7 @@ def test_the_odd_process_comes_first() -> None:
 def test_strange_observations_are_shown(strange: Record, load_records: Any) -> None:
     results = load_records([*HEAD, cell("errors.a", observations=[strange])])
     text = Tags(render(results)["clauses/errors.a.html"]).text
-    assert "Observed in 1 process" in text
+    assert "Evidence: 0.9.0" in text
     if "new" in strange:
         assert '"deep"' in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from site_pages import Tags, goal, loaded
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
+from reports.effects.effect import Effect
 from reports.site.build import render
+from reports.site.text import effect_css
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
@@ -152,6 +155,14 @@ def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path)
 
     assert "Which upgrade?" not in pages["index.html"]
     assert not [path for path in pages if path.startswith("upgrade/")]
+
+
+def test_every_effect_has_a_shape_of_its_own_in_the_style(site: dict[str, str]) -> None:
+    shapes = dict(re.findall(r"[.](e-[a-z-]+)::before { content: ([^/;}]+)", site["style.css"]))
+
+    assert all(effect.css == effect_css(effect.value) for effect in Effect)
+    assert {effect.css for effect in Effect} == shapes.keys()
+    assert len(set(shapes.values())) == len(Effect)
 
 
 def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
