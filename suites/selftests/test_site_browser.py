@@ -213,6 +213,12 @@ def test_the_search_finds_the_right_page_first(site: Site, tab: Tab, query: str,
     assert tab.troubles() == []
 
 
+def test_the_first_page_has_the_same_search(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    first, *_ = searched(tab, "CopyArrays")
+    assert Path(first).is_file()
+
+
 def test_what_cannot_be_found_is_said(site: Site, tab: Tab) -> None:
     tab.open(site["errors.html"])
     assert searched(tab, "zzzz <b>") == []
