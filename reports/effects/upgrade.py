@@ -202,7 +202,7 @@ class _Made:
             ),
             same=len(self.compared - self.changed),
             same_cells=self.same_cells,
-            compared=len(self.compared | self.changed),
+            compared=len(self.compared),
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
