@@ -39,6 +39,8 @@ class Group(StrEnum):
     REPAIRED = "repaired"
 
 
+SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
+
 GROUP_OF = {
     Effect.CRASHES: Group.DIES,
     Effect.HANGS: Group.DIES,
@@ -57,13 +59,13 @@ _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
 
 class Seen(NamedTuple):
-    """One program on one topology that changed, and its verdict at the new side."""
+    """One program on one topology that changed, and its verdicts at both sides."""
 
     clause: str
     topology: str
     felt: Felt
     verdict: Verdict
-    compared: bool  # whether the baseline says anything of it
+    before: Verdict | None  # at the old side; None where the baseline says nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Entry:
     @property
     def compared(self) -> bool:
         """Whether the baseline says anything of any of the programs."""
-        return any(one.compared for one in self.seen)
+        return any(one.before is not None for one in self.seen)
 
     @property
     def second_call(self) -> bool:
@@ -200,7 +202,7 @@ class _Made:
             ),
             same=len(self.compared - self.changed),
             same_cells=self.same_cells,
-            compared=len(self.compared | self.changed),
+            compared=len(self.compared),
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
@@ -227,7 +229,8 @@ class _Made:
             self.same_cells += felt.effect is Effect.SAME
             return
         self.changed.add(fact)
-        seen = Seen(clause, topology, felt, other.outcome.verdict, before is not None)
+        was = one.outcome.verdict if one is not None and before is not None else None
+        seen = Seen(clause, topology, felt, other.outcome.verdict, was)
         told = one if group is Group.REPAIRED and one is not None else other
         cause = self.effects.cause_of(clause, told.outcome)
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
@@ -283,7 +286,7 @@ class _Made:
             first, _, rest = why.partition(". ")
             return first.rstrip("."), rest
         claim = self.results.claims.get(clause.claim)
-        if key.group is Group.FIX_FAILS or claim is None or example.verdict is not Verdict.CONFORMS:
+        if claim is None or claim.claim_kind == SILENCE or example.verdict is not Verdict.CONFORMS:
             return clause.title.rstrip("."), ""
         return claim.statement.rstrip("."), ""
 
