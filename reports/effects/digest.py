@@ -97,13 +97,25 @@ def digest(cell: Cell) -> Digest:
     return Digest(
         died=_died(cell.fault),
         processes=tuple(
-            (process, tuple(_steps(observation, process, failed)))
+            (_process(observation), steps)
             for observation in sorted(cell.observations, key=_process)
-            for process in [_process(observation)]
+            if (steps := _known(observation, failed)) is not None
         ),
         holds=cell.verdict == "conforms",
         failed=tuple(dict.fromkeys(f for some in failed.values() for f in some)),
     )
+
+
+def _known(
+    observation: Json, failed: Mapping[tuple[str, int | None], list[tuple[str, str, str]]]
+) -> tuple[Step, ...] | None:
+    """The steps of a process; None where its record is of no shape that is known here."""
+    try:
+        steps = tuple(_steps(observation, _process(observation), failed))
+        hash(steps)
+    except (AttributeError, TypeError, ValueError, LookupError):
+        return None
+    return steps
 
 
 def _process(observation: Json) -> int:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from reports.comparing.changes import CompareError, cause_of
+from reports.comparing.changes import CompareError, cause_of, masked
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
-from reports.effects.effect import Felt
+from reports.effects.effect import Felt, not_measured
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target, TargetKey
@@ -23,6 +23,8 @@ from reports.reading.verdicts import Verdict
 
 JAX = "jax"  # the column of what maps nothing
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+
+_REASON_KEPT = 40  # characters by which two cells have one reason
 
 RAN = frozenset(
     {
@@ -108,17 +110,35 @@ class Effects:
 
     def __init__(self, results: Results) -> None:
         self.results = results
-        ran = results.ran()
-        self.rows = tuple(
-            (clause, topology)
-            for clause in results.clauses
-            if clause in ran
-            for topology in results.grid[clause]
-        )
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
         self._equal: dict[Digest, Digest] = {}
         self._felt: dict[tuple[int | None, int], Felt] = {}
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Every clause of which anything was run, with each of its topologies."""
+        ran = self.results.ran()
+        return tuple(
+            (clause, topology)
+            for clause in self.results.clauses
+            if clause in ran
+            for topology in self.results.grid[clause]
+        )
+
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+        """The effect on a clause's program; None where neither side has anything to say of it."""
+        before = cell_of(self.results, clause, topology, old)
+        after = cell_of(self.results, clause, topology, new)
+        if before == after:
+            return None
+        one, other = self.digest_of(before), self.digest_of(after)
+        if other is not None:
+            return self.felt(one, other)
+        if one is None:
+            return None
+        outcome = self.results.outcome(after)
+        return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
         """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
@@ -156,29 +176,34 @@ class Effects:
         """The slug of what explains a cell; empty where nothing does.
 
         That is its deviation's cause or, where that is from before entries named causes, the only
-        one that other cells of the clause name. The clause's own is about what changes as
-        documented: it explains a cell that conforms.
+        one that other cells of the clause name for the same reason. The clause's own is about what
+        changes as documented: it explains a cell that conforms.
         """
         named = cause_of(outcome)
         if named:
             return named
         if outcome.verdict is Verdict.CONFORMS:
             return self.results.clauses[clause].cause
-        others = self._causes.get(clause, set())
+        others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
     @cached_property
-    def _causes(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+    def _causes(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
         for key, outcome in self.results.outcomes.items():
             if named := cause_of(outcome):
-                found.setdefault(key.clause, set()).add(named)
+                found.setdefault((key.clause, _begun(outcome)), set()).add(named)
         return found
 
     def _cellular(self, key: CellKey) -> Cellular | None:
         if key.implementation not in self.results.columns(key.clause):
             return None
         return Cellular(self.digest_of(key), self.results.outcome(key))
+
+
+def _begun(outcome: Outcome) -> str:
+    """How a reason begins: what it is about, without what is another thing each time."""
+    return masked(outcome.reason)[:_REASON_KEPT]
 
 
 def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:

@@ -13,7 +13,7 @@ from reports.summary import printable
 
 MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
-UNCOMPARED = "the old side was not run or says nothing"
+UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
 
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
@@ -68,8 +68,8 @@ def notes(entry: Entry) -> Iterator[str]:
     """What a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
-    if not any(one.compared for one in entry.seen):
-        yield f"Judged by itself: {UNCOMPARED}."
+    if not entry.compared:
+        yield UNCOMPARED
 
 
 def command(results: Results, entry: Entry) -> str:
@@ -171,7 +171,7 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
                 "sentence": one.felt.sentence,
                 "step": one.felt.step,
                 "verdict": one.verdict.value,
-                "compared": one.compared,
+                "compared": one.before is not None,
             }
             for one in entry.seen
         ],

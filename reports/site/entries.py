@@ -22,8 +22,9 @@ from reports.site.names import (
     safe_name,
 )
 
-MOST_EVIDENCE = 4  # clauses that an entry links to; a cause's page has all of them
-MOST_REMEDIES = 4
+MOST_EVIDENCE = 3  # clauses that an entry links to; a cause's page has all of them
+MOST_REMEDIES = 3
+MOST_OF_PROGRAMS = 50_000  # characters of programs on a page, the gravest first: it stays small
 _ONE_PROCESS = "1x"  # how the topologies of one process begin
 
 
@@ -86,20 +87,28 @@ def side_words(side: Side) -> str:
 
 def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
     """The groups of an upgrade that have entries, in order."""
-    return tuple(
-        GroupView(
-            anchor=group.name.lower().replace("_", "-"),
-            effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
-            title=group.value[:1].upper() + group.value[1:],
-            programs=sum(entry.programs for entry in entries),
-            entries=tuple(entry_view(results, found, group, entry) for entry in entries),
+    left = MOST_OF_PROGRAMS
+    groups = []
+    for group, entries in found.groups:
+        views = []
+        for entry in entries:
+            view = entry_view(results, found, entry, left if group is not Group.REPAIRED else 0)
+            left -= len(view.program)
+            views.append(view)
+        groups.append(
+            GroupView(
+                anchor=group.name.lower().replace("_", "-"),
+                effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
+                title=group.value[:1].upper() + group.value[1:],
+                programs=sum(entry.programs for entry in entries),
+                entries=tuple(views),
+            )
         )
-        for group, entries in found.groups
-    )
+    return tuple(groups)
 
 
-def entry_view(results: Results, found: Upgrade, group: Group, entry: Entry) -> EntryView:
-    """An entry with everything that it leads to."""
+def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> EntryView:
+    """An entry with everything that it leads to; its program, if it is no longer than `room`."""
     cause = entry.cause
     example = cell_of(results, entry.smallest, entry.example.topology, found.new)
     return EntryView(
@@ -112,7 +121,7 @@ def entry_view(results: Results, found: Upgrade, group: Group, entry: Entry) -> 
         places=" ".join(sorted({place(topology) for topology in entry.topologies})),
         example=entry.example.felt.sentence,
         example_of=Link(entry.smallest, cell_path(results, example)),
-        program=cause.program if cause is not None and group is not Group.REPAIRED else "",
+        program=cause.program if cause is not None and len(cause.program) <= room else "",
         command=cause.command if cause is not None else "",
         cause=Link(cause.title, cause_path(cause.cause)) if cause is not None else None,
         claim=_claim(results.claims.get(entry.claim)),

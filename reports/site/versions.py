@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reports.effects.hazards import Hazard, hazards, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
-from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.effects.upgrade import Entry, Group, Upgrade, upgrade
 from reports.reading.order import version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
@@ -65,7 +65,7 @@ class VersionView:
                 continue
             for old in there:
                 if old.jax == self.before and _alike(old, new):
-                    done = upgrade(self.effects, old, new)
+                    done = _compared(upgrade(self.effects, old, new))
                     words = implementation_words(new.implementation)
                     groups = group_views(self.effects.results, done)
                     found.append(Step(words[:1].upper() + words[1:], done, groups))
@@ -135,6 +135,20 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 def _alike(old: Side, new: Side) -> bool:
     return old.implementation == new.implementation and old.target.platform == new.target.platform
+
+
+def _compared(found: Upgrade) -> Upgrade:
+    """What changed alone: without what was not run before, and what helped no more then either.
+
+    Hazards are listed by themselves.
+    """
+    return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
+
+
+def _is_new(entry: Entry) -> bool:
+    if entry.group is Group.FIX_FAILS:
+        return any(one.before is Verdict.CONFORMS for one in entry.seen)
+    return entry.compared
 
 
 def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:

@@ -199,7 +199,7 @@ class TestEntries(TestCase):
 
         [entry] = found.entries
         assert entry.group is Group.WRONG_NUMBERS
-        assert list(told.notes(entry)) == [f"Judged by itself: {told.UNCOMPARED}."]
+        assert list(told.notes(entry)) == [told.UNCOMPARED]
 
     def test_what_was_not_run_is_counted_and_why(self) -> None:
         found = made(
