@@ -18,11 +18,12 @@ def costs(old: Step, new: Step) -> Iterator[Felt]:
     yield from _moved(old, new)
     # What a first call compiles depends on what was compiled before it in the same process.
     if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
-        said = "traces and compiles again what was compiled before"
-        yield Felt(Effect.MOVES_MORE, f"{said}, in “{new.name}”", new.name, said)
+        said = f"compiles {new.compiled} programs again in “{new.name}”"
+        kind = "What was compiled before is traced and compiled again"
+        yield Felt(Effect.MOVES_MORE, said, new.name, kind)
     if old.functions is not None and (new.functions or 0) > MORE_FUNCTIONS * (old.functions + 1):
         said = f"a call runs some {new.functions} Python functions, where it ran {old.functions}"
-        yield Felt(Effect.MOVES_MORE, said, new.name, "a call runs many Python functions more")
+        yield Felt(Effect.MOVES_MORE, said, new.name, "Each call runs many Python functions more")
     yield from _memory(old, new)
 
 
@@ -35,7 +36,8 @@ def _moved(old: Step, new: Step) -> Iterator[Felt]:
     by_host = bool(new.by_host) - bool(old.by_host)
     if more > 0 or by_host > 0:
         size = f"moves {size_of(more)} more" if more > 0 else "copies through the host"
-        yield Felt(Effect.MOVES_MORE, f"{size}: {shape}", new.name, f"moves more: {shape}")
+        kind = f"More is moved: {after} in place of {before}"
+        yield Felt(Effect.MOVES_MORE, f"{size}: {shape}", new.name, kind)
     elif more < 0 or by_host < 0:
         size = f"moves {size_of(-more)} less" if more < 0 else "copies no longer through the host"
         yield Felt(Effect.REPAIRED, f"{size}: {shape}", new.name, f"moves less: {shape}")

@@ -32,10 +32,11 @@ _OF_CODE = {
 }
 _ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
+_NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
-_COUNTED = {"as often as it was traced after each call": "traces the function again"}
+_COUNTED = {"as often as it was traced after each call": "The function is traced again"}
 
 
 def derive(old: Digest | None, new: Digest) -> Felt:
@@ -192,12 +193,15 @@ def _values(old: Step, new: Step) -> Iterator[Felt]:
 
 
 def _counts(old: Step, new: Step) -> Iterator[Felt]:
-    before, after = ([leaf.values for leaf in step.leaves] for step in (old, new))
+    before, after = (
+        tuple(n for leaf in step.leaves for n in leaf.values or ()) for step in (old, new)
+    )
     said = _COUNTED[old.name]
     if before < after:
-        yield Felt(Effect.MOVES_MORE, said, new.name, said)
+        told = f"{said}: {_shown(after)} in place of {_shown(before)} times after each call"
+        yield Felt(Effect.MOVES_MORE, told, new.name, said)
     elif before > after:
-        yield Felt(Effect.REPAIRED, f"no longer {said}", new.name, f"no longer {said}")
+        yield Felt(Effect.REPAIRED, f"{said} less often", new.name, f"{said} less often")
 
 
 def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
@@ -211,7 +215,7 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
         return _changed(old, new, said, "another shape")
     if one.values is not None and other.values is not None and one.values != other.values:
         if not apart_by_rounding(one.values, other.values, one.dtype):
-            said = f"returned {_numbers(one.values)} → {_numbers(other.values)}"
+            said = _numbers(one.values, other.values)
             return _changed(old, new, said, "other numbers")
     elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
         return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
@@ -281,6 +285,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SAID else text[:_SAID] + "…"
 
 
-def _numbers(values: tuple[object, ...]) -> str:
-    shown = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values[:6])
-    return f"[{shown}, …]" if len(values) > 6 else f"[{shown}]"
+def _numbers(one: tuple[object, ...], other: tuple[object, ...]) -> str:
+    """What was returned and what is, from where they first differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    first = next((place for place, (a, b) in pairs if a != b), 0)
+    where = f" from element {first} on" if first else ""
+    return f"returned {_shown(one[first:])} → {_shown(other[first:])}{where}"
+
+
+def _shown(values: tuple[object, ...]) -> str:
+    shown = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values[:_NUMBERS_SHOWN])
+    return f"[{shown}, …]" if len(values) > _NUMBERS_SHOWN else f"[{shown}]"

@@ -29,7 +29,7 @@ class Effect(StrEnum):
 
     @property
     def css(self) -> str:
-        """The class that colours it in style.css."""
+        """The class that colours it in style.css and gives it its shape."""
         return "e-" + self.value.replace(" ", "-")
 
     @property

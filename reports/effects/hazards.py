@@ -14,7 +14,7 @@ from typing import NamedTuple
 from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import RAN, Effects
 from reports.reading.order import implementation_order, topology_order
-from reports.reading.outcomes import CellKey
+from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 
@@ -50,6 +50,7 @@ class Hazard:
     cause: Cause | None
     clause: str  # the smallest that shows it
     sentence: str
+    why: str  # what its deviation entry says of it
     shown: dict[CellKey, Felt] = field(default_factory=dict)
     ran: dict[Place, bool] = field(default_factory=dict)
 
@@ -87,15 +88,21 @@ def hazards(effects: Effects) -> list[Hazard]:
             one = found.get(place)
             if one is None:
                 cause = results.causes.get(slug)
-                one = found[place] = Hazard(danger, cause, key.clause, felt.sentence)
+                one = Hazard(danger, cause, key.clause, felt.sentence, _why(outcome))
+                found[place] = one
             one.shown[key] = felt
             size = len(results.clauses[key.clause].source)
             if size < len(results.clauses[one.clause].source):
-                one.clause, one.sentence = key.clause, felt.sentence
+                one.clause, one.sentence, one.why = key.clause, felt.sentence, _why(outcome)
     some = list(found.values())
     _ran(results, some)
     order = list(Danger)
     return sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
+
+
+def _why(outcome: Outcome) -> str:
+    entries = [run.cell.deviation for run in outcome.runs]
+    return next((one.why for one in entries if one is not None), "")
 
 
 def _ran(results: Results, some: list[Hazard]) -> None:

@@ -171,7 +171,7 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
                 "sentence": one.felt.sentence,
                 "step": one.felt.step,
                 "verdict": one.verdict.value,
-                "compared": one.compared,
+                "compared": one.before is not None,
             }
             for one in entry.seen
         ],

@@ -39,6 +39,8 @@ class Group(StrEnum):
     REPAIRED = "repaired"
 
 
+SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
+
 GROUP_OF = {
     Effect.CRASHES: Group.DIES,
     Effect.HANGS: Group.DIES,
@@ -57,13 +59,13 @@ _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
 
 class Seen(NamedTuple):
-    """One program on one topology that changed, and its verdict at the new side."""
+    """One program on one topology that changed, and its verdicts at both sides."""
 
     clause: str
     topology: str
     felt: Felt
     verdict: Verdict
-    compared: bool  # whether the baseline says anything of it
+    before: Verdict | None  # at the old side; None where the baseline says nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Entry:
     @property
     def compared(self) -> bool:
         """Whether the baseline says anything of any of the programs."""
-        return any(one.compared for one in self.seen)
+        return any(one.before is not None for one in self.seen)
 
     @property
     def second_call(self) -> bool:
@@ -200,7 +202,7 @@ class _Made:
             ),
             same=len(self.compared - self.changed),
             same_cells=self.same_cells,
-            compared=len(self.compared | self.changed),
+            compared=len(self.compared),
             missing=tuple(
                 (f"{verdict.value} under {self.old if of_old else self.new}", count)
                 for (verdict, of_old), count in self.missing.most_common()
@@ -227,12 +229,12 @@ class _Made:
             self.same_cells += felt.effect is Effect.SAME
             return
         self.changed.add(fact)
-        seen = Seen(clause, topology, felt, other.outcome.verdict, before is not None)
+        was = one.outcome.verdict if one is not None and before is not None else None
+        seen = Seen(clause, topology, felt, other.outcome.verdict, was)
         told = one if group is Group.REPAIRED and one is not None else other
         cause = self.effects.cause_of(clause, told.outcome)
-        # The same thing happens to all that is held, moved or warned of, whatever was claimed.
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
-        key = _Key(group, cause, claim, "" if cause else felt.shape)
+        key = _Key(group, cause, claim, "" if cause or group in _BY_CLAIM else felt.shape)
         self.found.setdefault(key, []).append(seen)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
@@ -284,7 +286,7 @@ class _Made:
             first, _, rest = why.partition(". ")
             return first.rstrip("."), rest
         claim = self.results.claims.get(clause.claim)
-        if key.group is Group.FIX_FAILS or claim is None or example.verdict is not Verdict.CONFORMS:
+        if claim is None or claim.claim_kind == SILENCE or example.verdict is not Verdict.CONFORMS:
             return clause.title.rstrip("."), ""
         return claim.statement.rstrip("."), ""
 
@@ -316,9 +318,12 @@ class _Made:
 
 _NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
 _REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
+# Without a cause: the same thing happens to all that is held, moved or warned of, whatever was
+# claimed; and what a claim is about may be wrong, or another error, in many shapes.
 _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
+_BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _TITLES = {
-    Group.MOVES_MORE: "A step costs more: it {}",
+    Group.MOVES_MORE: "{}",
     Group.LIES: "A result lies elsewhere: {}",
     Group.WARNS: "A warning: {}",
 }

@@ -111,6 +111,8 @@ def title_of(results: Results, one: Hazard) -> str:
     """What a hazard is, in words."""
     if one.cause is not None:
         return one.cause.title
+    if one.why:
+        return one.why.partition(". ")[0].rstrip(".")
     return results.clauses[one.clause].title.rstrip(".")
 
 
@@ -119,7 +121,7 @@ def _view(results: Results, one: Hazard, versions: Sequence[str]) -> HazardView:
         anchor=hazard_anchor(one),
         effect=_EFFECT.get(one.danger, one.danger.value),
         title=title_of(results, one),
-        sentence=one.cause.sentence if one.cause is not None else "",
+        sentence=one.cause.sentence if one.cause is not None else one.why.partition(". ")[2],
         example=one.sentence,
         cause=Link(one.cause.title, cause_path(one.cause.cause)) if one.cause else None,
         rows=tuple(

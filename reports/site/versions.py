@@ -8,7 +8,7 @@ from functools import cached_property
 
 from reports.effects.hazards import Hazard, hazards, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
-from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.effects.upgrade import Entry, Group, Upgrade, upgrade
 from reports.reading.order import version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
@@ -138,8 +138,17 @@ def _alike(old: Side, new: Side) -> bool:
 
 
 def _compared(found: Upgrade) -> Upgrade:
-    """Without what was not run before: it has not changed, and hazards are listed by themselves."""
-    return replace(found, entries=tuple(one for one in found.entries if one.compared))
+    """What changed alone: without what was not run before, and what helped no more then either.
+
+    Hazards are listed by themselves.
+    """
+    return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
+
+
+def _is_new(entry: Entry) -> bool:
+    if entry.group is Group.FIX_FAILS:
+        return any(one.before is Verdict.CONFORMS for one in entry.seen)
+    return entry.compared
 
 
 def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:

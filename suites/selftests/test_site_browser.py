@@ -150,11 +150,22 @@ def test_without_scripts_nothing_is_hidden_but_what_needs_them(site: Site, tab: 
     assert hidden == {}
 
 
+# What a box of the page shows when it is ticked is not hidden: that needs no script.
 HIDDEN = """
-[...document.querySelectorAll("main *")]
-  .filter((e) => getComputedStyle(e).display === "none" && e.textContent.trim()
-    && !e.closest("form.find, .needs-js, [data-copy], script, style, svg, details:not([open])"))
-  .map((e) => `${e.tagName}.${e.className}: ${e.textContent.trim().slice(0, 60)}`)
+(() => {
+  const gone = (e) => getComputedStyle(e).display === "none";
+  let hidden = [...document.querySelectorAll("main *")].filter((e) => gone(e)
+    && e.textContent.trim()
+    && !e.closest("form.find, .needs-js, [data-copy], script, style, svg, details:not([open])"));
+  for (const box of document.querySelectorAll("main :is([type=checkbox], [type=radio])")) {
+    const before = document.querySelector(`[name="${box.name}"]:checked`);
+    box.checked = true;
+    hidden = hidden.filter(gone);
+    box.checked = false;
+    if (before) before.checked = true;
+  }
+  return hidden.map((e) => `${e.tagName}.${e.className}: ${e.textContent.trim().slice(0, 60)}`);
+})()
 """
 
 
@@ -202,6 +213,12 @@ def test_the_search_finds_the_right_page_first(site: Site, tab: Tab, query: str,
     assert tab.troubles() == []
 
 
+def test_the_first_page_has_the_same_search(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    first, *_ = searched(tab, "CopyArrays")
+    assert Path(first).is_file()
+
+
 def test_what_cannot_be_found_is_said(site: Site, tab: Tab) -> None:
     tab.open(site["errors.html"])
     assert searched(tab, "zzzz <b>") == []
@@ -243,3 +260,60 @@ def test_every_link_of_the_matrix_is_reached_by_tab(site: Site, tab: Tab) -> Non
             break
     assert wanted
     assert wanted - reached == set()
+
+
+def test_the_chooser_leads_to_the_upgrade(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    assert tab.evaluate(CHOSEN) == "new pmap on jax 0.12.0.1"
+    tab.evaluate("document.querySelector('[data-chooser] button').focus()")
+    tab.press("Enter")
+    tab.until("location.pathname.includes('/upgrade/')")
+    assert tab.evaluate("document.title").startswith(
+        "From legacy pmap on jax 0.9.0 to new pmap on jax 0.12.0.1"
+    )
+    assert tab.troubles() == []
+
+
+CHOSEN = """
+(() => {
+  const { from, to } = document.querySelector("form[data-chooser]").elements;
+  from.value = "legacy pmap on jax 0.9.0";
+  from.dispatchEvent(new Event("change"));
+  to.value = "new pmap on jax 0.12.0.1";
+  return to.value;
+})()
+"""
+
+
+def test_without_scripts_the_chooser_is_a_table_of_links(site: Site, tab: Tab) -> None:
+    tab.scripts(on=False)
+    tab.open(site["index.html"])
+    assert not tab.evaluate("document.querySelector('form[data-chooser]').checkVisibility()")
+    there = tab.evaluate(
+        "[...document.querySelectorAll('main a[href^=\"upgrade/\"]')].map((a) => a.pathname)"
+    )
+    assert there
+    assert all(Path(path).is_file() for path in there)
+
+
+SHOWN = "[...document.querySelectorAll('tbody.row')].filter((r) => r.checkVisibility()).length"
+
+
+def test_a_filter_of_words_leaves_what_has_them(site: Site, tab: Tab) -> None:
+    tab.open(site["matrix/errors.html"])
+    every = tab.evaluate(SHOWN)
+    tab.evaluate("document.querySelector('input[data-filter]').focus()")
+    tab.type("errors.indexed")
+    assert 0 < tab.evaluate(SHOWN) < every
+    assert "words=errors.indexed" in tab.evaluate("location.hash")
+    tab.open(site["matrix/errors.html"], "words=errors.indexed")
+    assert 0 < tab.evaluate(SHOWN) < every
+
+
+def test_filters_by_effect_need_no_script(site: Site, tab: Tab) -> None:
+    tab.scripts(on=False)
+    tab.open(site["matrix/errors.html"])
+    every = tab.evaluate(SHOWN)
+    tab.evaluate("document.querySelector('#show-changed').focus()")
+    tab.evaluate("document.querySelector('#show-changed').click()")
+    assert 0 < tab.evaluate(SHOWN) < every

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from sample_results import HOSTILE, Record, cause, cell, claim, clause, target
+from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
 from site_pages import Tags, goal, loaded
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
+from reports.effects.effect import Effect
 from reports.site.build import render
+from reports.site.text import effect_css
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+NO_HELP = finding("first call", "raised ValueError: no")
 RECORDS: list[Record] = [
     *HEAD,
     cause("one-cause", program="import jax\nprint(jax.pmap)\n", remedies=["errors.fix"]),
@@ -26,6 +30,11 @@ RECORDS: list[Record] = [
     program("errors.wrong"),
     ran("errors.wrong", TO, returned(2.0), verdict="deviates", findings=[WRONG]),
     ran("errors.wrong", "new_pmap@0.8.0", returned(1.0)),
+    program("errors.useless", fixes="errors.a", title="Never a remedy"),
+    *(
+        ran("errors.useless", side, FAILS, verdict="deviates", findings=[NO_HELP])
+        for side in ("new_pmap@0.8.0", TO)
+    ),
     program("errors.dies"),
     cell(
         "errors.dies",
@@ -34,6 +43,7 @@ RECORDS: list[Record] = [
         target="jax==0.8.0",
         topology="1x8",
         observations=[],
+        deviation=deviation(why="A call kills the process. It is known."),
     ),
 ]
 
@@ -81,14 +91,14 @@ def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
     places = [entry.index(part) for part in (*parts, "1 program on 2x2", "errors.a")]
     assert places == sorted(places)
     assert "this is the new one alone" in text
-    assert "1 of 4 programs do the same" in text
+    assert "1 of 3 programs do the same" in text
 
 
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
     cards = [attrs["class"] or "" for tag, attrs in Tags(site[UPGRADE]).tags if tag == "article"]
 
-    assert sorted("at-one" in one for one in cards) == [False, True, True]
-    assert sorted("at-several" in one for one in cards) == [False, False, True]
+    assert sorted("at-one" in one for one in cards) == [False, True, True, True]
+    assert sorted("at-several" in one for one in cards) == [False, False, False, True]
 
 
 def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
@@ -109,6 +119,20 @@ def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str
         "versions/0.9.0.html",
         "versions/0.8.0.html",
     ]
+
+
+def test_a_remedy_that_never_worked_is_no_change_of_a_version(site: dict[str, str]) -> None:
+    assert "Never a remedy" in site[UPGRADE]
+    assert "Never a remedy" not in site["versions/0.9.0.html"]
+
+
+def test_a_hazard_is_titled_by_what_is_known_of_it_not_by_what_is_expected(
+    site: dict[str, str],
+) -> None:
+    crashes = site["hazards.html"].split('id="hangs"')[0]
+
+    assert "<h3>A call kills the process</h3>" in crashes
+    assert "<p>It is known.</p>" in crashes
 
 
 def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
@@ -152,6 +176,14 @@ def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path)
 
     assert "Which upgrade?" not in pages["index.html"]
     assert not [path for path in pages if path.startswith("upgrade/")]
+
+
+def test_every_effect_has_a_shape_of_its_own_in_the_style(site: dict[str, str]) -> None:
+    shapes = dict(re.findall(r"[.](e-[a-z-]+)::before { content: ([^/;}]+)", site["style.css"]))
+
+    assert all(effect.css == effect_css(effect.value) for effect in Effect)
+    assert {effect.css for effect in Effect} == shapes.keys()
+    assert len(set(shapes.values())) == len(Effect)
 
 
 def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
