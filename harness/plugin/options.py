@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
 from harness.running.runner import Asked
+from harness.running.shards import Shard
 from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Options:
     isolated: bool
     blocks: int
     run: str
+    shard: Shard | None = None
 
     def dump(self) -> str:
         """As a string that an xdist worker can be given."""
@@ -50,6 +52,8 @@ class Options:
         )
         for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
+        if data["shard"] is not None:
+            data["shard"] = Shard(*(end and tuple(end) for end in data["shard"].values()))
         return cls(targets=targets, **data)
 
 
@@ -106,6 +110,17 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="do not run what this results file (.jsonl or .jsonl.xz) has of the same program on "
         "the same target: judge it anew and carry it over, repeatable",
+    )
+    group.addoption(
+        "--shard",
+        metavar="K/N",
+        help="only the Kth of N parts of the cells, the same for everybody: parts are run anywhere "
+        "and their results files read together",
+    )
+    group.addoption(
+        "--durations-of",
+        metavar="FILE",
+        help="a results file by which the parts of --shard take equally long",
     )
     group.addoption(
         "--deadline",

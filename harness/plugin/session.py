@@ -29,6 +29,7 @@ from harness.running.cells import CellId
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
+from harness.running.shards import unit
 
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
 
@@ -103,13 +104,17 @@ class Session:
     def cells(self, section: str) -> list[CellId]:
         """The cells of a section that the options choose."""
         chosen = self.options
-        return cells.select(
+        found = cells.select(
             self.chosen,
             section,
             chosen.implementations,
             [one.spec for one in chosen.targets],
             chosen.topologies,
         )
+        if chosen.shard is None:
+            return found
+        runs = self.catalogue.runs
+        return [one for one in found if chosen.shard.has(unit(one, runs))]
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
