@@ -184,7 +184,7 @@ def _page(found: Findings) -> Iterator[str]:
             yield from map(_line, some)
     yield from ("", f"## Claims without a clause: {len(found.gaps)}", "")
     for claim in found.gaps:
-        yield f"- {claim.ref} `{claim.slug}`: {_text(claim.statement)}"
+        yield f"- {claim.ref} `{claim.slug}`: {in_markdown(claim.statement)}"
     if not found.gaps:
         yield "None."
 
@@ -197,10 +197,10 @@ def _line(one: Finding) -> str:
     kind = f", {_KINDS[one.kind]}" if one.kind in _KINDS else ""
     many = f"{len(one.clauses)} clause{'s' * (len(one.clauses) > 1)}"
     program = f" `{one.program}`" if one.program else ""
-    return f"- **{_text(one.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
+    return f"- **{in_markdown(one.title).rstrip('.')}.**{named}{kind}: {where}; {many}.{program}"
 
 
-def _text(text: str) -> str:
+def in_markdown(text: str) -> str:
     """A text in one line, in which nothing is markup."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
 
