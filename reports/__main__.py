@@ -17,6 +17,7 @@ from reports.effects.pairs import Effects, side
 from reports.effects.upgrade import upgrade
 from reports.findings import as_json as findings_json
 from reports.findings import as_markdown, findings
+from reports.nightly import as_issue
 from reports.reading.results import Results, ResultsError, load
 from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
@@ -37,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _compare(args)
             case "agreement":
                 return _agreement(args)
+            case "nightly":
+                return _nightly(args)
             case "findings":
                 _findings(args)
             case "upgrade":
@@ -61,6 +64,13 @@ def _compare(args: argparse.Namespace) -> int:
         print(json.dumps(changes_told.as_json(found), indent=2))
     else:
         print(changes_told.as_text(found))
+    return WORSE if found.of(Kind.REGRESSION) else OK
+
+
+def _nightly(args: argparse.Namespace) -> int:
+    new = _side(args.new)
+    found = compare(_side(args.old), new)
+    print(as_issue(found, new), end="")
     return WORSE if found.of(Kind.REGRESSION) else OK
 
 
@@ -137,6 +147,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     compared.add_argument("--to", dest="to_target", metavar="JAX", help="only this JAX of NEW")
     compared.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    nightly = commands.add_parser(
+        "nightly",
+        help="print what an issue is told of a nightly run, regressions first; exit 1 if any",
+    )
+    nightly.add_argument("old", metavar="OLD", help="the last night's results; commas join files")
+    nightly.add_argument("new", metavar="NEW", help="this night's")
     agreed = commands.add_parser(
         "agreement",
         parents=[files],

@@ -20,7 +20,7 @@ import pytest
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
-from harness.plugin import carrying, message, options
+from harness.plugin import carrying, message, options, sharding
 from harness.plugin.carrying import Carrying
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
@@ -54,6 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
             "the time lane runs by itself, as its figures would be those of a busy machine: leave "
             "out -n"
         )
+    if _wants_benchmark(config) and config.getoption("shard"):
+        raise pytest.UsageError(
+            "the time lane compares figures of one machine, in turns: leave out --shard"
+        )
     try:
         chosen = Options.load(handed) if handed else options.read(config, say)
         session = Session(chosen, loading.load(), load_claims(), deviations.load_all())
@@ -66,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         causes.check(causes.load_causes(), session.catalogue.clauses, named)
         if not handed:
             carrying.check(config)
+            sharding.choose(config, session)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
             session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
@@ -114,6 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unasked = [i for i in items if not {"cell", "timed"} & {*getattr(i, "fixturenames", ())}]
         config.hook.pytest_deselected(items=unasked)
         items[:] = [item for item in items if item not in unasked]
+    sharding.leave_out(config, items, config.stash[_SESSION])
     carrying.leave_out(config, items, config.stash.get(_CARRYING, None))
     timed: list[pytest.Item] = []
     groups: dict[str, list[pytest.Item]] = {}

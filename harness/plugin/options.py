@@ -16,6 +16,7 @@ from harness.clusters.deadlines import HOSTS_S
 from harness.running import devices
 from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
+from harness.running.shards import Shard
 from harness.targets import platforms
 from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
 
@@ -42,6 +43,7 @@ class Options:
     run: str
     skip_missing: bool = False
     hosts: Hosts | None = None
+    shard: Shard | None = None
 
     def dump(self) -> str:
         """As a string that an xdist worker can be given."""
@@ -58,6 +60,8 @@ class Options:
         for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
         data.pop("hosts")  # they serve one test process, which is no xdist worker
+        if data["shard"] is not None:
+            data["shard"] = Shard(*(end and tuple(end) for end in data["shard"].values()))
         return cls(targets=targets, **data)
 
 
@@ -120,6 +124,17 @@ def add(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="do not run what this results file (.jsonl or .jsonl.xz) has of the same program on "
         "the same target: judge it anew and carry it over, repeatable",
+    )
+    group.addoption(
+        "--shard",
+        metavar="K/N",
+        help="only the Kth of N parts of the cells, the same for everybody: parts are run anywhere "
+        "and their results files read together",
+    )
+    group.addoption(
+        "--durations-of",
+        metavar="FILE",
+        help="a results file by which the parts of --shard take equally long",
     )
     group.addoption(
         "--deadline",

@@ -30,6 +30,7 @@ from harness.running.fleet import HostFleet
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
+from harness.running.shards import unit
 from harness.targets import platforms
 
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
@@ -122,13 +123,17 @@ class Session:
     def cells(self, section: str) -> list[CellId]:
         """The cells of a section that the options choose."""
         chosen = self.options
-        return cells.select(
+        found = cells.select(
             self.chosen,
             section,
             chosen.implementations,
             [one.spec for one in chosen.targets],
             chosen.topologies,
         )
+        if chosen.shard is None:
+            return found
+        runs = self.catalogue.runs
+        return [one for one in found if chosen.shard.has(unit(one, runs))]
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Count a cell by its verdict, and keep in a line what a red one saw."""

@@ -1,0 +1,54 @@
+"""`--shard`: which cells of the whole are this run's, settled once by the controller."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance.commands.recorded import lines
+from harness.plugin.session import Session
+from harness.running import shards
+from harness.running.cells import CellId
+
+CELL = b'{"kind": "cell"'
+
+
+def choose(config: pytest.Config, session: Session) -> None:
+    """Narrow the session to its shard, if one is asked for. ValueError says what cannot be."""
+    text, file = config.getoption("shard"), config.getoption("durations_of")
+    if text is None:
+        if file is not None:
+            raise ValueError("--durations-of balances the parts of --shard: name one, as in 3/12")
+        return
+    number, count = shards.parse(text)
+    every = [id for name in session.catalogue.sections() for id in session.cells(name)]
+    seconds = durations(Path(file)) if file is not None else {}
+    shard = shards.cut(every, session.catalogue.runs, seconds, number, count)
+    session.options = dataclasses.replace(session.options, shard=shard)
+
+
+def durations(file: Path) -> dict[CellId, float]:
+    """How long each cell of a results file took; ValueError where a line is no record."""
+    found = {}
+    for number, line in lines(file):
+        if not line.startswith(CELL):
+            continue
+        try:
+            cell = json.loads(line)
+            id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
+            found[id] = float(cell["seconds"] or 0.0)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{file}:{number}: no record of a results file: {error}") from error
+    return found
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], session: Session) -> None:
+    """Of a shard nothing is run but cells: what else there is would run in every one of them."""
+    if session.options.shard is None:
+        return
+    others = [item for item in items if "cell" not in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if "cell" in getattr(item, "fixturenames", ())]
