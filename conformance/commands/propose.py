@@ -20,7 +20,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.commands.recorded import UNJUDGED, Entries, Record, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
-from conformance.judging.deviations import SOME, Deviation
+from conformance.judging.deviations import SOME, Deviation, Processes
 from conformance.judging.expectation import Finding
 from conformance.judging.judge import PROOF, Judgement, judge
 
@@ -64,7 +64,7 @@ class Entry:
     implementation: str
     saw: str | Mapping[str, str]
     cells: tuple[tuple[str, tuple[str, ...]], ...]
-    processes: tuple[int, ...] | str
+    processes: Processes | Mapping[str, Processes]
     explains: bool
 
 
@@ -156,7 +156,9 @@ def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
     """The cells that one entry can excuse: same clause, steps and kind of failure."""
     groups: dict[Any, list[Judged]] = {}
     for one in some:
-        key = (one.clause, one.implementation, _kind(one), _failing(one))
+        failing = _failing(one)
+        processes = tuple(failing.items()) if isinstance(failing, Mapping) else failing
+        key = (one.clause, one.implementation, _kind(one), processes)
         groups.setdefault(key, []).append(one)
     return list(groups.values())
 
@@ -169,16 +171,23 @@ def _kind(one: Judged) -> tuple[Any, ...]:
     return tuple(sorted({(f.step, " ".join(f.saw.split()[:2])) for f in failed}))
 
 
-def _failing(one: Judged) -> tuple[int, ...] | str:
-    """In which processes each failing step fails: by a word that holds, else by their numbers."""
+def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
+    """In which processes each failing step fails: said once where it is the same of each step."""
     every = sorted({f.process for f in one.compared})
     by_step: dict[str, set[int]] = {}
     for f in one.compared:
         if not f.holds:
             by_step.setdefault(f.step, set()).add(f.process)
-    failing = sorted(set().union(*by_step.values())) if by_step else every
-    words = [word for word, chosen in SOME.items() if chosen(every) == failing]
-    return words[0] if words else tuple(failing)
+    said = {step: _processes(failing, every) for step, failing in by_step.items()}
+    if len(set(said.values())) <= 1:
+        return next(iter(said.values()), "all")
+    return {step: some for step, some in said.items() if some != "all"}
+
+
+def _processes(failing: Iterable[int], every: list[int]) -> Processes:
+    """A word that holds, else their numbers."""
+    words = [word for word, chosen in SOME.items() if chosen(every) == sorted(failing)]
+    return words[0] if words else tuple(sorted(failing))
 
 
 def _entry(catalogue: Catalogue, group: Sequence[Judged], ran: Mapping[Any, set[str]]) -> Entry:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.commands.propose import Entry, Excess, Proposal
-from conformance.judging.deviations import Deviation
+from conformance.judging.deviations import Deviation, Processes
 
 REVIEW_IN_DAYS = 120
 
@@ -65,13 +65,19 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
     else:
         for step, text in one.saw.items():
             yield f"saw.{json.dumps(step, ensure_ascii=False)} = {_text(text)}"
-    if one.processes != "all":
-        chosen = one.processes
-        yield f"processes = {_text(chosen) if isinstance(chosen, str) else list(chosen)}"
+    if isinstance(one.processes, Mapping):
+        for step, some in one.processes.items():
+            yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
+    elif one.processes != "all":
+        yield f"processes = {_numbers(one.processes)}"
     yield 'cause = ""  # one that `python -m conformance causes` lists, or a new one'
     yield f"review = {review.isoformat()}"
     if not one.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"
+
+
+def _numbers(some: Processes) -> str:
+    return _text(some) if isinstance(some, str) else str(list(some))
 
 
 def _texts(some: Sequence[str]) -> str:

@@ -38,6 +38,9 @@ SOME: Mapping[str, Callable[[list[int]], list[int]]] = {
 }
 
 
+Processes = tuple[int, ...] | str  # their numbers, or one of the words of SOME
+
+
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """One entry: which cells, what is seen in them, why, and when to look again.
@@ -47,7 +50,8 @@ class Deviation:
     be found in what every failed comparison saw (for a fault, in its text), so that nothing new can
     hide behind an old entry; where several steps are compared it says of each step that fails what
     is seen in it, and no other step may fail. Why is said by the `cause`, and by `note` what is
-    special to these cells. `review` is a date.
+    special to these cells. `processes` are those that see it, of every step or, in a table, of each
+    step that it names; the others' are all. `review` is a date.
     """
 
     clause: tuple[str, ...]
@@ -63,7 +67,7 @@ class Deviation:
     platform: tuple[str, ...] = ("*",)
     topology: tuple[str, ...] = ("*",)
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    processes: tuple[int, ...] | str = "all"
+    processes: Processes | Mapping[str, Processes] = "all"
     where: str = field(default="a deviation entry", compare=False)  # its file and number
 
     @property
@@ -120,13 +124,18 @@ class Deviation:
     def _where(self, findings: Sequence[Finding]) -> bool:
         """Whether each step that fails does so in the processes that the entry names, or in all."""
         every = {f.process for f in findings}
-        named = self.processes
-        wanted = SOME[named](sorted(every)) if isinstance(named, str) else every & set(named)
         failing: dict[str, set[int]] = {}
         for f in findings:
             if not f.holds:
                 failing.setdefault(f.step, set()).add(f.process)
-        return all(processes == set(wanted) for processes in failing.values())
+        return all(seen == self._wanted(step, every) for step, seen in failing.items())
+
+    def _wanted(self, step: str, every: set[int]) -> set[int]:
+        """Those of `every` process in which a step is to fail."""
+        named = self.processes
+        if isinstance(named, Mapping):
+            named = named.get(step, "all")
+        return set(SOME[named](sorted(every))) if isinstance(named, str) else every & set(named)
 
 
 class DeviationError(ValueError):
@@ -242,7 +251,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if "processes" in raw:
-        raw["processes"] = _processes(raw["processes"], where)
+        raw["processes"] = _processes_by_step(raw["processes"], raw["saw"], where)
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
     try:
@@ -274,7 +283,17 @@ def _patterns(saw: Any, where: str) -> list[str]:
     return list(saw.values()) if isinstance(saw, dict) else patterns
 
 
-def _processes(some: Any, where: str) -> tuple[int, ...] | str:
+def _processes_by_step(some: Any, saw: Any, where: str) -> Processes | Mapping[str, Processes]:
+    if not isinstance(some, dict):
+        return _processes(some, where)
+    if unknown := some.keys() - (saw.keys() if isinstance(saw, dict) else ()):
+        raise DeviationError(
+            f"{where}: processes names {', '.join(sorted(unknown))}, of which saw says nothing"
+        )
+    return {step: _processes(one, where) for step, one in some.items()}
+
+
+def _processes(some: Any, where: str) -> Processes:
     if isinstance(some, str) and some in SOME:
         return some
     if not isinstance(some, list) or not some or {type(one) for one in some} != {int}:

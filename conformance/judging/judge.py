@@ -180,12 +180,16 @@ def _is_witness(witness: Witness, implementation: str) -> bool:
     """Whether a call was the implementation's: by its wrapper, what it traced, what it returned.
 
     A call that raised may have done so before anything was traced; one that returned has traced.
+    A shard_map that legacy pmap traces can be its body's own: then its outputs must prove it.
     """
     if witness.wrapper not in WRAPPERS[implementation]:
         return False
     legacy = implementation == names.LEGACY_PMAP
-    if (SHARD_MAP_PRIMITIVE in witness.traced) == legacy and not (witness.raised and not legacy):
-        return False
     # A map called inside another transformation returns tracers.
     seen = [kind for kind in witness.outputs if kind != TRACED]
-    return all((kind == PMAP_SHARDING) == legacy and kind.endswith(SHARDING) for kind in seen)
+    if not all((kind == PMAP_SHARDING) == legacy and kind.endswith(SHARDING) for kind in seen):
+        return False
+    traced = SHARD_MAP_PRIMITIVE in witness.traced
+    if legacy:
+        return not traced or (bool(seen) and not witness.raised)
+    return traced or witness.raised

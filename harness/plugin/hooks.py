@@ -236,8 +236,9 @@ class _SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_auto_num_workers(self) -> int:
+        """One more than cores: cells that wait (for a job's end, a deadline) need none."""
         by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
-        return max(1, min(cores(), int(by_memory)))
+        return max(1, min(cores() + 1, int(by_memory)))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:

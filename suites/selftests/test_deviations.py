@@ -222,6 +222,8 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(processes="'the last'"), "processes are written"),
         (toml(processes="[]"), "processes are written"),
         (toml(processes="['2']"), "processes are written"),
+        (toml(processes="{ 'again' = 2 }", saw="{ 'again' = 'x' }"), "processes are written"),
+        (toml(processes="{ 'first call' = [1] }"), "names first call, of which saw says nothing"),
     ],
 )
 def test_a_mistake_in_an_entry_with_a_cause_is_refused(read: Any, text: str, said: str) -> None:
@@ -387,6 +389,37 @@ def test_a_step_fails_in_each_process_or_in_those_that_are_named(
         for finding in findings([FIRST] if process in failing else [], {"first call"}, process)
     ]
     assert entry(processes=processes).explains("", seen) is explained
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "explained"),
+    [
+        ({1}, {0, 1}, True),
+        ({0, 1}, {0, 1}, False),
+        ({1}, {1}, False),
+        ({0}, {0, 1}, False),
+    ],
+)
+def test_each_step_may_fail_in_processes_of_its_own(
+    first: set[int], second: set[int], explained: bool
+) -> None:
+    seen = [
+        finding
+        for process in range(2)
+        for finding in findings(
+            [
+                (step, saw)
+                for failing, (step, saw) in ((first, FIRST), (second, SECOND))
+                if process in failing
+            ],
+            BOTH,
+            process,
+        )
+    ]
+    one = entry(
+        saw={FIRST[0]: "4", SECOND[0]: "KeyError$"}, processes={FIRST[0]: "all but the first"}
+    )
+    assert one.explains("", seen) is explained
 
 
 def test_an_entry_that_matches_nothing_is_found() -> None:

@@ -467,8 +467,9 @@ def test_the_outputs_shardings_are_proof(
     ("implementation", "traced", "raised", "proven"),
     [
         (LEGACY_PMAP, [], False, True),
-        (LEGACY_PMAP, ["shard_map"], False, False),
         (LEGACY_PMAP, ["shard_map"], True, False),
+        # Its body may hold a shard_map: its outputs say what it is.
+        (LEGACY_PMAP, ["shard_map"], False, True),
         (NEW_PMAP, [], False, False),
         (NEW_PMAP, ["shard_map"], True, True),
         (SHARD_MAP, [], False, False),
@@ -485,6 +486,15 @@ def test_what_a_call_traced_is_proof(
     records = observations(implementation=implementation, witness=[witness])
     verdict = judged(returns(doubled), records, implementation=implementation)
     assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+
+
+@pytest.mark.parametrize("outputs", [[], ["traced"], ["NamedSharding"]])
+def test_a_legacy_pmap_that_traced_a_shard_map_is_proven_by_its_outputs_alone(
+    outputs: list[str],
+) -> None:
+    witness = WITNESS[LEGACY_PMAP] | {"traced": ["shard_map"], "outputs": outputs}
+    records = observations(implementation=LEGACY_PMAP, witness=[witness])
+    assert judged(returns(doubled), records, implementation=LEGACY_PMAP).verdict == names.DEVIATES
 
 
 def test_one_impostor_among_good_witnesses_deviates() -> None:

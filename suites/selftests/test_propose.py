@@ -120,6 +120,14 @@ def test_the_processes_that_fail_are_named(proposed: Any, wrong: Any, processes:
     assert toml(proposed([cell(*wrong)])).get("processes") == processes
 
 
+def test_each_step_has_the_processes_in_which_it_fails(proposed: Any) -> None:
+    seen = cell(0, 1)
+    seen["observations"][1]["steps"][0] = raised(name=FIRST, message=WRONG)
+    found = proposed([seen])
+    assert toml(found)["processes"] == {FIRST: "all but the first"}
+    assert [each.explains for each in found.add] == [True]
+
+
 def test_versions_are_those_that_were_run(proposed: Any) -> None:
     cells = [cell(0, jax="0.8.0"), cell(0, jax="0.9.0"), cell(jax="0.9.2"), cell(0, jax="0.10.0")]
     one = toml(proposed(cells))

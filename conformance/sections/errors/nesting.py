@@ -167,6 +167,21 @@ def inside_shard_map(impl: Any, cluster: Any) -> None:
 
 
 @clause(
+    "errors.context-mesh.shard-map-inside",
+    claim=SILENCE,
+    cause="nested-pmap-refused",
+    needs=devices(8),
+    left_out="what a body computes of its row is its device's own affair",
+    expect=nested(doubled(3)),
+)
+def shard_map_inside(impl: Any, cluster: Any) -> None:
+    """A shard_map over a mesh of one device inside a pmap."""
+    mesh = impl.mesh("j", cluster.devices[:1])
+    inner = jax.shard_map(double(), mesh=mesh, in_specs=P(), out_specs=P())
+    cluster.twice(impl.map(lambda x: inner(x), "i"), cluster.rows(3))
+
+
+@clause(
     "errors.context-mesh.under-jit",
     claim=CLAIM,
     fact=NESTED,

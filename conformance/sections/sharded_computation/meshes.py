@@ -201,18 +201,35 @@ def summands(place: Place) -> Any:
     return X
 
 
-@clause(
-    "sharded_computation.unreduced",
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is put: an `array` of the mesh, or of NumPy."""
+
+    key: str
+    text: str
+    array: Callable[[], Any]
+
+
+SOURCES: Mapping[str, Source] = table(
+    Source("sharded", "an array that is sharded over both axes", lambda: put(X, "X", "Y")),
+    Source("numpy", "a NumPy array", lambda: X),
+)
+
+
+@family(
+    "sharded_computation.unreduced.{source}",
+    source=SOURCES,
     claim="parallel.unreduced",
+    title="The shards of {source.text} that is put unreduced over Y, summed along Y.",
     needs=devices(COUNT),
     left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(summands))),
 )
-def unreduced(impl: Any, cluster: Any) -> None:
-    """The shards of an array that is put unreduced over Y, summed along Y."""
+def unreduced(impl: Any, cluster: Any, source: Source) -> None:
+    """An array that is put unreduced over Y."""
 
     def summed() -> Any:
-        array = jax.device_put(put(X, "X", "Y"), P("X", None, unreduced={"Y"}))
+        array = jax.device_put(source.array(), P("X", None, unreduced={"Y"}))
         shards = {shard.device.id: np.asarray(shard.data) for shard in array.addressable_shards}
         rows = np.array(jax.devices()).reshape(4, 2)
         return np.concatenate([sum(shards[device.id] for device in row) for row in rows])
