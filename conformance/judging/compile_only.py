@@ -20,8 +20,13 @@ NOT_RUN = "compiled, not run"
 DRIVEN = "where its steps were taken, on CPU: "
 LEFT_OUT = "left out: "
 
-# What JAX says where a program calls back into a process of that platform.
-_NEEDS_DEVICES = "the platform for the specified backend"
+# What is said of programs for which a TPU has to be there: one that calls back into its process, in
+# 0.9 one whose collective leaves out the first devices, and a legacy pmap under jit.
+_NEEDS_DEVICES = (
+    "the platform for the specified backend",
+    "kMaxDeviceCount",
+    "has no attribute 'local_devices'",
+)
 
 # Where a result lies is said by its program too.
 STRUCTURE = frozenset({COMPILED, SHARDING_TYPE, SPEC})
@@ -48,7 +53,7 @@ def impossible(some: Sequence[Observation]) -> str | None:
         return f"{NOT_RUN}: the step “{raised.name}” raised where it was taken, on CPU"
     compiled = [one.compiled or {} for one in some]
     failed = [text for one in compiled for text in one.get("failed", ())]
-    unable = next((text for text in failed if _NEEDS_DEVICES in text), None)
+    unable = next((text for text in failed if any(one in text for one in _NEEDS_DEVICES)), None)
     if unable is not None:
         return f"{NOT_RUN}: without a TPU there is no compiling of {unable}"
     if not failed and not any(one.get("programs") for one in compiled):

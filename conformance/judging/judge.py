@@ -7,6 +7,7 @@ held. Anything less deviates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -24,6 +25,9 @@ PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type
 SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
+
+# As XLA's allocators say it: nothing is known of the clause, but that it needs more than there is.
+_OUT_OF_MEMORY = re.compile(r"raised \w+ \(phase \w+\): RESOURCE_EXHAUSTED")
 
 # The kind of wrapper (`implementations.wrapper_kind`) that proves each implementation.
 WRAPPERS: Mapping[str, tuple[str, ...]] = {
@@ -170,6 +174,8 @@ def _compare(
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
     said = f"{first.step}: {shortened(first.saw)}"
+    if _OUT_OF_MEMORY.search(first.saw):
+        said = f"out of the device's memory: {said}"
     return Judgement(names.DEVIATES, _prefixed(said, compiled), tuple(findings))
 
 

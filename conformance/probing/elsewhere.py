@@ -72,6 +72,20 @@ class Elsewhere:
         at = {device: i for i, device in enumerate(jax.devices())}
         return [self.chips[at[device]] for device in devices]
 
+    def placed(self, sharding: Any) -> Any:
+        """A sharding of a mesh on these devices, on the chips; another one is as it is.
+
+        Chips of other processes than the first have no default memory, which JAX compares.
+        """
+        mesh = getattr(sharding, "mesh", None)
+        if not isinstance(mesh, jax.sharding.Mesh):
+            return sharding
+        chips = np.array(self.instead_of(list(mesh.devices.flat)), dtype=object)
+        there = jax.sharding.Mesh(
+            chips.reshape(mesh.devices.shape), mesh.axis_names, axis_types=mesh.axis_types
+        )
+        return jax.sharding.NamedSharding(there, sharding.spec)
+
     def take(self, name: str, compiling: Callable[[], tuple[Any, str]]) -> None:
         """Keep a program; `compiling` gives it and how it differs from the one that ran, if so."""
         try:
@@ -158,10 +172,14 @@ def _lowering_of_jit(pxla: Any, there: Elsewhere) -> Callable[..., Any]:
     def compiling(own: Any, args: Any, options: Any) -> tuple[Any, str]:
         other = lower(*args, **{**options, "lowering_platforms": (PLATFORM,)})
         chips = there.instead_of(other._device_list)
+        settings = other.compile_args | {
+            "backend": chips[0].client,
+            "out_shardings": [there.placed(s) for s in other.compile_args["out_shardings"]],
+        }
         executable = pxla.UnloadedMeshExecutable.from_hlo(
             other._name,
             other._hlo,
-            **{**other.compile_args, "backend": chips[0].client},
+            **settings,
             compiler_options_kvs=other._compiler_options_kvs,
             device_list=pxla._create_device_list(tuple(chips)),
         )

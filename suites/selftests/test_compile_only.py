@@ -158,6 +158,20 @@ class Judged(TestCase):
 
 
 class Platforms(TestCase):
+    @parameterized.expand(
+        [
+            ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.", True),
+            ("INVALID_ARGUMENT: RESOURCE_EXHAUSTED is a word", False),
+        ]
+    )
+    def test_a_device_without_memory_left_is_named_as_the_reason(
+        self, message: str, named: bool
+    ) -> None:
+        seen = received(observation(raised("JaxRuntimeError", message), topology=ONE))
+        judgement = judge(clause_of(RIGHT), names.NEW_PMAP, ONE, "0.9.0", [seen], None)
+        assert judgement.verdict == names.DEVIATES
+        assert judgement.reason.startswith("out of the device's memory: ") == named
+
     def test_a_target_that_computes_elsewhere_is_not_run(self) -> None:
         runner = runner_on(FakePool(), clause_of(RIGHT))
         runner.platform = "cuda"

@@ -33,7 +33,7 @@ from conformance.judging.expectation import Finding, NotApplicable
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
 WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.0", "0.11.2", "0.12.0.1")
 PUBLISHED = WITH_LEGACY + WITHOUT_LEGACY
-PLATFORM = "cpu"
+PLATFORMS = ("cpu", "tpu-compile")  # on which cells are published
 
 
 Cell = tuple[str, str, str, str, str]
@@ -436,7 +436,8 @@ def test_an_entry_that_matches_nothing_is_found() -> None:
 def published_cells() -> list[Cell]:
     """The cells of the published matrix that are run: neither removed nor without meaning."""
     return [
-        (one.id, implementation, jax, PLATFORM, topology)
+        (one.id, implementation, jax, platform, topology)
+        for platform in PLATFORMS
         for one in loading.load().clauses.values()
         for topology in one.topologies
         if one.needs.unmet(Topology.parse(topology)) is None

@@ -23,7 +23,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.judging import hlo
 from conformance.probing.elsewhere import described
 from conformance.sections.indexing import INTEGERS, Form
-from conformance.sections.indexing.accesses import FORMS
+from conformance.sections.indexing.forms import FORMS
 
 # Of v5p, whose slices go on where those of v5e end, at 256 chips.
 SLICES = (
