@@ -33,6 +33,7 @@ from harness.running.runner import Runner
 from harness.running.shards import unit
 from harness.targets import platforms
 
+GREEN = (names.CONFORMS, names.KNOWN_DEVIATION)
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
 
 RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
@@ -58,10 +59,15 @@ class Session:
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
-    @property
-    def excused(self) -> tuple[str, ...]:
-        """Verdicts that skip an item: what was not run is one only where the user said so."""
-        return (*EXCUSED, names.NOT_RUN) if self.options.skip_missing else EXCUSED
+    def excuses(self, record: Mapping[str, Any]) -> bool:
+        """Whether a cell's item is skipped.
+
+        What was not run is so where a package or program that the clause itself asks for is not
+        there; where the target is not, only if the user said so.
+        """
+        if record["verdict"] != names.NOT_RUN:
+            return record["verdict"] in EXCUSED
+        return bool(record.get("lacks")) or self.options.skip_missing
 
     @functools.cached_property
     def chosen(self) -> loading.Catalogue:
@@ -139,7 +145,7 @@ class Session:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
         verdict = record["verdict"]
         self.verdicts[verdict] += 1
-        if verdict not in (*self.excused, names.CONFORMS, names.KNOWN_DEVIATION):
+        if verdict not in GREEN and not self.excuses(record):
             cell = f"{record['clause']} {record['implementation']} {record['topology']}"
             self.red.append(f"{verdict.upper()} {cell} {record['target']}: {record['reason']}")
 
@@ -197,7 +203,7 @@ class Cell:
         facts = runner.facts.get(self.id.target)
         self._item.stash[RECORD] = {"record": record, "facts": facts}
         verdict, reason = record["verdict"], record["reason"]
-        if verdict in self._session.excused:
+        if self._session.excuses(record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
@@ -228,7 +234,7 @@ class Timed:
             pytest.fail(str(error), pytrace=False)
         mine = heat[self.id]
         verdict, reason = mine.record["verdict"], mine.record["reason"]
-        if verdict in self._session.excused:
+        if self._session.excuses(mine.record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)

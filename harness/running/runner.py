@@ -83,6 +83,10 @@ class Runner:
         excused = self._excused(cell, clause, topology)
         if excused is not None:
             return _record(cell, excused)
+        lacks, how = self._lacks(clause, self.facts[cell.target])
+        if lacks:
+            judgement = Judgement(names.NOT_RUN, f"{', '.join(lacks)} {how}")
+            return _record(cell, judgement) | {"lacks": lacks}
         return self._run(cell, clause, asked.target, topology)
 
     def _learn(self, target: Target, topology: Topology) -> None:
@@ -103,6 +107,16 @@ class Runner:
             )
         self.facts[target.spec] = facts
 
+    @staticmethod
+    def _lacks(clause: Clause, facts: Mapping[str, Any]) -> tuple[list[str], str]:
+        """The packages or programs that a clause needs and that are not there; how to have them."""
+        missing = [name for name in clause.requires if name not in facts["packages"]]
+        if missing:
+            extras = " ".join(f"--extra {name}" for name in missing)
+            return missing, f"is not installed in this target: {extras}"
+        absent = [name for name in clause.programs if name not in facts["programs"]]
+        return absent, "is not on this machine's PATH"
+
     def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
         """Why this cell has nothing to run, if it has not."""
         excused = not_applicable(clause, cell.implementation, topology)
@@ -113,15 +127,6 @@ class Runner:
             why = compile_only.excuse(clause.expect[cell.implementation])
             if why is not None:
                 return Judgement(names.NOT_APPLICABLE, why)
-        missing = [name for name in clause.requires if name not in facts["packages"]]
-        if missing:
-            extras = " ".join(f"--extra {name}" for name in missing)
-            return Judgement(
-                names.NOT_RUN, f"{', '.join(missing)} is not installed in this target: {extras}"
-            )
-        absent = [name for name in clause.programs if name not in facts["programs"]]
-        if absent:
-            return Judgement(names.NOT_RUN, f"{', '.join(absent)} is not on this machine's PATH")
         if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
             return None
         reason = f"jax {facts['jax']} has no {cell.implementation}"

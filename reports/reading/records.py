@@ -238,7 +238,8 @@ class Cell:
     """One clause under one implementation, target and topology: what was seen and concluded.
 
     `run_of` is the clause for which the run was made that this cell judges, `program` the digest of
-    what ran, `resumed` the id of the run that ran it where that was an earlier one.
+    what ran, `resumed` the id of the run that ran it where that was an earlier one; `lacks` are the
+    packages or programs for want of which it was not run.
     """
 
     clause: str
@@ -258,6 +259,7 @@ class Cell:
     run_of: str = ""
     program: str = ""
     resumed: str = ""
+    lacks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ and what the schema says are held against each other.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import shlex
@@ -429,6 +430,15 @@ def test_what_was_not_run_is_red_unless_that_was_excused(excused: bool) -> None:
     assert session.red == (
         [] if excused else [f"NOT RUN {GOOD.id} new_pmap 2x2 {SPEC}: no such luck"]
     )
+
+
+def test_what_lacks_a_program_that_its_clause_asks_for_is_skipped_and_said() -> None:
+    one = dataclasses.replace(GOOD, programs=("no-such-program",))
+    session = Session(options(), Catalogue({one.id: one}), CLAIMS, ())
+    record = runner_on(FakePool(), one).run(cell_of(one))
+    assert (record["lacks"], session.excuses(record)) == (["no-such-program"], True)
+    session.count(record)
+    assert (session.verdicts, session.red) == ({names.NOT_RUN: 1}, [])
 
 
 # Options on their way to the pytest workers
