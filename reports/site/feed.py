@@ -24,7 +24,8 @@ from reports.summary import printable
 PAGE = "feed.xml"
 _ID = "tag:pmap-conformance,2026"
 _BEFORE_ALL_RUNS = "1970-01-01T00:00:00+00:00"
-_BETTER = (Group.REPAIRED,)
+# What is better, and what says nothing of the version before.
+_NO_CHANGE_FOR_WORSE = (Group.REPAIRED, Group.FIX_FAILS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,13 @@ def worse(effects: Effects) -> Iterator[Worse]:
         for platform in dict.fromkeys(one.target.platform for one in of_implementation):
             here = [one for one in of_implementation if one.target.platform == platform]
             for old, new in pairwise(here):
-                found = upgrade(effects, old, new).entries
-                if bad := tuple(one for one in found if one.group not in _BETTER):
+                if bad := tuple(filter(_became_worse, upgrade(effects, old, new).entries)):
                     yield Worse(old, new, bad)
+
+
+def _became_worse(entry: Entry) -> bool:
+    """Whether it was otherwise in the version before: what was not run there became nothing."""
+    return entry.group not in _NO_CHANGE_FOR_WORSE and entry.compared
 
 
 def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:

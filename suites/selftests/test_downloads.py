@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 import sample_results as rows
 
-from reports.effects.pairs import Effects
+from reports.effects.pairs import Effects, sides
+from reports.effects.upgrade import upgrade
 from reports.reading.results import Results, load
 from reports.site import feed
 from reports.site.build import render
@@ -63,6 +64,26 @@ def test_the_feed_tells_what_became_worse_and_nothing_else(worse: Results) -> No
     assert "raises now" in content
     assert "against jax 0.9.0" in content
     assert content.count("<li>") == 1
+
+
+def test_what_the_version_before_did_not_run_became_nothing(tmp_path: Path) -> None:
+    alone = rows.cell("errors.wrong", "crashed", target="jax==0.10.0")
+    both = [
+        rows.cell("errors.same", target=f"jax=={v}", observations=[rows.observation(0)])
+        for v in RUNS
+    ]
+    of = results(
+        tmp_path,
+        *(rows.target(v) for v in RUNS),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("errors.wrong"),
+        rows.clause("errors.same"),
+        *both,
+        alone,
+    )
+    old, new = sides(of)
+    assert upgrade(Effects(of), old, new).entries, "it is a hazard all the same"
+    assert entries(of) == []
 
 
 def test_ids_and_dates_come_from_the_results_alone(worse: Results) -> None:
