@@ -6,7 +6,7 @@ A reader who asks what may happen to a run wants to know of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -117,7 +117,7 @@ def _ran(results: Results, some: list[Hazard]) -> None:
                 one.ran[Place(key.implementation, key.target.jax or "")] = True
 
 
-def of_version(some: list[Hazard], jax: str) -> Iterator[Hazard]:
+def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
     """Those that one JAX shows."""
     for one in some:
         if any(key.target.jax == jax for key in one.shown):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.effects.hazards import Danger, Hazard, Place, hazards
-from reports.effects.pairs import Effects
+from reports.effects.hazards import Danger, Hazard, Place
 from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.site.names import Link, cause_path, clause_path, implementation_words, safe_name
@@ -66,12 +65,12 @@ class HazardsPage:
     dangers: tuple[DangerView, ...]
 
 
-def pages(effects: Effects) -> Iterator[Page]:
+def pages(results: Results, some: Sequence[Hazard]) -> Iterator[Page]:
     """The page, in every site: that there is no hazard is worth saying too."""
     yield Page(
         PAGE,
         "hazards",
-        hazards_page(effects.results, hazards(effects)),
+        hazards_page(results, some),
         "Hazards",
         "Crashes, hangs, silently wrong numbers and second calls that fail, by version.",
     )

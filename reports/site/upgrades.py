@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from reports.effects.hazards import hazards
 from reports.effects.pairs import Effects
 from reports.effects.told import missing
 from reports.effects.upgrade import Upgrade, upgrade
 from reports.reading.results import Results
-from reports.site import feed, hazards, home, versions
+from reports.site import feed, home, versions
+from reports.site import hazards as hazard_pages
 from reports.site.entries import GroupView, group_views, side_words
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
@@ -53,6 +55,7 @@ def pages(results: Results) -> Iterator[Page | Asset]:
             f"From {old} to {new}",
             f"What changes for programs that run under {old} when they run under {new}.",
         )
-    yield from versions.pages(effects)
-    yield from hazards.pages(effects)
+    dangers = hazards(effects)
+    yield from versions.pages(effects, dangers)
+    yield from hazard_pages.pages(results, dangers)
     yield from feed.pages(effects)

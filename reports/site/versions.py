@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from reports.effects.hazards import Hazard, hazards, of_version
+from reports.effects.hazards import Hazard, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import Entry, Group, Upgrade, upgrade
 from reports.reading.order import version_order
@@ -88,7 +88,7 @@ class VersionView:
                 title_of(results, one),
                 f"{HAZARDS}#{hazard_anchor(one)}",
             )
-            for one in of_version(list(self.dangers), self.jax)
+            for one in of_version(self.dangers, self.jax)
         )
 
     @property
@@ -103,7 +103,7 @@ def version_path(jax: str) -> str:
     return f"versions/{safe_name(jax)}.html"
 
 
-def pages(effects: Effects) -> Iterator[Page]:
+def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
     """The list of versions, and a page each."""
     results = effects.results
     versions = sorted(
@@ -111,7 +111,6 @@ def pages(effects: Effects) -> Iterator[Page]:
     )
     if not versions:
         return
-    dangers = hazards(effects)
     views = [
         VersionView(effects, jax, before, dangers)
         for before, jax in zip(["", *versions], versions, strict=False)
