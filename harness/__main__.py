@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+RESULTS = "*.jsonl*"  # what is read of a folder
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand; 2 with one line on standard error where it cannot be done.
@@ -39,7 +41,13 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
     anew = commands.add_parser(
         "rejudge", help="one results file of many, judged by today's catalogue, with nothing run"
     )
-    anew.add_argument("files", metavar="RESULTS", type=Path, nargs="+", help=".jsonl or .jsonl.xz")
+    anew.add_argument(
+        "files",
+        metavar="RESULTS",
+        type=Path,
+        nargs="+",
+        help="results, or a folder of them",
+    )
     anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
     chosen = parser.parse_args(arguments)
     try:
@@ -62,7 +70,8 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
 def _rejudge(files: Sequence[Path], output: Path) -> None:
     from harness.plugin.rejudge import rejudge
 
-    found = rejudge(files, output, progress=lambda text: print(f"conformance: {text}", flush=True))
+    named = [one for file in files for one in (sorted(file.glob(RESULTS)) or [file])]
+    found = rejudge(named, output, progress=lambda text: print(f"conformance: {text}", flush=True))
     size = output.stat().st_size / 1e6
     print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")
     for why, count in found.why.most_common():

@@ -70,7 +70,11 @@ def _compare(args: argparse.Namespace) -> int:
 def _nightly(args: argparse.Namespace) -> int:
     new = _side(args.new)
     found = compare(_side(args.old), new)
-    print(as_issue(found, new), end="")
+    text = as_issue(found, new)
+    if args.output is not None:
+        _write(args.output, text)
+        return OK
+    print(text, end="")
     return WORSE if found.of(Kind.REGRESSION) else OK
 
 
@@ -96,11 +100,7 @@ def _findings(args: argparse.Namespace) -> None:
     if args.output is None:
         print(text, end="")
         return
-    try:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SiteError(f"{args.output}: {error.strerror}") from None
+    _write(args.output, text)
     print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
 
 
@@ -117,6 +117,14 @@ def _upgrade(args: argparse.Namespace) -> None:
         print(effects_told.as_markdown(results, found), end="")
     else:
         print(effects_told.as_text(results, found))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SiteError(f"{file}: {error.strerror}") from None
 
 
 def _side(text: str) -> Results:
@@ -153,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     nightly.add_argument("old", metavar="OLD", help="the last night's results; commas join files")
     nightly.add_argument("new", metavar="NEW", help="this night's")
+    nightly.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it; exit 0")
     agreed = commands.add_parser(
         "agreement",
         parents=[files],

@@ -6,6 +6,7 @@ that judging needs neither JAX nor the process. The JSON itself goes into the re
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ OUTSIDE = "outside any step"  # the name of what a probe raised where no step wa
 RETURNED = "returned"
 RAISED = "raised"
 
+REMEMBERED_BYTES = 1024  # of an array whose text is kept
 MESSAGE_KEPT = 4_000  # characters of an exception's message in a step's text, which is judged
 MESSAGE_SHOWN = 200  # characters of such a text where a reader wants one line
 
@@ -64,8 +66,9 @@ class Leaf:
     def __str__(self) -> str:
         if self.local is None:
             return self.text or f"{self.type} {self.dtype}{list(self.shape)} without local values"
-        values = np.array2string(self.local, threshold=12, edgeitems=2, separator=", ")
-        return f"{self.dtype}{list(self.shape)} {' '.join(values.split())}"
+        small = self.local.nbytes <= REMEMBERED_BYTES
+        text = _remembered if small else _text_of
+        return f"{self.dtype}{list(self.shape)} {text(self.local.tobytes(), *_kind(self.local))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,20 @@ def _leaf(record: Mapping[str, Any]) -> Leaf:
         sharding=record.get("sharding"),
         text=record.get("text", ""),
     )
+
+
+def _kind(array: NDArray[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    return array.dtype, array.shape
+
+
+def _text_of(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """The values in one line, the inner ones left out where there are many."""
+    array = np.frombuffer(data, dtype).reshape(shape)
+    return " ".join(np.array2string(array, threshold=12, edgeitems=2, separator=", ").split())
+
+
+# Of the values of a run's thousands of cells most are the same few: rows, doubled rows.
+_remembered = functools.lru_cache(maxsize=4096)(_text_of)
 
 
 def to_json(array: NDArray[Any]) -> list[Any]:

@@ -32,6 +32,8 @@ FACTS: Mapping[str, Any] = {
     "device_kind": "cpu",
     "machine": "x86_64",
     "implementations": list(IMPLEMENTATIONS),
+    "packages": {},
+    "programs": [],
 }
 
 
