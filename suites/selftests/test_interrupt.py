@@ -63,7 +63,7 @@ class Suite:
 
     def logs(self) -> list[Path]:
         """Output of the workers."""
-        return list(self.folder.glob("temporary/*/cluster-*/process-*.log"))
+        return list(self.folder.glob("temporary/**/cluster-*/process-*.log"))
 
     def up(self, workers: int) -> bool:
         """Whether as many workers have said what JAX prints when a collective begins."""

@@ -20,7 +20,7 @@ def commands(plan: Plan) -> list[Command]:
     variables = [f"{name}={value}" for name, value in plan.variables.items()]
     agent = shlex.join(["env", *variables, *plan.agent, "--key-file", KEY_FILE])
     words = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", plan.names[0], "--worker=all"]
-    return [Command((*words, "--batch-size=all", f"--command={agent}"))]
+    return [Command((*words, f"--command={agent}"))]
 
 
 WAY = Way("tpu-pod", "a TPU pod slice, by gcloud", "gcloud", "the Google Cloud CLI", commands)
