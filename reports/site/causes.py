@@ -23,7 +23,6 @@ from reports.site.strips import (
     Strip,
     marks_of_clauses,
     newest_index,
-    newest_version,
     ranges,
     versions,
     worst_strips,
@@ -117,8 +116,9 @@ def causes(results: Results) -> tuple[CauseView, ...]:
             shown.setdefault(slug, []).append(key)
     marks = marks_of_clauses(results)
     baseline = next((one for one in columns(results) if one.baseline), None)
+    newest = newest_index(results)
     views = [
-        _view(results, baseline, marks, one, shown.get(one.cause, []))
+        _view(results, baseline, newest, marks, one, shown.get(one.cause, []))
         for one in results.causes.values()
     ]
     return tuple(
@@ -149,6 +149,7 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
 def _view(
     results: Results,
     baseline: Column | None,
+    newest: int,
     marks: dict[str, dict[Place, list[Mark]]],
     cause: Cause,
     cells: list[CellKey],
@@ -162,9 +163,9 @@ def _view(
             ClauseLink(id, results.clauses[id].title, clause_path(id))
             for id in sorted({key.clause for key in cells})
         ),
-        remedies=tuple(_remedy(results, marks, id) for id in cause.remedies),
+        remedies=tuple(_remedy(results, newest, marks, id) for id in cause.remedies),
         versions=versions(results),
-        newest=newest_version(results),
+        newest=versions(results)[newest],
     )
 
 
@@ -200,11 +201,12 @@ def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
     return tuple(found)
 
 
-def _remedy(results: Results, marks: dict[str, dict[Place, list[Mark]]], clause: str) -> Remedy:
+def _remedy(
+    results: Results, newest: int, marks: dict[str, dict[Place, list[Mark]]], clause: str
+) -> Remedy:
     if clause not in results.clauses:
         return Remedy(clause, "", "", None, ())
     rows = marks[clause]
-    newest = newest_index(results)
     return Remedy(
         clause,
         results.clauses[clause].title,

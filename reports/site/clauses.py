@@ -30,7 +30,7 @@ from reports.site.names import (
     matrix_path,
 )
 from reports.site.page import Page
-from reports.site.strips import newest_index, ranges, versions
+from reports.site.strips import ranges, versions
 from reports.site.text import shortened
 
 _EVIDENCE_SIZE = 60_000  # characters of evidence on a page; the rest is one command away
@@ -103,6 +103,7 @@ class ClausePage:
     results: Results
     clause: Clause
     columns: tuple[Column, ...]
+    fixed_by: tuple[Link, ...]
 
     @property
     def claim(self) -> Claim | None:
@@ -134,14 +135,6 @@ class ClausePage:
         return clause_link(self.results, self.clause.fixes) if self.clause.fixes else None
 
     @property
-    def fixed_by(self) -> tuple[Link, ...]:
-        return tuple(
-            clause_link(self.results, one.clause)
-            for one in self.results.clauses.values()
-            if one.fixes == self.clause.clause
-        )
-
-    @property
     def baseline(self) -> Column | None:
         return next((column for column in self.columns if column.baseline), None)
 
@@ -150,10 +143,6 @@ class ClausePage:
         """The topologies of these results for which the clause is not declared."""
         here = self.results.grid[self.clause.clause]
         return tuple(one for one in self.results.topologies if one not in here)
-
-    @property
-    def newest(self) -> str:
-        return versions(self.results)[newest_index(self.results)]
 
     @cached_property
     def implementations(self) -> tuple[Implementation, ...]:
@@ -307,11 +296,15 @@ class _Budget:
 def pages(results: Results) -> Iterator[Page]:
     """The page of each clause."""
     default = columns(results)
+    remedies: dict[str, list[Link]] = {}
+    for one in results.clauses.values():
+        if one.fixes:
+            remedies.setdefault(one.fixes, []).append(clause_link(results, one.clause))
     for clause in results.clauses.values():
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(results, clause, default),
+            ClausePage(results, clause, default, tuple(remedies.get(clause.clause, ()))),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

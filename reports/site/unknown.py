@@ -18,7 +18,7 @@ PAGE = "unknown.html"
 PLATFORMS = ("cpu", "cuda", "tpu")
 _NOT_SAID = "not declared for it, and no reason is given"
 _REASON_SHOWN = 240
-_CHECKS_SHOWN = 60
+_CHECKS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class UnknownPage:
 
     gaps: tuple[tuple[str, tuple[Gap, ...]], ...]
     never: tuple[Check, ...]
+    never_count: int
     coverage: tuple[tuple[str, int, int], ...]  # topology, checks with a result, checks
     left_out: tuple[LeftOut, ...]
     not_run: tuple[NotRun, ...]
@@ -86,10 +87,12 @@ def pages(results: Results) -> Iterator[Page]:
 def unknown_page(results: Results) -> UnknownPage:
     """What has no clause, no topology, no platform or no result."""
     ran = results.ran()
+    never = [id for id in results.clauses if id not in ran]
     platforms = tuple(sorted({t.platform for t in results.targets if t.platform}))
     return UnknownPage(
         gaps=_gaps(results),
-        never=tuple(_check(results, id) for id in results.clauses if id not in ran),
+        never=_checks(results, never),
+        never_count=len(never),
         coverage=_coverage(results),
         left_out=tuple(_left_out(results)),
         not_run=_not_run(results, ran),
