@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _deviations(options)
             case "causes":
                 return _causes(options)
+            case "pods":
+                return _pods(options.target or ["newest"], options.output)
             case "new":
                 return _new(options.id, options.claim, options.module)
             case _:
@@ -145,6 +147,15 @@ def _parser() -> argparse.ArgumentParser:
         help="entries to add as TOML, and what to narrow and to drop",
     )
     deviations_parser.add_argument("--json", action="store_true", help="the same as JSON")
+    pods_parser = commands.add_parser(
+        "pods", help="print what an access moves as a TPU pod grows: compiled, not run"
+    )
+    pods_parser.add_argument(
+        "--target", action="append", metavar="SPEC", help="as pytest's --target; default: newest"
+    )
+    pods_parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write a results file, for the report"
+    )
     drift_parser = commands.add_parser(
         "drift", help="print the headings of a document that need another look; exit 1 if any"
     )
@@ -212,6 +223,20 @@ def _causes(options: argparse.Namespace) -> int:
     wrong = sum(1 for one in done if one.wrong)
     print(f"{len(done)} runs of {len({one.cause for one in done})} causes, {wrong} wrong")
     return EXIT_WRONG if wrong else EXIT_OK
+
+
+def _pods(specs: Sequence[str], output: Path | None) -> int:
+    from conformance.commands.pods import grown, lines
+
+    found = []
+    for spec in specs:
+        some = grown(spec, progress=lambda text: print(text, file=sys.stderr))
+        found += some
+        for line in lines(some):
+            print(line)
+    if output:
+        _write(output, found)
+    return EXIT_OK
 
 
 def _strength(options: argparse.Namespace) -> int:

@@ -7,17 +7,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.commands.recorded import ResultsError
-from harness.plugin.rejudge import rejudge
-from harness.running import bench
-from harness.targets.interpreters import find
-from harness.targets.target import TargetError, cached, default_cache, describe, provision
-
 RESULTS = "*.jsonl*"  # what is read of a folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand; 2 with one line on standard error where it cannot be done."""
+    """Run a subcommand; 2 with one line on standard error where it cannot be done.
+
+    An agent's host has jax and numpy alone, so what a command imports, it imports by itself.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["agent"]:
+        from harness.clusters import agent
+
+        return agent.main(words[1:])
+    return _of_this_machine(words)
+
+
+def _of_this_machine(arguments: Sequence[str]) -> int:
+    from conformance.commands.recorded import ResultsError
+    from harness.clusters.launchers import kubernetes
+    from harness.running import bench
+    from harness.targets.target import TargetError
+
     parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("targets", help="the Pythons and the cached targets of this machine")
@@ -25,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     install.add_argument("spec", nargs="+", help="as for --target: jax==0.9.0, newest")
     timed = commands.add_parser("bench", help="time the harness itself")
     timed.add_argument("spec", nargs="?", default="current")
+    commands.add_parser("agent", help="serve a controller's run with this host (agent --help)")
+    kubernetes.add(commands.add_parser("manifest", help="print what Kubernetes is to run"))
     anew = commands.add_parser(
         "rejudge", help="one results file of many, judged by today's catalogue, with nothing run"
     )
@@ -38,21 +51,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
     chosen = parser.parse_args(arguments)
     try:
-        if chosen.command == "bench":
+        if chosen.command == "manifest":
+            print(kubernetes.printed(chosen))
+        elif chosen.command == "bench":
             return bench.main([chosen.spec])
-        if chosen.command == "provision":
+        elif chosen.command == "provision":
             _provision(chosen.spec)
         elif chosen.command == "rejudge":
             _rejudge(chosen.files, chosen.output)
         else:
             _targets()
-    except (TargetError, ResultsError, OSError) as error:
+    except (TargetError, ResultsError, OSError, ValueError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def _rejudge(files: Sequence[Path], output: Path) -> None:
+    from harness.plugin.rejudge import rejudge
+
     named = [one for file in files for one in (sorted(file.glob(RESULTS)) or [file])]
     found = rejudge(named, output, progress=lambda text: print(f"conformance: {text}", flush=True))
     size = output.stat().st_size / 1e6
@@ -62,6 +79,9 @@ def _rejudge(files: Sequence[Path], output: Path) -> None:
 
 
 def _targets() -> None:
+    from harness.targets.interpreters import find
+    from harness.targets.target import cached, default_cache
+
     for interpreter in find():
         print(f"python {'.'.join(map(str, interpreter.version))}  {interpreter.path}")
     print(f"cache  {default_cache()}")
@@ -71,6 +91,8 @@ def _targets() -> None:
 
 
 def _provision(specs: Sequence[str]) -> None:
+    from harness.targets.target import describe, provision
+
     for spec in specs:
         target = provision(spec, progress=lambda text: print(f"conformance: {text}", flush=True))
         known = ", ".join(f"{name} {version}" for name, version in describe(target).items())

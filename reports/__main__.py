@@ -12,6 +12,9 @@ from reports.comparing import agreement_told, changes_told
 from reports.comparing.agreement import agree
 from reports.comparing.changes import CompareError, Kind, compare
 from reports.comparing.entries import FILE, EntryError, load_entries
+from reports.effects import told as effects_told
+from reports.effects.pairs import Effects, side
+from reports.effects.upgrade import upgrade
 from reports.findings import as_json as findings_json
 from reports.findings import as_markdown, findings
 from reports.nightly import as_issue
@@ -39,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _nightly(args)
             case "findings":
                 _findings(args)
+            case "upgrade":
+                _upgrade(args)
             case _:
                 results = load(args.files)
                 print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
@@ -107,6 +112,21 @@ def _write(file: Path, text: str) -> None:
         raise SiteError(f"{file}: {error.strerror}") from None
 
 
+def _upgrade(args: argparse.Namespace) -> None:
+    results = load(args.files)
+    old, new = (
+        side(results, text, option)
+        for text, option in ((args.old_side, "--from"), (args.new_side, "--to"))
+    )
+    found = upgrade(Effects(results), old, new)
+    if args.json:
+        print(json.dumps(effects_told.as_json(results, found), indent=2))
+    elif args.markdown:
+        print(effects_told.as_markdown(results, found), end="")
+    else:
+        print(effects_told.as_text(results, found))
+
+
 def _side(text: str) -> Results:
     """The results of one file, or of several that commas join."""
     return load([text] if Path(text).exists() else text.split(","))
@@ -153,6 +173,22 @@ def _parser() -> argparse.ArgumentParser:
         help="whose legacy pmap later ones are compared with; default: of each clause the newest "
         "that conforms",
     )
+    upgraded = commands.add_parser(
+        "upgrade",
+        parents=[files],
+        help="print what changes for programs from one implementation and JAX to another",
+    )
+    for option, name in (("--from", "old_side"), ("--to", "new_side")):
+        upgraded.add_argument(
+            option,
+            dest=name,
+            required=True,
+            metavar="IMPLEMENTATION@JAX",
+            help="as in legacy_pmap@0.7.2",
+        )
+    shape = upgraded.add_mutually_exclusive_group()
+    shape.add_argument("--markdown", action="store_true", help="for a pull request, below 1 MiB")
+    shape.add_argument("--json", action="store_true", help="one JSON object, every program listed")
     told = commands.add_parser(
         "findings", parents=[files], help="write what JAX does and no document says, a line each"
     )

@@ -87,7 +87,8 @@ def total(results: Results) -> Counts:
 def as_json(results: Results) -> dict[str, Any]:
     """The summary as one JSON object; targets are named as in `names`, verdicts by their words."""
     by_target: dict[str, dict[str, dict[str, int]]] = {}
-    for (key, implementation), counted in counts(results).items():
+    by_column = counts(results)
+    for (key, implementation), counted in by_column.items():
         by_target.setdefault(results.names[key], {})[implementation] = _words(counted)
     return {
         "targets": [
@@ -99,7 +100,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "clauses": list(results.clauses),
         "claims": results.clauses_of_claims(),
         "facts": {"all": _words(total_of_facts(results)), "clauses": results.facts()},
-        "cells": {"all": _words(total(results)), "by_target": by_target},
+        "cells": {"all": _words(sum(by_column.values(), Counts())), "by_target": by_target},
         "notes": list(results.notes),
     }
 

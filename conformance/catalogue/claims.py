@@ -40,13 +40,17 @@ _HASH = re.compile(rf"sha256:[0-9a-f]{{{HASH_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One source document at one revision; `follows` is the slug of the revision before it."""
+    """One source document at one revision; `follows` is the slug of the revision before it.
+
+    `url` is where its newest revision can be read.
+    """
 
     slug: str
     title: str
     revision: str
     format: str
     follows: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,7 @@ def _document(slug: str, table: object) -> Document:
     where = f"document {slug!r}"
     if not _SLUG.fullmatch(slug):
         raise ValueError(f"{where}: the slug is not in kebab-case; use a-z, 0-9 and single hyphens")
-    fields = _fields(table, ("title", "revision", "format"), where, optional=("follows",))
+    fields = _fields(table, ("title", "revision", "format"), where, optional=("follows", "url"))
     if fields["format"] not in FORMATS:
         raise ValueError(
             f"{where}: unknown format {fields['format']!r}; use one of: {', '.join(FORMATS)}"

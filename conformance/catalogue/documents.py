@@ -7,6 +7,7 @@ emphasis, links, roles, bullets, fences) is left out.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections import Counter
@@ -78,6 +79,7 @@ def heading_texts(text: str, format: str) -> dict[str, str]:
     return texts
 
 
+@functools.lru_cache(maxsize=1024)  # the same few headings are asked for once per claim
 def words_of(heading: str) -> str:
     """A heading's words alone, by which it is the same one in copies of different formats."""
     nested = heading.lower().split(NESTING)

@@ -14,6 +14,9 @@ IMPLEMENTATIONS = (LEGACY_PMAP, NEW_PMAP, SHARD_MAP)
 JAX = "jax"
 COLUMNS = (*IMPLEMENTATIONS, JAX)
 
+# The platform of a target whose programs are compiled for TPU and run on nothing.
+TPU_COMPILE = "tpu-compile"
+
 CONFORMS = "conforms"
 DEVIATES = "deviates"
 KNOWN_DEVIATION = "known deviation"

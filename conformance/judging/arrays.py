@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.catalogue.topology import Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.expectation import Expectation, Model, OfEachStep, returns
 from conformance.judging.observation import Step
 
@@ -53,7 +54,7 @@ def _also(
     def of(place: Place, step: Step) -> tuple[bool, str]:
         right, saw = values.of(place, step)
         other = problem(place, step) if right else None
-        return right and other is None, other or saw
+        return right and other is None, Problem(other, Code.NOTE) if other else saw
 
     return OfEachStep(f"{values.text}, {text}", of)
 

@@ -17,6 +17,9 @@ RESULT = frozenset({VALUES, SHAPE, DTYPE})
 OUTCOME = RESULT | {EXCEPTION}
 SHARDING = frozenset({SHARDING_TYPE, SPEC})
 
+# What is read off compiled programs: what a compiler alone can be asked, where nothing runs.
+COMPILED = "compiled programs"
+
 # Of every step that any expectation speaks of; and that it occurs, unless it is optional.
 ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
 
@@ -24,6 +27,11 @@ ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
 def figure(key: str, part: str = "") -> str:
     """The aspect of what a probe noted as `key`; of a record, of its entry `part`."""
     return f"figure {key}.{part}" if part else f"figure {key}"
+
+
+def is_figure(aspect: str) -> bool:
+    """Whether it is one of something that a probe noted."""
+    return aspect.startswith(figure(""))
 
 
 def from_below(key: str) -> str:

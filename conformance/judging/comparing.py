@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.catalogue.topology import Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.observation import Leaf, Step
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
@@ -19,12 +20,13 @@ HALVES = ("bfloat16", "float16")
 Model = Callable[[Place], Any]
 
 
-def against(model: Model, place: Place, step: Step) -> str | None:
+def against(model: Model, place: Place, step: Step) -> Problem | None:
     """How what a step returned differs from the model; None where it does not."""
     expected = _expected(model, place)
     wanted = expected if isinstance(expected, list) else [expected]
     if len(wanted) != len(step.leaves):
-        return f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
+        text = f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
+        return Problem(text, Code.ERROR if step.raised is not None else Code.SHAPE)
     for leaf, want in zip(step.leaves, wanted, strict=True):
         problem = difference(leaf, np.asarray(want))
         if problem is not None:
@@ -37,14 +39,15 @@ def _expected(model: Model, place: Place) -> Any:
     return model(place)
 
 
-def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
+def difference(leaf: Leaf, want: NDArray[Any]) -> Problem | None:
     """How a leaf differs from what was wanted, in one line; None where it does not."""
     if leaf.local is None:
-        return f"no local values to compare: {leaf}"
+        return Problem(f"no local values to compare: {leaf}", Code.SHAPE)
     if leaf.local.shape != want.shape:
-        return f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
+        text = f"shape {list(leaf.local.shape)} in place of {list(want.shape)}: {leaf}"
+        return Problem(text, Code.SHAPE)
     if leaf.dtype != str(want.dtype):
-        return f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}"
+        return Problem(f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}", Code.DTYPE)
     if leaf.local.dtype.kind not in "iub":
         tolerance = HALF_TOLERANCE if leaf.dtype in HALVES else RELATIVE_TOLERANCE
         # NumPy cannot compare bfloat16 within a tolerance.
@@ -55,7 +58,8 @@ def difference(leaf: Leaf, want: NDArray[Any]) -> str | None:
     if same:
         return None
     wanted = f"{leaf} in place of {' '.join(str(want).split())}"
-    return f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
+    text = f"same shape, wrong values{_factor(leaf.local, want)}: {wanted}"
+    return Problem(text, Code.VALUE)
 
 
 def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:

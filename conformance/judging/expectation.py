@@ -15,6 +15,7 @@ from conformance.catalogue.expected import Expectation as Expectation
 from conformance.catalogue.names import PHASES
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import (
+    COMPILED,
     ENDING,
     EXCEPTION,
     OCCURRENCE,
@@ -25,6 +26,7 @@ from conformance.judging.aspects import (
     figure,
     from_below,
 )
+from conformance.judging.codes import Code, Problem, code_of
 from conformance.judging.comparing import HALF_TOLERANCE as HALF_TOLERANCE
 from conformance.judging.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERANCE
 from conformance.judging.comparing import Model as Model
@@ -41,13 +43,14 @@ RIGHT_VALUES = "no error, and the right values"  # of a step that was expected t
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One comparison: in which step and process, whether it holds, expected and seen."""
+    """One comparison: in which step and process, whether it holds, expected, seen, of what."""
 
     step: str
     process: int
     holds: bool
     expected: str
     saw: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,14 @@ class OfEachStep:
             missing = wanted - names
             for step in steps:
                 holds, saw = self.of(Place(topology, seen.process), step)
-                findings.append(Finding(step.name, seen.process, holds, self.text, saw))
+                code = code_of(self.claims, step, holds, saw)
+                # A plain text, as records hold: what it is about has its own key.
+                found = Finding(step.name, seen.process, holds, self.text, str(saw), code)
+                findings.append(found)
             if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
-                findings.append(
-                    Finding(absent, seen.process, False, self.text, "the probe did not get there")
-                )
+                saw = "the probe did not get there"
+                findings.append(Finding(absent, seen.process, False, self.text, saw, Code.ENDING))
         return findings
 
 
@@ -140,7 +145,7 @@ class Hangs:
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         return [
-            Finding("the case", seen.process, False, self.text, "it came back")
+            Finding("the case", seen.process, False, self.text, "it came back", Code.ENDING)
             for seen in observations
         ]
 
@@ -240,7 +245,7 @@ def returns(
             return True, str(step)
         for name, mistake in (mistakes or {}).items():
             if against(mistake, place, step) is None:
-                return False, f"it is {name}: {problem}"
+                return False, problem.said(f"it is {name}: ")
         return False, problem
 
     return OfEachStep(f"returns {said}", of, claims=RESULT)
@@ -271,7 +276,8 @@ def raises(
             if otherwise is None:
                 return False, str(step)
             problem = against(otherwise, place, step)
-            return False, f"{RIGHT_VALUES}: {step}" if problem is None else f"WRONG: {problem}"
+            right = Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR)
+            return False, right if problem is None else problem.said("WRONG: ")
         holds = (
             name in (raised.type, *raised.bases)
             and re.search(pattern, raised.message, re.DOTALL) is not None
@@ -334,15 +340,18 @@ def noted(
     show: Callable[[Any], str] | None = None,
     parts: Iterable[str] = (),
     at_most: bool = False,
+    compiled: bool = False,
 ) -> Expectation:
     """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
 
     `show` says the value in words, where printing it would not. Of a record, `parts` are the
     entries that `holds` looks at, where not at all; `at_most` is whether it is a bound from above
-    alone, so that less, or none, is right too.
+    alone, so that less, or none, is right too; `compiled` is whether the value is read off compiled
+    programs, and so can be judged where they are only compiled.
     """
     claims = {figure(key), *(figure(key, part) for part in parts)}
     claims |= set() if at_most else {from_below(key)}
+    claims |= {COMPILED} if compiled else set()
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if key not in step.extra:

@@ -43,6 +43,16 @@ _OPERATION = re.compile(
     r"=\s*(?P<shape>\([^=]*?\)|\S+)\s+(?P<name>" + "|".join(COLLECTIVES) + r")(?P<half>-start)?\("
 )
 _ARRAY = re.compile(r"\b(?P<dtype>[a-z][a-z0-9]*)\[(?P<dims>[\d,]*)\]")
+_POSITION = re.compile(r"/\*index=\d+\*/")  # which the printer puts between a tuple's elements
+# What a TPU's asynchronous collective waits on: a scalar in the memory of its semaphores.
+_SEMAPHORE = re.compile(r",\s*[us]32\[\]\{:S\(2\)\}")
+
+# Of a module's first line; an argument is one array, as JAX flattens what it passes.
+_HEADER = re.compile(
+    r"^HloModule .*?input_output_alias=\{(?P<aliases>.*?) \}, .*?"
+    r"entry_computation_layout=\{\((?P<arguments>.*?)\)->"
+)
+_ALIASED = re.compile(r":\s*\((\d+), \{\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +71,25 @@ def collectives(text: str) -> list[Collective]:
 
 def _collectives(text: str) -> Iterator[Collective]:
     for line in text.splitlines():
-        match = _OPERATION.search(line)
+        match = _OPERATION.search(_POSITION.sub("", line))
         if match is None:
             continue
-        arrays = list(_ARRAY.finditer(match["shape"]))
+        arrays = list(_ARRAY.finditer(_SEMAPHORE.sub("", match["shape"])))
         if match["half"] and match["name"] != "all-reduce":
             # The start of an asynchronous collective carries its operands first, then its results.
             arrays = arrays[len(arrays) // 2 :]
         shape = ", ".join(array[0] for array in arrays)
         yield Collective(match["name"], shape, sum(map(_bytes, arrays)))
+
+
+def aliased(text: str) -> int:
+    """The bytes of a module's arguments whose memory its results take over, on one device."""
+    header = _HEADER.search(text)
+    if header is None:
+        return 0
+    arrays = list(_ARRAY.finditer(header["arguments"]))
+    taken = {int(number) for number in _ALIASED.findall(header["aliases"])}
+    return sum(_bytes(arrays[number]) for number in taken)
 
 
 def _bytes(array: re.Match[str]) -> int:

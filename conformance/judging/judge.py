@@ -14,6 +14,8 @@ from typing import Any
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
+from conformance.judging import compile_only
+from conformance.judging.codes import Code
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
@@ -75,7 +77,7 @@ def judge(
 ) -> Judgement:
     """The verdict of one cell; `deviations` are the entries that match this cell."""
     seen = _compare(clause, implementation, topology, jax, observations, fault)
-    if not deviations:
+    if not deviations or seen.verdict == names.NOT_APPLICABLE:
         return seen
     entry = deviations[0]
     if seen.verdict == names.CONFORMS:
@@ -111,20 +113,37 @@ def _compare(
     if fault is not None:
         return _of_fault(clause, implementation, topology, fault)
     findings = [f for o in observations for f in _prove(o, topology, jax)]
+    compiled = [o for o in observations if o.compiled is not None]
+    nothing = compile_only.impossible(compiled) if compiled else None
+    if nothing is not None:
+        return Judgement(names.NOT_APPLICABLE, nothing)
+    if compiled:
+        expectation = compile_only.labelled(expectation)
+        findings += [f for o in compiled for f in compile_only.proofs(o, topology, PROOF)]
     if not clause.selects and implementation != names.JAX:
         findings += [_witnessed(o, implementation) for o in observations]
     came = sorted(o.process for o in observations)
     if came != list(range(topology.processes)):
         saw = f"{len(came)} observations, from {', '.join(map(str, came)) or 'none'}"
-        findings.append(Finding(PROOF, 0, False, f"one from each of {topology.processes}", saw))
+        wanted = f"one from each of {topology.processes}"
+        findings.append(Finding(PROOF, 0, False, wanted, saw, Code.PROOF))
     compared = expectation.check(topology, observations)
     if not compared:
         compared = [
-            Finding("the case", 0, False, "something to be compared", "nothing was compared")
+            Finding(
+                "the case",
+                0,
+                False,
+                "something to be compared",
+                "nothing was compared",
+                Code.ENDING,
+            )
         ]
     compared = [f for f in compared if f.step != OUTSIDE]
     compared += [
-        Finding(OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s))
+        Finding(
+            OUTSIDE, o.process, False, "a probe that raises in its steps alone", str(s), Code.ERROR
+        )
         for o in observations
         for s in o.steps
         if s.name == OUTSIDE
@@ -132,17 +151,31 @@ def _compare(
     for o in observations:
         checked = {f.step for f in compared if f.process == o.process}
         compared += [
-            Finding(s.name, o.process, False, "every step to be compared", f"unchecked: {s}")
+            Finding(
+                s.name,
+                o.process,
+                False,
+                "every step to be compared",
+                f"unchecked: {s}",
+                Code.ENDING,
+            )
             for s in o.steps
             if s.name not in checked
         ]
     findings += compared
     failed = [f for f in findings if not f.holds]
     if not failed:
-        return Judgement(names.CONFORMS, shortened(compared[0].saw), tuple(findings))
+        said = shortened(compile_only.first_of(compared).saw)
+        return Judgement(names.CONFORMS, _prefixed(said, compiled), tuple(findings))
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
-    return Judgement(names.DEVIATES, f"{first.step}: {shortened(first.saw)}", tuple(findings))
+    said = f"{first.step}: {shortened(first.saw)}"
+    return Judgement(names.DEVIATES, _prefixed(said, compiled), tuple(findings))
+
+
+def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:
+    """The reason, after what was only compiled."""
+    return f"{compile_only.said(compiled[0])}: {reason}" if compiled else reason
 
 
 def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:
@@ -151,7 +184,9 @@ def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fa
     unasked = clause.selects or implementation == names.JAX
     if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
         made = ", ".join(fault.mapped) or "no map"
-        finding = Finding(PROOF, 0, False, f"a map of {implementation}", f"it made {made}")
+        finding = Finding(
+            PROOF, 0, False, f"a map of {implementation}", f"it made {made}", Code.PROOF
+        )
         excusable = isinstance(expectation, Hangs)
         reason = f"unproven, it made {made}: {fault.detail}" if excusable else fault.detail
         return Judgement(fault.kind, reason, (finding,))
@@ -165,7 +200,7 @@ def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fa
 
 def _prove(seen: Observation, topology: Topology, jax: str) -> list[Finding]:
     def finding(expected: str, saw: str) -> Finding:
-        return Finding(PROOF, seen.process, expected == saw, expected, saw)
+        return Finding(PROOF, seen.process, expected == saw, expected, saw, Code.PROOF)
 
     return [
         finding(f"jax {jax}", f"jax {seen.jax}"),
@@ -182,7 +217,7 @@ def _witnessed(seen: Observation, implementation: str) -> Finding:
     )
     saw = "; ".join(dict.fromkeys(said))
     expected = f"proof that {implementation} ran ({' or '.join(WRAPPERS[implementation])})"
-    return Finding(PROOF, seen.process, proven, expected, saw or "none")
+    return Finding(PROOF, seen.process, proven, expected, saw or "none", Code.PROOF)
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:

@@ -104,13 +104,18 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that one process reports of one case."""
+    """All that one process reports of one case.
+
+    `compiled` is, where programs were compiled for other devices than these, for which, how many,
+    which failed, and which would leave a result elsewhere.
+    """
 
     process: int
     jax: str
     processes: int
     steps: tuple[Step, ...]
     witness: tuple[Witness, ...]
+    compiled: Mapping[str, Any] | None = None
 
     @property
     def clean(self) -> bool:
@@ -129,6 +134,7 @@ def parse(record: Mapping[str, Any]) -> Observation:
             Witness(w["wrapper"], tuple(w["outputs"]), tuple(w.get("traced", ())), w["raised"])
             for w in record["witness"]
         ),
+        compiled=record.get("compiled"),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.topology import Topology
+from conformance.judging.codes import Code
 from conformance.judging.expectation import Expectation, Finding
 from conformance.judging.observation import Observation
 
@@ -52,7 +53,7 @@ class Absent:
         for seen in observations:
             there = [str(step) for step in seen.steps if step.name == self.step]
             saw = "; ".join(there) or self.why
-            found.append(Finding(self.step, seen.process, not there, self.text, saw))
+            found.append(Finding(self.step, seen.process, not there, self.text, saw, Code.ENDING))
         return found
 
 

@@ -17,6 +17,7 @@ import jax
 from conformance.judging import hlo
 from conformance.probing.calls import Calls, calls_of
 from conformance.probing.compiling import compiled_as_by_default
+from conformance.probing.elsewhere import elsewhere
 
 COMPILES = "compiler.py:compile_or_get_cached"  # runs once for each program
 
@@ -44,13 +45,12 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
     device. `watched` as for `calls_of`. What `function` raises is raised; LostProgramError where a
     program cannot be told any more.
     """
-    client = jax.local_devices()[0].client
     jax.clear_caches()
-    before = client.live_executables()  # kept, so that no identity is given to another object
+    before = executables()  # kept, so that no identity is given to another object
     known = {id(one) for one in before}
     with compiled_as_by_default():
         result, calls = calls_of(function, watched=watched)
-    fresh = [one for one in client.live_executables() if id(one) not in known]
+    fresh = [one for one in executables() if id(one) not in known]
     if fresh and not calls.counts[COMPILES]:
         raise LostProgramError(
             f"{len(fresh)} programs were compiled, and {COMPILES} was not called: this JAX "
@@ -64,9 +64,21 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
     return Compiled(result, [_record(one) for one in reversed(fresh)], calls)
 
 
+def executables() -> list[Any]:
+    """The programs of this process, the newest first; where they are compiled for TPU, those."""
+    there = elsewhere()
+    if there is not None:
+        return list(there.programs)
+    return list(jax.local_devices()[0].client.live_executables())
+
+
 def _record(executable: Any) -> dict[str, Any]:
     modules = executable.hlo_modules()
     stats = executable.get_compiled_memory_stats()
+    memory = {kind: int(getattr(stats, f"{kind}_size_in_bytes")) for kind in _MEMORY}
+    if elsewhere() is not None:
+        # There an array is padded to whole tiles; what is aliased is said in its own bytes.
+        memory["alias"] = sum(hlo.aliased(module.to_string()) for module in modules)
     return {
         "name": modules[0].name if modules else "",
         "collectives": [
@@ -74,5 +86,5 @@ def _record(executable: Any) -> dict[str, Any]:
             for module in modules
             for one in hlo.collectives(module.to_string())
         ],
-        "memory": {kind: int(getattr(stats, f"{kind}_size_in_bytes")) for kind in _MEMORY},
+        "memory": memory,
     }

@@ -22,6 +22,7 @@ from conformance.judging.observation import OUTSIDE
 from conformance.probing import phases
 from conformance.probing.compiling import compilations
 from conformance.probing.describing import describe
+from conformance.probing.elsewhere import elsewhere
 from conformance.probing.implementations import Implementation
 from conformance.probing.plain import FIRST_CALL as FIRST_CALL
 from conformance.probing.plain import SECOND_CALL as SECOND_CALL
@@ -84,6 +85,9 @@ def observe(
     `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
     `meet` and `told` are the cluster's.
     """
+    there = elsewhere()
+    if there is not None:
+        there.begin()
     impl = Implementation(implementation, mapped)
     cluster = Cluster(topology, process, meet=meet, told=told)
     began = time.perf_counter()
@@ -98,7 +102,8 @@ def observe(
                 "seconds": 0.0,
             }
         )
-    return {
+    compiled = {} if there is None else {"compiled": there.record()}
+    return compiled | {
         "process": process,
         "processes": jax.process_count(),
         "jax": jax.__version__,

@@ -1,4 +1,4 @@
-"""A Slurm of one node on this machine, for as long as it is used: munged, slurmctld and slurmd.
+"""A Slurm of this machine alone, for as long as it is used: munged, slurmctld and slurmd.
 
 They are processes of ours with a configuration, keys and ports of their own, which listen on the
 loopback interface alone: nothing of a Slurm that the machine may have is read or touched.
@@ -10,9 +10,10 @@ import contextlib
 import os
 import pwd
 import random
+import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from conformance.probing.jobs import found
@@ -34,7 +35,6 @@ _CONFIGURATION = """\
 ClusterName=conformance
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={controller}
-SlurmdPort={node}
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SlurmUser={user}
 SlurmdUser={user}
@@ -42,11 +42,11 @@ AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 PlugStackConfig={folder}/plugstack.conf
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -56,9 +56,10 @@ AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
 KillWait=1
 FirstJobId={job}
-NodeName=localhost NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
-PartitionName=all Nodes=localhost Default=YES MaxTime=10 State=UP
+PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
+# All nodes are this machine: each has a daemon, and a port, of its own.
+_NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}\n"
 
 
 class SlurmError(RuntimeError):
@@ -66,38 +67,44 @@ class SlurmError(RuntimeError):
 
 
 @contextlib.contextmanager
-def slurm(folder: Path) -> Iterator[dict[str, str]]:
+def slurm(folder: Path, nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[str, str]]:
     """A Slurm whose files lie in `folder`; the variables by which its commands find it.
 
     On leaving, its jobs are cancelled and its daemons ended. SlurmError where it does not come up.
     """
-    coordinator, controller, node = _coordinator(), ReservedPort(), ReservedPort()
+    coordinator, controller = _coordinator(), ReservedPort()
+    ports = {name: ReservedPort() for name in nodes}
     job = PORTS + coordinator.port - FIRST_PORT
     home = folder / "slurm"
-    for made in (home, home / "state", home / "spool"):
+    for made in (home, home / "state", *(home / f"spool-{name}" for name in nodes)):
         made.mkdir()
         made.chmod(0o711)
     (home / "plugstack.conf").touch()
     (home / "slurm.conf").write_text(
         _CONFIGURATION.format(
             controller=controller.port,
-            node=node.port,
             user=pwd.getpwuid(os.geteuid()).pw_name,
             folder=home,
             job=job,
-            cpus=CPUS,
+        )
+        + "".join(
+            _NODE.format(name=name, host=socket.gethostname(), port=one.port, cpus=CPUS)
+            for name, one in ports.items()
         )
     )
+    idle = ["idle"] * len(nodes)
     variables = {"SLURM_CONF": str(home / "slurm.conf")}
     # Slurm's daemons bind without SO_REUSEPORT; JAX's coordinator binds with it.
     controller.close()
-    node.close()
+    for one in ports.values():
+        one.close()
     daemons: list[subprocess.Popen[bytes]] = []
     try:
         _munge(home, daemons)
         _start(home, daemons, "slurmctld", "-D", "-f", variables["SLURM_CONF"])
-        _start(home, daemons, "slurmd", "-D", "-N", "localhost", "-f", variables["SLURM_CONF"])
-        _await(home, lambda: "idle" in _ask(variables, "sinfo", "-h", "-o", "%T"))
+        for name in nodes:
+            _start(home, daemons, "slurmd", "-D", "-N", name, "-f", variables["SLURM_CONF"])
+        _await(home, lambda: _ask(variables, "sinfo", "-h", "-N", "-o", "%T").split() == idle)
         yield variables
     finally:
         if len(daemons) > 1:
@@ -117,18 +124,18 @@ def _coordinator() -> ReservedPort:
 
 
 def _munge(home: Path, daemons: list[subprocess.Popen[bytes]]) -> None:
-    key, socket = home / "munge.key", home / "munge.socket"
+    key, door = home / "munge.key", home / "munge.socket"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
-    files = [f"--key-file={key}", f"--socket={socket}", f"--pid-file={home / 'munge.pid'}"]
+    files = [f"--key-file={key}", f"--socket={door}", f"--pid-file={home / 'munge.pid'}"]
     files += [f"--log-file={home / 'munge.log'}", f"--seed-file={home / 'munge.seed'}"]
     _start(home, daemons, "munged", "--foreground", *files)
-    _await(home, socket.exists)
+    _await(home, door.exists)
 
 
 def _start(home: Path, daemons: list[subprocess.Popen[bytes]], name: str, *words: str) -> None:
     """Start a daemon in the foreground, in this process's own group: what ends us ends it."""
-    with (home / f"{name}.out").open("wb") as out:
+    with (home / f"{name}-{len(daemons)}.out").open("wb") as out:
         daemons.append(
             subprocess.Popen(
                 [found(name) or name, *words],

@@ -15,6 +15,8 @@ from typing import Any
 
 LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024
 PATIENCE_S = 5.0  # for the rest of a message whose beginning is there
+# A host that vanishes says nothing: it is asked after a silence, and given up after some questions.
+SILENCE_S, QUESTIONS, BETWEEN_QUESTIONS_S = 20, 4, 5
 
 ADDRESS_VARIABLE = "CONFORMANCE_ADDRESS"
 KEY_VARIABLE = "CONFORMANCE_KEY"
@@ -84,6 +86,14 @@ def _tune(connection: Connection, patience_s: float | None) -> None:
     try:
         # Two small messages in a row would otherwise wait for a delayed acknowledgement, 40 ms.
         duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            ("TCP_KEEPIDLE", SILENCE_S),
+            ("TCP_KEEPCNT", QUESTIONS),
+            ("TCP_KEEPINTVL", BETWEEN_QUESTIONS_S),
+        ):
+            if hasattr(socket, option):  # Linux has all of them
+                duplicate.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         if patience_s is not None:
             limit = struct.pack("ll", int(patience_s), 0)
             duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

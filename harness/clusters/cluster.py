@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from conformance.catalogue.names import CRASHED, HUNG
 from conformance.catalogue.topology import Topology
-from conformance.probing.ports import ReservedPort
 from harness.clusters import deadlines, postmortem
 from harness.clusters.hub import Hub
-from harness.clusters.launchers import Launcher, Started, TargetDown
+from harness.clusters.launchers import Launcher, Port, Started, TargetDown
 from harness.clusters.member import CLOSED, RAISED, Member
 from harness.clusters.postmortem import ClusterFault, ending
 
@@ -70,36 +67,38 @@ class CaseResult:
 class Cluster:
     """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran.
 
-    ClusterDown where it does not come up within `start_timeout_s`.
+    `variables` are each process's own, such as say which devices are its. ClusterDown where it does
+    not come up within `start_timeout_s`; TargetDown where its launcher has nothing to start it
+    with.
     """
 
     def __init__(
         self,
         launcher: Launcher,
         hub: Hub,
-        folder: Path,
         topology: Topology,
         platform: str = "cpu",
         start_timeout_s: float = deadlines.CLUSTER_START_S,
+        variables: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self.topology = topology
         self.cases = 0
         self._up = False
-        self._folder = folder / f"cluster-{secrets.token_hex(4)}"
-        self._folder.mkdir(parents=True)
-        self._port = ReservedPort() if topology.processes > 1 else None
         self._numbers = itertools.count(1)
-        token = secrets.token_hex(8)
-        settings = [self._settings(token, i, hub, platform) for i in range(topology.processes)]
-        self._members = [
-            Member(index, Path(one["log"]), Path(one["stacks"]))
-            for index, one in enumerate(settings)
-        ]
+        self._members = [Member(index) for index in range(topology.processes)]
         self._process: Started | None = None
+        self._port: Port | None = None
         deadline = time.monotonic() + start_timeout_s
+        launcher.warm_up()
         try:
+            self._port = launcher.reserve() if topology.processes > 1 else None
+            settings = self._settings(platform, variables)
             self._process = launcher.start(settings)
             self._gather([one["place"] for one in settings], hub, deadline)
+        except TargetDown as down:
+            fault = self._fault_of_loss(down)
+            self.close()
+            raise ClusterDown(fault) from down
         except BaseException:
             self.close()
             raise
@@ -122,13 +121,13 @@ class Cluster:
             "deadline_s": case.deadline_s + deadlines.BARRIER_S,
         }
         began = time.monotonic()
-        for member in self._members:
-            member.begin(order)
         try:
+            self._started.mark()
+            for member in self._members:
+                member.begin(order)
             fault = self._await(name, began + case.deadline_s, case.deadline_s)
         except TargetDown as down:
-            text = " ".join(str(down).split())
-            fault = ClusterFault(CRASHED, text, postmortem.unseen(self._members))
+            fault = self._fault_of_loss(down)
         seen = [m.observation for m in self._members if m.observation is not None]
         return CaseResult(
             tuple(seen),
@@ -139,7 +138,7 @@ class Cluster:
         )
 
     def close(self) -> None:
-        """End every process and remove the cluster's files."""
+        """End every process, and with it what was its own."""
         if self._process is not None:
             with contextlib.suppress(TargetDown):  # then its workers are gone as well
                 self._process.kill(deadlines.KILL_S)
@@ -148,25 +147,27 @@ class Cluster:
                 member.channel.close()
         if self._port is not None:
             self._port.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def _started(self) -> Started:
         assert self._process is not None
         return self._process
 
-    def _settings(self, token: str, process: int, hub: Hub, platform: str) -> dict[str, Any]:
-        return {
-            "place": f"{token}-{process}",
-            "process": process,
-            "topology": str(self.topology),
-            "platform": platform,
-            "coordinator": self._port.address if self._port else None,
-            "address": hub.address,
-            "key": hub.key,
-            "log": str(self._folder / f"process-{process}.log"),
-            "stacks": str(self._folder / f"process-{process}.stacks"),
-        }
+    def _settings(
+        self, platform: str, variables: Sequence[Mapping[str, str]]
+    ) -> list[dict[str, Any]]:
+        token, own = secrets.token_hex(8), variables or [{}] * self.topology.processes
+        return [
+            {
+                "place": f"{token}-{process}",
+                "process": process,
+                "topology": str(self.topology),
+                "platform": platform,
+                "variables": dict(devices),
+                "coordinator": self._port.address if self._port else None,
+            }
+            for process, devices in zip(range(self.topology.processes), own, strict=True)
+        ]
 
     def _gather(self, places: Sequence[str], hub: Hub, deadline: float) -> None:
         """Wait until every process has said hello and then that it is ready."""
@@ -200,8 +201,8 @@ class Cluster:
             now = time.monotonic()
             if now - looked >= deadlines.POLL_S:
                 looked = now
-                for member in self._members:
-                    member.look_for_flood()
+                for member, written in zip(self._members, self._started.written(), strict=True):
+                    member.look_for_flood(written)
             if now > deadline:
                 return self._fault_of_hang(deadline_s)
 
@@ -220,6 +221,10 @@ class Cluster:
 
     def _examine(self, first: int | None = None) -> tuple[postmortem.ProcessState, ...]:
         return postmortem.examine(self._started, self._members, up=self._up, first=first)
+
+    def _fault_of_loss(self, down: TargetDown) -> ClusterFault:
+        states = postmortem.unseen(self._process, self._members, up=self._up)
+        return ClusterFault(CRASHED, " ".join(str(down).split()), states)
 
     def _fault_of_lateness(self, index: int | None) -> ClusterFault:
         states = self._examine(index)
@@ -241,6 +246,7 @@ class Cluster:
 
     def _fault_of_trouble(self, name: str) -> ClusterFault:
         """A process died or spoke nonsense: give its peers a moment, then say who was first."""
+        self._started.exits()  # TargetDown, where it is a host that was lost, and before its peers
         until = time.monotonic() + deadlines.CRASH_GRACE_S
         # Whoever is in trouble already was so before those that it takes along.
         suspects = {m.index: str(m.trouble) for m in self._members if m.trouble}

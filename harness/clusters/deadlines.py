@@ -16,6 +16,8 @@ BARRIER_S = 20.0  # all processes of a case at its start
 CASE_S = 60.0  # one case, compile included
 CLUSTER_START_S = 120.0  # fork, distributed initialisation, devices
 ZYGOTE_START_S = 180.0  # a cold interpreter imports jax, on a loaded machine
+HOSTS_S = 600.0  # for the agents of all hosts to dial in: a scheduler may let them wait
+REPLACED_S = 30.0  # for another agent to take the place of one that was lost
 ADMISSION_S = 900.0  # for other clusters on this machine to end
 # JAX's own failure detection, which the clauses `multi_controller.leaving.*` judge; a case's
 # deadline is ours and comes first.

@@ -1,4 +1,4 @@
-"""The controller's view of one worker: where it writes, what it has sent, and whether it is sound.
+"""The controller's view of one worker: what it has sent, and whether it is sound.
 
 A worker may send anything at all, so a message is believed only if it fits; else the member is in
 trouble, and its cluster with it.
@@ -6,17 +6,14 @@ trouble, and its cluster with it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from conformance.judging import observation
 from harness.clusters.channel import Channel, Rubbish
 
 FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
-KEPT_LOG_BYTES = 1024 * 1024  # of a log between cases
 
 CLOSED = "closed its connection"
 RAISED = "raised to the top"
@@ -27,11 +24,8 @@ class Member:
     """One worker; `channel` is None until it said hello, `trouble` why it can't be waited for."""
 
     index: int
-    log: Path
-    stacks: Path
     channel: Channel | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-    log_start: int = 0
     observation: Mapping[str, Any] | None = None
     ready: bool = False
     trouble: str | None = None
@@ -46,7 +40,6 @@ class Member:
         self.mapped.clear()
         self.finished.clear()
         self.in_step = ""
-        self.log_start = _start_log(self.log)
         try:
             self.channel.send(order)
         except OSError:
@@ -70,9 +63,8 @@ class Member:
         elif case is None or message.get("case") != case or not self._fits(message):
             self.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
 
-    def look_for_flood(self) -> None:
-        """Be in trouble where the worker has written more than any probe should."""
-        written = size(self.log) - self.log_start
+    def look_for_flood(self, written: int) -> None:
+        """Be in trouble where the worker has `written` more than any probe should."""
         if written > FLOOD_BYTES:
             self.trouble = f"flooded its output: {written} bytes"
 
@@ -107,20 +99,3 @@ def is_observation(message: Mapping[str, Any], index: int) -> bool:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         return False
-
-
-def size(file: Path) -> int:
-    """In bytes; 0 where there is no such file."""
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _start_log(log: Path) -> int:
-    """Where this case's output begins; a long log is emptied first (it is opened for appending)."""
-    written = size(log)
-    if written > KEPT_LOG_BYTES:
-        os.truncate(log, 0)
-        return 0
-    return written

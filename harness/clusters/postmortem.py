@@ -13,17 +13,12 @@ waits for its peers is not the odd one rests on `multi_controller.apart.*`.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
-from harness.clusters import deadlines
 from harness.clusters.launchers import Started
-from harness.clusters.launchers.local import tail
-from harness.clusters.member import Member, size
-
-STACK_BYTES = 16_000  # of all threads of a process
+from harness.clusters.member import Member
+from harness.clusters.output import Evidence
 
 PROBING = "in the probe"
 MISSING = "did not come up"
@@ -64,10 +59,11 @@ def examine(
     Python stacks.
     """
     ended = {one.process: one.code for one in started.exits()}
-    running = [m for m in members if m.index not in ended]
-    started.dump_stacks([m.index for m in running])
-    _await_stacks([m.stacks for m in running])
-    states = [_state(m, ended.get(m.index), up) for m in members]
+    evidence = started.evidence([m.index for m in members if m.index not in ended])
+    states = [
+        _state(m, seen, started.host(m.index), ended.get(m.index), up)
+        for m, seen in zip(members, evidence, strict=True)
+    ]
     if first is not None:
         return tuple(sorted(states, key=lambda s: s.process != first))
     tops = [frame(s.stack) for s in states]
@@ -76,21 +72,23 @@ def examine(
         # Whoever is still in its probe keeps the others waiting; of those, whoever is where the
         # fewest are; of as many, whoever is not inside JAX.
         top, one = pair
-        return one.state not in (PROBING, MISSING), tops.count(top), "/jax/" in top
+        return not one.state.startswith((PROBING, MISSING)), tops.count(top), "/jax/" in top
 
     return tuple(s for _, s in sorted(zip(tops, states, strict=True), key=oddness))
 
 
-def unseen(members: Sequence[Member]) -> tuple[ProcessState, ...]:
-    """What is known of the processes where nobody is left to ask about them."""
-    return tuple(
-        replace(
-            ProcessState(m.index, "ended with its zygote", log=tail(m.log, start=m.log_start)),
-            steps=tuple(m.finished),
-            in_step=m.in_step,
-        )
-        for m in members
-    )
+def unseen(
+    started: Started | None, members: Sequence[Member], *, up: bool
+) -> tuple[ProcessState, ...]:
+    """What is known of the processes where some were lost (those first), or none was started."""
+    if started is None:
+        return tuple(ProcessState(m.index, MISSING) for m in members)
+    lost = started.lost()
+    states = [
+        _state(m, seen, started.host(m.index), None, up, lost.get(m.index))
+        for m, seen in zip(members, started.evidence([]), strict=True)
+    ]
+    return tuple(sorted(states, key=lambda s: s.process not in lost))
 
 
 def ending(code: int) -> tuple[str, str | None]:
@@ -132,17 +130,25 @@ def whereabouts(states: Sequence[ProcessState]) -> str:
     )
 
 
-def _state(member: Member, code: int | None, up: bool) -> ProcessState:
-    state = _seen(member, code, up)
-    return replace(state, steps=tuple(member.finished), in_step=member.in_step)
-
-
-def _seen(member: Member, code: int | None, up: bool) -> ProcessState:
-    stack, log = tail(member.stacks, STACK_BYTES), tail(member.log, start=member.log_start)
-    if code is not None:
-        text, name = ending(code)
-        return ProcessState(member.index, text, name, None if name else code, stack, log)
-    return ProcessState(member.index, _doing(member, up), None, None, stack, log)
+def _state(
+    member: Member,
+    seen: Evidence,
+    host: str,
+    code: int | None,
+    up: bool,
+    lost: str | None = None,
+) -> ProcessState:
+    text, name = ending(code) if code is not None else (lost or _doing(member, up), None)
+    return ProcessState(
+        member.index,
+        f"{text} (on {host})" if host else text,
+        name,
+        None if name else code,
+        seen.stacks,
+        seen.log,
+        tuple(member.finished),
+        member.in_step,
+    )
 
 
 def _doing(member: Member, up: bool) -> str:
@@ -153,14 +159,3 @@ def _doing(member: Member, up: bool) -> str:
     if member.ready:
         return "finished the case"
     return "finished its probe, waits for its peers" if member.observation else PROBING
-
-
-def _await_stacks(files: Sequence[Path]) -> None:
-    """Wait until the stacks are written and grow no more."""
-    deadline = time.monotonic() + deadlines.STACK_S
-    sizes: list[int] = []
-    while time.monotonic() < deadline:
-        time.sleep(0.05)
-        before, sizes = sizes, [size(file) for file in files]
-        if sizes == before and all(sizes):
-            break

@@ -22,10 +22,11 @@ from typing import Any
 import jax
 import numpy
 
-from conformance.catalogue import loading
+from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
 from conformance.probing import ports, recording
 from conformance.probing.compiling import compile_quickly
+from conformance.probing.elsewhere import VARIABLE, elsewhere
 from conformance.probing.implementations import available
 from conformance.probing.jobs import found
 from conformance.probing.proving import watched
@@ -33,6 +34,8 @@ from harness.clusters import deadlines
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
 
 SETTINGS_VARIABLE = "CONFORMANCE_WORKER"
+PLATFORM_OF = {"gpu": "cuda"}  # where JAX's devices say it in another word than its settings
+PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu")  # what compiles for a device
 CASES_BETWEEN_CLEARING = 100  # of JAX's caches; keeps memory flat over a long run
 
 
@@ -50,8 +53,9 @@ def load(names: Iterable[str]) -> loading.Catalogue:
 def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
     """Join the cluster and serve cases until the controller is gone; never returns.
 
-    `settings`: place (what to announce), process, topology, platform, coordinator (HOST:PORT or
-    None for one process), address and key of the controller, stacks (a file).
+    `settings`: place (what to announce), process, topology, platform, variables (of its devices),
+    coordinator (HOST:PORT or None for one process), address and key of the controller, log and
+    stacks (files).
     """
     stacks = open(settings["stacks"], "w")  # noqa: SIM115  (open for the process's life)
     faulthandler.enable(stacks)
@@ -79,8 +83,9 @@ class Worker:
         self._topology = Topology.parse(settings["topology"])
         self._process = settings["process"]
         self._cases = 0
-        _configure(settings["platform"], self._topology)
-        compiling = compile_quickly() if settings["platform"] == "cpu" else ""
+        os.environ.update(settings.get("variables", {}))  # nothing has looked for devices yet
+        backend = _configure(settings["platform"], self._topology)
+        compiling = compile_quickly() if backend == "cpu" else ""
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
         watched()  # not in a case: it traces a program
@@ -142,12 +147,13 @@ def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any
         "jaxlib": jaxlib.__version__,
         "numpy": numpy.__version__,
         "python": ".".join(map(str, sys.version_info[:3])),
-        "platform": jax.default_backend(),
-        "device_kind": jax.local_devices()[0].device_kind,
+        **_computes_on(),
         "machine": os.uname().machine,
         "implementations": implementations,
         "unknown": unknown,
-        "packages": {name: version for name in sorted(required) if (version := _version(name))},
+        "packages": {
+            name: version for name in sorted({*required, *PLUGINS}) if (version := _version(name))
+        },
         "programs": [name for name in sorted(started) if found(name)],
     }
 
@@ -159,7 +165,23 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _configure(platform: str, topology: Topology) -> None:
+def _computes_on() -> dict[str, Any]:
+    """The platform and the kind of its devices, as a computation that was run there says them."""
+    there = elsewhere()
+    if there is not None:
+        return {"platform": names.TPU_COMPILE, "device_kind": there.chips[0].device_kind}
+    (device,) = jax.jit(lambda: jax.numpy.ones(()))().devices()
+    return {
+        "platform": PLATFORM_OF.get(device.platform, device.platform),
+        "device_kind": device.device_kind,
+    }
+
+
+def _configure(platform: str, topology: Topology) -> str:
+    """Tell JAX what it runs on; the platform by its name for it."""
+    if platform == names.TPU_COMPILE:
+        os.environ[VARIABLE] = str(topology)
+        platform = "cpu"
     jax.config.update("jax_traceback_filtering", "off")  # frames are evidence of the phase
     jax.config.update("jax_platforms", platform)
     if platform == "cpu":
@@ -169,6 +191,7 @@ def _configure(platform: str, topology: Topology) -> None:
     # With it, JAX answers SIGTERM by waiting for a preemption notice.
     if "jax_enable_preemption_service" in jax.config.values:
         jax.config.update("jax_enable_preemption_service", False)
+    return platform
 
 
 def _join(coordinator: str, processes: int, process: int) -> None:

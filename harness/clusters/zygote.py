@@ -1,21 +1,25 @@
 """A process that imported jax once and forks workers from it: `python -m harness.clusters.zygote`.
 
 It initialises no backend, starts no thread of its own, and obeys the orders of the controller:
-spawn, dump stacks, kill, and (by the connection's end) die with everything it started.
+spawn, kill, read what a worker wrote, and (by the connection's end) die with all it started. The
+agent of another host (`harness.clusters.agent`) is the same process, come by another way.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import os
 import select
 import signal
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformance.probing.ports import ReservedPort
 from harness.clusters.channel import (
     ADDRESS_VARIABLE,
     KEY_VARIABLE,
@@ -23,6 +27,7 @@ from harness.clusters.channel import (
     Rubbish,
     open_to_controller,
 )
+from harness.clusters.output import Output, await_stacks
 
 PLACE_VARIABLE = "CONFORMANCE_PLACE"
 CATALOGUE_VARIABLE = "CONFORMANCE_CATALOGUE"
@@ -32,7 +37,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Import, connect, then serve until the controller is gone."""
-    _die_with_parent(signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     from harness.clusters import worker
 
     catalogue = worker.load(os.environ[CATALOGUE_VARIABLE].split(","))
@@ -42,13 +47,39 @@ def main() -> None:
     Zygote(channel, catalogue).serve()
 
 
-class Zygote:
-    """The loop; `children` maps pid to nothing but its being there, unreaped."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forked:
+    """A worker's settings, complete, and the files that they tell it to write."""
 
-    def __init__(self, channel: Channel, catalogue: Any) -> None:
+    settings: dict[str, Any]
+    output: Output
+
+
+def as_given(settings: dict[str, Any]) -> Forked:
+    """The controller shares this file system, and names the files itself."""
+    return Forked(settings, Output(Path(settings["log"]), Path(settings["stacks"])))
+
+
+class Zygote:
+    """The loop. Workers are known by their place, which no later one has again.
+
+    `address` is what other hosts reach this one by, `complete` adds what only this host knows.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        catalogue: Any,
+        address: str = "127.0.0.1",
+        complete: Callable[[dict[str, Any]], Forked] = as_given,
+    ) -> None:
         self._channel = channel
         self._catalogue = catalogue
-        self._children: set[int] = set()
+        self._address = address
+        self._complete = complete
+        self._children: dict[int, str] = {}  # unreaped, by pid
+        self._outputs: dict[str, Output] = {}
+        self._ports: dict[str, ReservedPort] = {}
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self._wake, False)
@@ -56,46 +87,83 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self._die())
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to answer
+        # A worker that is asked for its stacks before it is able to tell them must not die of it.
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def serve(self) -> None:
         """Obey until the connection ends."""
         connection = self._channel.connection
         while True:
             readable, _, _ = select.select([connection.fileno(), self._wake], [], [])
-            if self._wake in readable:
-                _drain(self._wake)
-                self._reap()
-            if connection.fileno() in readable:
-                try:
+            try:
+                if self._wake in readable:
+                    _drain(self._wake)
+                    self._reap()
+                if connection.fileno() in readable:
                     self._obey(self._channel.receive())
-                except (EOFError, Rubbish, OSError):
-                    self._die()
+            except (EOFError, Rubbish, OSError):
+                self._die()
 
     def _obey(self, order: dict[str, Any]) -> None:
+        places = order.get("places", ())
+        answer: dict[str, Any] = {}
         if order["do"] == "spawn":
-            self._spawn(order["worker"])
+            answer = {"pid": self._spawn(order["worker"])}
         elif order["do"] == "kill":
-            for pid in order["pids"]:
+            for pid in self._pids(places):
                 self._kill(pid)
+        elif order["do"] == "mark":
+            for place in places:
+                self._outputs[place].mark()
+        elif order["do"] == "written":
+            answer = {"written": [self._outputs[place].written() for place in places]}
         elif order["do"] == "dump stacks":
-            for pid in self._children.intersection(order["pids"]):
-                os.kill(pid, signal.SIGUSR1)
+            self._dump_stacks(places)
+        elif order["do"] == "evidence":
+            asked = order["stacks"]
+            if asked:
+                self._dump_stacks(asked)
+                await_stacks([self._outputs[place] for place in asked])
+            found = [dataclasses.asdict(self._outputs[place].evidence()) for place in places]
+            answer = {"evidence": found}
+        elif order["do"] == "forget":
+            for place in places:
+                if place in self._outputs:
+                    self._outputs.pop(place).close()
+        elif order["do"] == "reserve":
+            port = ReservedPort(self._address)
+            self._ports[port.address] = port
+            answer = {"address": port.address}
+        elif order["do"] == "release":
+            self._ports.pop(order["address"]).close()
+        if "ask" in order:
+            self._channel.send({"answer": order["ask"], **answer})
 
-    def _spawn(self, settings: dict[str, Any]) -> None:
+    def _pids(self, places: Sequence[str]) -> list[int]:
+        # Only an unreaped child's id is certainly still its own.
+        return [pid for pid, place in self._children.items() if place in places]
+
+    def _dump_stacks(self, places: Sequence[str]) -> None:
+        for pid in self._pids(places):
+            os.kill(pid, signal.SIGUSR1)
+
+    def _spawn(self, settings: dict[str, Any]) -> int:
         parent = os.getpid()
+        forked = self._complete(settings)
         with warnings.catch_warnings():
             # Both Python and JAX warn of forking with threads; none of ours holds a lock.
             warnings.simplefilter("ignore")
             pid = os.fork()
         if pid == 0:
-            self._become_worker(settings, parent)
-        self._children.add(pid)
-        self._channel.send({"spawned": settings["place"], "pid": pid})
+            self._become_worker(forked.settings, parent)
+        self._children[pid] = settings["place"]
+        self._outputs[settings["place"]] = forked.output
+        return pid
 
     def _become_worker(self, settings: dict[str, Any], parent: int) -> None:
         try:
             os.setsid()
-            _die_with_parent(signal.SIGKILL)
+            die_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
             signal.set_wakeup_fd(-1)
@@ -113,15 +181,13 @@ class Zygote:
             os._exit(1)
 
     def _kill(self, pid: int) -> None:
-        # Only an unreaped child's id is certainly still its own.
-        if pid in self._children:
-            try:
-                os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                os.kill(pid, signal.SIGKILL)  # it had no time to lead a group of its own
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(pid, signal.SIGKILL)  # it had no time to lead a group of its own
 
     def _reap(self) -> None:
-        for pid in list(self._children):
+        for pid, place in list(self._children.items()):
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
                 continue
@@ -129,8 +195,8 @@ class Zygote:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
-            self._children.discard(pid)
-            self._channel.send({"exited": pid, "status": os.waitstatus_to_exitcode(status)})
+            del self._children[pid]
+            self._channel.send({"exited": place, "status": os.waitstatus_to_exitcode(status)})
 
     def _die(self) -> None:
         for pid in self._children:
@@ -152,7 +218,8 @@ def redirect_output(log: str) -> None:
     os.close(nothing)
 
 
-def _die_with_parent(number: int) -> None:
+def die_with_parent(number: int) -> None:
+    """Have the kernel send `number` to this process when its parent ends."""
     # Linux alone has this; elsewhere the connection's end does the same, a little later.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)

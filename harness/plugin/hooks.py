@@ -29,6 +29,7 @@ from harness.running import cells, lane
 from harness.running.admission import cores
 from harness.running.cells import CellId
 from harness.running.pool import Spent
+from harness.running.scratch import sweep
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
@@ -167,7 +168,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ours = session.config.stash.get(_SESSION, None)
     if ours is None:
         return
+    ours.take_what_died()
     ours.spent += ours.close()
+    sweep()  # test processes that were killed have removed nothing
     carried = session.config.stash.get(_CARRYING, None)
     if carried is not None and carried.carried and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK  # nothing was left to run
@@ -230,13 +233,7 @@ class _SessionHooks:
         text = getattr(report, "conformance", None)
         if text is None:
             return
-        told = json.loads(text)
-        if told["record"]["kind"] == "timing":
-            self._session.timings += 1
-        else:
-            self._session.count(told["record"])
-        if self._session.recorder is not None:
-            self._session.recorder.cell(told["record"], told["facts"])
+        self._session.take(report.nodeid, json.loads(text))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -272,7 +269,7 @@ class _SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """A cell whose pytest process died is on record as not run, never missing."""
+        """A cell whose pytest process died is on record as not run, unless another runs it."""
         id = cells.parse_nodeid(crashitem)
         if id is None:
             return
@@ -295,7 +292,7 @@ class _SessionHooks:
                 self._session.options.platform,
             ),
         }
-        report.conformance = json.dumps({"record": record, "facts": None})
+        self._session.died[crashitem] = {"record": record, "facts": None}
 
 
 def _add(a: Spent, b: Spent) -> Spent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
+from harness.clusters.deadlines import HOSTS_S
+from harness.running import devices
+from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
 from harness.running.shards import Shard
+from harness.targets import platforms
 from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
 
 if TYPE_CHECKING:
@@ -36,6 +41,8 @@ class Options:
     isolated: bool
     blocks: int
     run: str
+    skip_missing: bool = False
+    hosts: Hosts | None = None
     shard: Shard | None = None
 
     def dump(self) -> str:
@@ -52,6 +59,7 @@ class Options:
         )
         for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
+        data.pop("hosts")  # they serve one test process, which is no xdist worker
         if data["shard"] is not None:
             data["shard"] = Shard(*(end and tuple(end) for end in data["shard"].values()))
         return cls(targets=targets, **data)
@@ -78,7 +86,8 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--skip-missing-targets",
         action="store_true",
-        help="a target that cannot be had is reported as not run, and the others go on",
+        help="cells that cannot be run here, for want of a target, package or program, fail "
+        "nothing: they are reported as not run",
     )
     group.addoption(
         "--topology",
@@ -101,7 +110,12 @@ def add(parser: pytest.Parser) -> None:
         metavar="ID",
         help="only this clause, or all that begin with these words of an id, repeatable",
     )
-    group.addoption("--platform", default="cpu", help="JAX platform of the clusters (default: cpu)")
+    group.addoption(
+        "--platform",
+        default=platforms.CPU,
+        choices=list(platforms.PLATFORMS),
+        help="what clusters run on (default: cpu); tpu-compile compiles for TPU, without one",
+    )
     group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
     group.addoption(
         "--resume",
@@ -145,6 +159,43 @@ def add(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"blocks in which the entrants of the time lane take turns (default: {BLOCKS})",
     )
+    _add_hosts(parser.getgroup("conformance hosts", "clusters of several machines"))
+
+
+def _add_hosts(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--hosts",
+        type=int,
+        metavar="N",
+        help="run on N hosts, on each of which `python -m harness agent` dials in",
+    )
+    group.addoption(
+        "--listen",
+        default="0.0.0.0:0",
+        metavar="HOST:PORT",
+        help="where agents dial in (default: all addresses, a free port)",
+    )
+    group.addoption(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="the key that agents must have too; made where it is not there",
+    )
+    group.addoption(
+        "--launcher",
+        choices=sorted(WAYS),
+        help="start the agents: " + "; ".join(f"{key}: {one.text}" for key, one in WAYS.items()),
+    )
+    group.addoption(
+        "--host-list", default="", metavar="A,B", help="the hosts by name, in the order of ranks"
+    )
+    group.addoption(
+        "--hosts-within",
+        type=float,
+        default=HOSTS_S,
+        metavar="SECONDS",
+        help="how long hosts are waited for (default: %(default)g)",
+    )
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
@@ -162,14 +213,23 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
             f"--blocks {blocks}: give a whole number from {FEWEST_BLOCKS} on, as a single block "
             "shows no spread"
         )
+    skip_missing, hosts = config.getoption("skip_missing_targets"), _hosts(config)
+    platform = platforms.named(config.getoption("platform"))
+    topologies = config.getoption("topology")
+    if hosts is None:  # what other hosts have, their agents say
+        found = devices.present(platform, os.environ)
+        devices.required(platform, found)  # before anything is installed for it
+        if platform.has_devices and not topologies:
+            topologies = devices.topologies(found)
     return Options(
         targets=_provision(
             config.getoption("target") or ["current"],
+            platform.packages,
             config.getoption("extra"),
-            config.getoption("skip_missing_targets"),
+            skip_missing,
             progress,
         ),
-        topologies=tuple(dict.fromkeys(config.getoption("topology"))),
+        topologies=tuple(dict.fromkeys(topologies)),
         implementations=tuple(dict.fromkeys(config.getoption("implementation") or names.COLUMNS)),
         clauses=tuple(dict.fromkeys(config.getoption("clause"))),
         platform=config.getoption("platform"),
@@ -178,11 +238,40 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         isolated=config.getoption("isolated"),
         blocks=blocks,
         run=secrets.token_hex(4),
+        skip_missing=skip_missing,
+        hosts=hosts,
     )
+
+
+def _hosts(config: pytest.Config) -> Hosts | None:
+    """What is asked of hosts; ValueError where that cannot be."""
+    count, launcher = config.getoption("hosts"), config.getoption("launcher")
+    names = tuple(name for name in config.getoption("host_list").split(",") if name)
+    if count is None and names and launcher != "tpu-pod":
+        count = len(names)
+    if count is None:
+        if launcher or config.getoption("key_file"):
+            raise ValueError("--launcher and --key-file are about hosts: say how many, --hosts N")
+        return None
+    if count < 1:
+        raise ValueError(f"--hosts {count}: give a whole number from 1 on")
+    if config.getoption("numprocesses", None):
+        raise ValueError("--hosts: all hosts serve one test process: leave out -n")
+    listen, key_file = config.getoption("listen"), config.getoption("key_file")
+    address(listen)
+    if launcher is None and (key_file is None or address(listen)[1] == 0):
+        raise ValueError(
+            "--hosts without --launcher: agents must know where to dial and with which key: give "
+            "--listen HOST:PORT and --key-file FILE"
+        )
+    if key_file is not None:
+        key_of(key_file)
+    return Hosts(count, listen, key_file, launcher, names, config.getoption("hosts_within"))
 
 
 def _provision(
     texts: Sequence[str],
+    packages: Sequence[str],
     extras: Sequence[str],
     skip_missing: bool,
     progress: Callable[[str], None],
@@ -191,7 +280,7 @@ def _provision(
     for text in texts:
         spec = parse_spec(text)
         try:
-            target = _with_extras(spec, extras, progress)
+            target = _with_extras(spec, extras, progress, packages)
         except TargetError as error:
             if not skip_missing:
                 raise
@@ -202,14 +291,22 @@ def _provision(
     return tuple(asked.values())
 
 
-def _with_extras(spec: Spec, extras: Sequence[str], progress: Callable[[str], None]) -> Target:
-    """The target with those of `extras` that this JAX can have; clauses say what they lack."""
-    target = provision(spec, progress=progress)
+def _with_extras(
+    spec: Spec,
+    extras: Sequence[str],
+    progress: Callable[[str], None],
+    packages: Sequence[str] = (),
+) -> Target:
+    """The target with those of `extras` that this JAX can have; clauses say what they lack.
+
+    Without its platform's `packages` there is no target.
+    """
+    target = provision(spec, extras=packages, progress=progress)
     exact = parse_spec(target.spec)
 
     def having(some: Sequence[str]) -> Target | None:
         try:
-            return provision(exact, extras=some, progress=progress)
+            return provision(exact, extras=[*packages, *some], progress=progress)
         except TargetError as error:
             progress(f"{exact}: no {', '.join(some)} ({str(error).splitlines()[0]})")
             return None

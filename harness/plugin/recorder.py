@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
 from conformance.judging.rejudging import program_digest
 
@@ -94,6 +95,7 @@ def _opened(file: Path) -> TextIO:
 def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
     """A claim as results files carry it."""
     claim = claims.claims[slug]
+    place = place_of(claims, claim)
     return {
         "kind": "claim",
         "slug": slug,
@@ -104,6 +106,11 @@ def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
         "heading_hash": claims.headings.get(claim.document, {}).get(claim.heading, ""),
         "statement": claim.statement,
         "claim_kind": claim.kind,
+        "outline": place.document,
+        "order": place.order,
+        "revisions": list(place.revisions),
+        "current": place.current,
+        "url": place.url,
     }
 
 
@@ -122,6 +129,17 @@ def cause_record(cause: Cause) -> dict[str, Any]:
         "program": cause.program,
         "command": command(cause.shows[0], f"{cause.slug}.py"),
         "file": cause.file,
+        "shows": [
+            {
+                "implementation": list(one.implementation),
+                "jax": one.jax,
+                "topology": list(one.topology),
+                "prints": one.prints,
+                "raises": one.raises,
+                "ends": one.ends,
+            }
+            for one in cause.shows
+        ],
     }
 
 

@@ -1,7 +1,8 @@
 """Keeps the cells of one cluster on one xdist worker, under a bare `-n`.
 
 `--dist loadgroup` says it does that, but needs a mark on every item before xdist looks at it;
-grouping by what the node id says needs nothing.
+grouping by what the node id says needs nothing. And a test process may die at any moment, while it
+starts as well: what it had to run is run by another.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """LoadScopeScheduling whose scope is a cluster's share of the cells (`cells.group`)."""
 
     _chunks: int | None = None
+    _crashed: frozenset[str] = frozenset()  # items whose test process died
     runs: Mapping[str, Sequence[str]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
@@ -25,3 +27,26 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
             collected: list[Any] = self.collection or []
             self._chunks = chunks_for(collected, len(self.nodes))
         return group(nodeid, self._chunks, self.runs)
+
+    def remove_node(self, node: Any) -> str | None:
+        """The item that a test process died of; it is run once more, but not a third time."""
+        if self.collection is None:
+            # It would count as one of those that are waited for, and its successor would not.
+            self.registered_collections.pop(node, None)
+        units = self.assigned_work.get(node, {}).values()
+        pending: list[tuple[dict[str, bool], str]] = [
+            (unit, item) for unit in units for item, done in unit.items() if not done
+        ]
+        if not pending:
+            super().remove_node(node)
+            return None
+        unit, item = pending[0]
+        unit[item] = item in self._crashed
+        self._crashed |= {item}
+        super().remove_node(node)
+        return item
+
+    def _reschedule(self, node: Any) -> None:
+        # A successor that has not collected yet is given its share when it has.
+        if node in self.registered_collections:
+            super()._reschedule(node)

@@ -26,12 +26,14 @@ from harness.plugin.recorder import Recorder
 from harness.running import cells, lane
 from harness.running.admission import NoRoom
 from harness.running.cells import CellId
+from harness.running.fleet import HostFleet
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
 from harness.running.shards import unit
+from harness.targets import platforms
 
-EXCUSED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
+EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
 
 RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
 
@@ -52,7 +54,14 @@ class Session:
     timings: int = 0
     runner_made: Runner | None = None
     lane_made: Lane | None = None
+    died: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def excused(self) -> tuple[str, ...]:
+        """Verdicts that skip an item: what was not run is one only where the user said so."""
+        return (*EXCUSED, names.NOT_RUN) if self.options.skip_missing else EXCUSED
 
     @functools.cached_property
     def chosen(self) -> loading.Catalogue:
@@ -76,13 +85,23 @@ class Session:
     def make_runner(self) -> Runner:
         """A runner with a pool of its own."""
         chosen = self.options
+        names = [loading.PACKAGE]
+        if chosen.hosts is not None and self.fleet is None:
+            self.fleet = HostFleet(chosen.hosts, names, chosen.platform, say)
         return Runner(
             self.catalogue,
             self.deviations,
             {one.spec: one for one in chosen.targets},
-            Pool([loading.PACKAGE], chosen.platform, isolated=chosen.isolated, progress=say),
+            Pool(
+                names,
+                chosen.platform,
+                isolated=chosen.isolated,
+                progress=say,
+                fleet=self.fleet,
+            ),
             chosen.deadline_s,
             chosen.repeat,
+            platforms.named(chosen.platform).name,
         )
 
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:
@@ -120,9 +139,29 @@ class Session:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
         verdict = record["verdict"]
         self.verdicts[verdict] += 1
-        if verdict not in (*EXCUSED, names.CONFORMS, names.KNOWN_DEVIATION):
+        if verdict not in (*self.excused, names.CONFORMS, names.KNOWN_DEVIATION):
             cell = f"{record['clause']} {record['implementation']} {record['topology']}"
             self.red.append(f"{verdict.upper()} {cell} {record['target']}: {record['reason']}")
+
+    def take(self, nodeid: str, told: Mapping[str, Any]) -> None:
+        """Count and record what a test process says of an item."""
+        record = told["record"]
+        if self.died.pop(nodeid, None) is not None:
+            reason = f"{record['reason']}; " if record["reason"] else ""
+            again = "run a second time, as the pytest process that ran it first died"
+            record = {**record, "reason": f"{reason}{again}"}
+        if record["kind"] == "timing":
+            self.timings += 1
+        else:
+            self.count(record)
+        if self.recorder is not None:
+            self.recorder.cell(record, told["facts"])
+
+    def take_what_died(self) -> None:
+        """Count and record the cells whose test process died, and which no other has run."""
+        while self.died:
+            nodeid = next(iter(self.died))
+            self.take(nodeid, self.died.pop(nodeid))
 
     def close(self) -> list[Spent]:
         """End every cluster; where the time went."""
@@ -130,6 +169,9 @@ class Session:
         made += self.lane_made.runners if self.lane_made else []
         for runner in made:
             runner.pool.close()
+        if self.fleet is not None:
+            self.fleet.close()
+            self.fleet = None
         return [runner.pool.spent for runner in made]
 
 
@@ -155,10 +197,12 @@ class Cell:
         facts = runner.facts.get(self.id.target)
         self._item.stash[RECORD] = {"record": record, "facts": facts}
         verdict, reason = record["verdict"], record["reason"]
-        if verdict in EXCUSED:
+        if verdict in self._session.excused:
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
+        if verdict == names.NOT_RUN:
+            pytest.fail(not_run(reason), pytrace=False)
         if verdict != names.CONFORMS:
             text = message.failure(self.id, clause, self._session.claims, record)
             pytest.fail(text, pytrace=False)
@@ -184,8 +228,10 @@ class Timed:
             pytest.fail(str(error), pytrace=False)
         mine = heat[self.id]
         verdict, reason = mine.record["verdict"], mine.record["reason"]
-        if verdict in EXCUSED:
+        if verdict in self._session.excused:
             pytest.skip(f"{verdict}: {reason}")
+        if verdict == names.NOT_RUN:
+            pytest.fail(not_run(reason), pytrace=False)
         compared = (
             lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
         )
@@ -209,6 +255,14 @@ class Timed:
             rounds=sum(map(len, mine.blocks[self.contender])),
             iterations=1,
         )
+
+
+def not_run(reason: str) -> str:
+    """Why an item fails although nothing was seen: a run that left it out is not a whole one."""
+    return (
+        f"{names.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
+        "excuses it"
+    )
 
 
 def say(text: str) -> None:

@@ -30,10 +30,11 @@ class NoRoom(Exception):
 
 
 class Permits:
-    """Held until `release`; also a context manager."""
+    """Held until `release`; also a context manager. `numbers` says which of their kind they are."""
 
-    def __init__(self, locks: list[FileLock]) -> None:
-        self._locks = locks
+    def __init__(self, locks: dict[int, FileLock]) -> None:
+        self._locks = list(locks.values())
+        self.numbers = tuple(locks)
 
     def release(self) -> None:
         for lock in self._locks:
@@ -93,18 +94,18 @@ class Admission:
                 told = deadline
             time.sleep(POLL_S)
 
-    def _take(self, count: int) -> list[FileLock] | None:
-        held: list[FileLock] = []
+    def _take(self, count: int) -> dict[int, FileLock] | None:
+        held: dict[int, FileLock] = {}
         for number in range(self._capacity):
             lock = FileLock(self._folder / f"{self._kind}-{number}", timeout=0)
             try:
                 lock.acquire()
             except Timeout:
                 continue
-            held.append(lock)
+            held[number] = lock
             if len(held) == count:
                 return held
-        for lock in held:
+        for lock in held.values():
             lock.release()
         return None
 

@@ -6,24 +6,20 @@ test processes can never wait for each other in a circle.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
-from harness.clusters.hub import Hub
-from harness.clusters.launchers.local import LocalLauncher
+from harness.running import devices
 from harness.running.admission import Admission, Permits, process_capacity, start_capacity
-from harness.targets.target import Target, default_cache, worker_environment
-
-MOST_ZYGOTES = 4  # idle interpreters with jax imported, about 200 MB each
+from harness.running.fleet import Fleet, LocalFleet
+from harness.targets.platforms import TPU, named
+from harness.targets.target import Target, default_cache
 
 
 @dataclass
@@ -48,7 +44,10 @@ class Run:
 
 
 class Pool:
-    """Runs cases on clusters that it opens, keeps warm and closes."""
+    """Runs cases on clusters that it opens, keeps warm and closes.
+
+    They come from `fleet`, which stays its owner's; without one, from a fleet of this machine.
+    """
 
     def __init__(
         self,
@@ -57,20 +56,21 @@ class Pool:
         *,
         isolated: bool = False,
         progress: Callable[[str], None] = lambda _: None,
+        fleet: Fleet | None = None,
     ) -> None:
         self.spent = Spent()
-        self._catalogue = catalogue
-        self._platform = platform
+        self._platform = named(platform)
         self._isolated = isolated
-        self._hub = Hub()
-        self._folder = Path(tempfile.mkdtemp(prefix="conformance-"))
+        self._fleet: Fleet = fleet or LocalFleet(catalogue, platform)
+        self._owns_fleet = fleet is None
         locks = default_cache() / "admission"
         self._processes = Admission(locks, "process", process_capacity(), progress)
         self._starts = Admission(locks, "start", start_capacity(), progress)
-        self._launchers: dict[Target, LocalLauncher] = {}
+        self._devices = devices.present(self._platform, os.environ) if self._fleet.here else []
+        self._whole = Admission(locks, self._platform.name, len(self._devices), progress)
         self._cluster: Cluster | None = None
         self._key: tuple[Target, Topology] | None = None
-        self._permits: Permits | None = None
+        self._permits: list[Permits] = []
         self._owner = os.getpid()
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
@@ -108,25 +108,27 @@ class Pool:
         """What really runs there, from a live worker. ClusterDown or TargetDown where none does."""
         return dict(self._lease(target, topology, fresh=False).facts)
 
+    def unmet(self, topology: Topology) -> str | None:
+        """Why this machine cannot have such a cluster, by its devices; None where it can."""
+        if not (self._platform.has_devices and self._fleet.here):
+            return None
+        return devices.unmet(topology, self._devices)
+
     def release(self) -> None:
         """Close the warm cluster, if there is one, and give its permits back."""
         cluster, self._cluster, self._key = self._cluster, None, None
         if cluster is not None:
             cluster.close()
-        if self._permits is not None:
-            self._permits.release()
-            self._permits = None
+        while self._permits:
+            self._permits.pop().release()
 
     def close(self) -> None:
-        """End everything: clusters, zygotes, the listener, the files."""
+        """End everything: the cluster, and the fleet where it is the pool's own."""
         if os.getpid() != self._owner:
             return
         self.release()
-        for launcher in self._launchers.values():
-            launcher.close()
-        self._launchers.clear()
-        self._hub.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._owns_fleet:
+            self._fleet.close()
 
     def _lease(self, target: Target, topology: Topology, fresh: bool) -> Cluster:
         cluster = self._cluster
@@ -137,12 +139,20 @@ class Pool:
         ):
             return cluster
         self.release()
-        launcher = self._launcher(target)
+        launcher = self._fleet.launcher(target)
         launcher.warm_up()
-        self._permits = self._processes.acquire(topology.processes)
         try:
-            with self._starts.acquire(1):
-                self._cluster = Cluster(launcher, self._hub, self._folder, topology, self._platform)
+            if self._fleet.here:
+                self._permits = [self._processes.acquire(topology.processes)]
+            variables = self._assigned(topology)
+            with self._starts.acquire(1) if self._fleet.here else contextlib.nullcontext():
+                self._cluster = Cluster(
+                    launcher,
+                    self._fleet.hub,
+                    topology,
+                    self._platform.name,
+                    variables=variables,
+                )
         except BaseException:
             self.release()
             raise
@@ -150,17 +160,15 @@ class Pool:
         self.spent.clusters += 1
         return self._cluster
 
-    def _launcher(self, target: Target) -> LocalLauncher:
-        launcher = self._launchers.pop(target, None)
-        if launcher is None:
-            while len(self._launchers) >= MOST_ZYGOTES:
-                self._launchers.pop(next(iter(self._launchers))).close()
-            launcher = LocalLauncher(
-                target.python,
-                worker_environment(target, os.environ, platform=self._platform),
-                self._hub,
-                self._folder / f"target-{secrets.token_hex(4)}",
-                self._catalogue,
-            )
-        self._launchers[target] = launcher  # last in the dict: most recently used
-        return launcher
+    def _assigned(self, topology: Topology) -> list[dict[str, str]]:
+        """Take devices for a cluster; what its processes are told of them.
+
+        A TPU's processes make up one slice of the host, so they take the whole of it.
+        """
+        if not (self._platform.has_devices and self._fleet.here):
+            return []
+        every = self._platform.name == TPU
+        held = self._whole.acquire(len(self._devices) if every else topology.devices)
+        self._permits.append(held)
+        ids = [self._devices[number] for number in held.numbers]
+        return devices.variables(self._platform, topology, ids)

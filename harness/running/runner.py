@@ -15,6 +15,7 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
+from conformance.judging import compile_only
 from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import Judgement, judge, told
@@ -26,6 +27,7 @@ from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault
 from harness.running.cells import CellId
 from harness.running.pool import Pool, Run
+from harness.targets.platforms import CPU
 from harness.targets.target import Target
 from harness.targets.tidy import Tidy
 
@@ -51,6 +53,7 @@ class Runner:
     pool: Pool
     deadline_s: float | None = None
     repeat: int = 1
+    platform: str = CPU
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     _entries: dict[str, list[Deviation]] = field(default_factory=dict, init=False)
     _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
@@ -67,6 +70,9 @@ class Runner:
         asked = self.targets[cell.target]
         if asked.target is None:
             return _record(cell, Judgement(names.NOT_RUN, asked.unavailable or "no such target"))
+        too_large = self.pool.unmet(topology)
+        if too_large is not None:
+            return _record(cell, Judgement(names.NOT_APPLICABLE, too_large))
         try:
             self._learn(asked.target, topology)
         except TargetDown as down:
@@ -89,6 +95,12 @@ class Runner:
             raise TargetDown(
                 f"{target.python} runs jax {facts['jax']}, not the jax {asked} asked for"
             )
+        if facts["platform"] != self.platform:
+            raise TargetDown(
+                f"{target.python} computes on {facts['platform']} ({facts['device_kind']}), not on "
+                f"the {self.platform} asked for: its driver or plugin may be missing; try "
+                f"`{target.python} -c 'import jax; print(jax.devices())'`"
+            )
         self.facts[target.spec] = facts
 
     def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
@@ -97,6 +109,10 @@ class Runner:
         if excused is not None:
             return excused
         facts = self.facts[cell.target]
+        if facts["platform"] == names.TPU_COMPILE:
+            why = compile_only.excuse(clause.expect[cell.implementation])
+            if why is not None:
+                return Judgement(names.NOT_APPLICABLE, why)
         missing = [name for name in clause.requires if name not in facts["packages"]]
         if missing:
             extras = " ".join(f"--extra {name}" for name in missing)

@@ -127,7 +127,7 @@ def newest(
         [uv, *ask, "--python", python.path],
         RESOLVE_TIMEOUT_S,
         folder=targets,
-        stdin="jax\n",
+        stdin="\n".join(["jax", *extras]),
     )
     found = re.search(r"^jax==(\S+)", done.stdout, re.MULTILINE)
     if done.returncode == 0 and found:

@@ -33,6 +33,7 @@ from harness.targets.interpreters import (
     facts,
     in_range,
 )
+from harness.targets.platforms import CPU, PLATFORMS, Platform
 
 __all__ = [
     "Spec",
@@ -201,7 +202,7 @@ def worker_environment(
     target: Target,
     base: Mapping[str, str],
     *,
-    platform: str = "cpu",
+    platform: Platform = PLATFORMS[CPU],
     cache: Path | None = None,
 ) -> dict[str, str]:
     """The variables of a worker process, the same for every target.
@@ -215,11 +216,13 @@ def worker_environment(
         for name, value in base.items()
         if not name.startswith(private) and name not in ("VIRTUAL_ENV", "XLA_FLAGS")
     }
-    return kept | {
+    return {
+        **kept,
         "PYTHONPATH": str(worker_path(cache)),
         "PYTHONNOUSERSITE": "1",
         "PYTHONSAFEPATH": "1",
-        "JAX_PLATFORMS": platform,
+        "JAX_PLATFORMS": platform.backend,
+        **platform.variables,
     }
 
 

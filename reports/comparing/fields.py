@@ -145,17 +145,17 @@ def _errors(found: Compared, step: str, one: Json, other: Json) -> None:
     if found.note(step, ERROR_TYPE, str(one["type"]), str(other["type"])):
         here, there = str(one["message"]), str(other["message"])
         seen = f"{here[:_MESSAGE_SHOWN]} → {there[:_MESSAGE_SHOWN]}"
-        found.note(step, ERROR_TEXT, _message(here), _message(there), seen)
+        found.note(step, ERROR_TEXT, message_kept(here), message_kept(there), seen)
 
 
 def _warnings(step: Json) -> set[str]:
     return {
-        f"{one.get('category')}: {_message(str(one.get('message')))}"
+        f"{one.get('category')}: {message_kept(str(one.get('message')))}"
         for one in step.get("warnings") or ()
     }
 
 
-def _message(text: str) -> str:
+def message_kept(text: str) -> str:
     """What of a message is the same whatever it is about."""
     for what, words in ((_LINK, "…"), (_QUOTED, "'…'"), (_FUNCTION, "jit(…)")):
         text = what.sub(words, text)
@@ -216,10 +216,19 @@ def _values(found: Compared, step: str, one: Json, other: Json) -> None:
         found.same[VALUES] += 1
         return
     apart = _apart(here, there)
-    rounded = apart <= ROUNDING.get(str(one.get("dtype")), 0.0)
+    rounded = apart <= _rounding(one.get("dtype"))
     found.note(
         step, VALUES, "values", ROUNDED if rounded else OTHER, f"up to {apart:.2g} of the largest"
     )
+
+
+def apart_by_rounding(one: Iterable[Any], other: Iterable[Any], dtype: str) -> bool:
+    """Whether values of one dtype differ no more than by the order of a sum."""
+    return _apart(one, other) <= _rounding(dtype)
+
+
+def _rounding(dtype: Any) -> float:
+    return ROUNDING.get(str(dtype), 0.0)
 
 
 def _apart(one: Iterable[Any], other: Iterable[Any]) -> float:
@@ -236,7 +245,7 @@ def _apart(one: Iterable[Any], other: Iterable[Any]) -> float:
 
 def _numbers(values: Iterable[Any]) -> Iterator[float]:
     for value in values:
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             yield from _numbers(value)
         else:
             yield float(value)

@@ -32,6 +32,7 @@ from reports.reading.records import (
     Cell,
     Claim,
     Clause,
+    Growth,
     RecordError,
     Strength,
     Target,
@@ -44,6 +45,7 @@ from reports.reading.verdicts import Verdict
 # What can be said of a cell whose target was not to be had, or died while it came up.
 _WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
 
+_NO_RESULT = Outcome(Verdict.NOT_RUN, "no result in the files of this report")
 _VERDICTS = frozenset(one.value for one in Verdict if one is not Verdict.UNKNOWN)
 
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
@@ -54,7 +56,8 @@ class Results:
     """Everything that the files say, targets in version order, the rest in the files' order.
 
     `labels` and `names` are the targets' for people and for programs; `grid` is clause id to the
-    topologies where it should have run; `timings` are the figures that illustrate a cell.
+    topologies where it should have run; `timings` are the figures that illustrate a cell; `growths`
+    what was compiled for TPU pods, beside its clause.
     """
 
     targets: tuple[Target, ...]
@@ -70,14 +73,22 @@ class Results:
     timings: Mapping[CellKey, tuple[Timing, ...]] = field(default_factory=dict)
     causes: Mapping[str, Cause] = field(default_factory=dict)
     strength: Mapping[str, Strength] = field(default_factory=dict)
+    growths: tuple[Growth, ...] = ()
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
         if key in self.outcomes:
             return self.outcomes[key]
-        why = next((t.unavailable for t in self.targets if t.key == key.target), None)
-        reason = f"target unavailable: {why}" if why else "no result in the files of this report"
-        return Outcome(Verdict.NOT_RUN, reason)
+        return self._without.get(key.target, _NO_RESULT)
+
+    @cached_property
+    def _without(self) -> dict[TargetKey, Outcome]:
+        """What is said of a cell that no file has, where its target was not to be had."""
+        return {
+            t.key: Outcome(Verdict.NOT_RUN, f"target unavailable: {t.unavailable}")
+            for t in self.targets
+            if t.unavailable
+        }
 
     def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
         """Every cell that there should be, recorded or not."""
@@ -157,6 +168,7 @@ class _Merge:
     clauses: dict[str, Clause] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
     strength: dict[str, Strength] = field(default_factory=dict)
+    growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, list[Run]] = field(default_factory=dict)
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -197,6 +209,9 @@ class _Merge:
                 self.causes[cause.cause] = cause
             case Strength() as strength:
                 self.strength[strength.clause] = strength
+            case Growth() as growth:
+                key = (growth.clause, growth.implementation, growth.jax, growth.chip)
+                self.growths[key] = growth
             case Cell() as cell:
                 self._add_cell(cell)
             case Timing() as timing:
@@ -301,6 +316,7 @@ class _Merge:
             clauses=self.clauses,
             causes=self.causes,
             strength=self.strength,
+            growths=tuple(self.growths.values()),
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

@@ -1,68 +1,123 @@
-"""Writes the static site: one matrix, one page per clause, no script and nothing from elsewhere.
+"""Collects the pages of the site, renders them and writes them; nothing is fetched from elsewhere.
 
-It is written to be kept and compared: the same results give the same bytes. Only files that an
-earlier report wrote are replaced or removed, so that a wrong directory costs nothing.
+The same results give the same bytes, so that a site can be kept and compared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site import causes
-from reports.site.memory import memory_page
-from reports.site.pages import clause_file, clause_page, index_page
+from reports.site import (
+    causes,
+    cost,
+    documents,
+    downloads,
+    errata,
+    errors,
+    matrix,
+    searching,
+    targets,
+    unknown,
+    upgrades,
+)
+from reports.site import clauses as clause_pages
+from reports.site.marks import Mark
+from reports.site.names import implementation_words
+from reports.site.page import Asset, Page, Pages
+from reports.site.text import code_marked, effect_css, plain, unphased
+from reports.site.write import MARK, SiteError, write
 from reports.summary import printable
 
-MARK = "pmap-conformance report"  # in every file that this module writes
-_MARK_WITHIN_BYTES = 512
+__all__ = ["PAGES", "SiteError", "build", "environment", "render"]
+
+# What makes pages: each is given the results, and yields its own.
+PAGES: tuple[Pages, ...] = (
+    upgrades.pages,
+    documents.pages,
+    errata.pages,
+    matrix.pages,
+    causes.pages,
+    unknown.pages,
+    cost.pages,
+    errors.pages,
+    searching.pages,
+    targets.pages,
+    downloads.pages,
+    clause_pages.pages,
+)
+
+# The ways on, in the order of the questions that readers come with; shown where the page is there.
+NAVIGATION = (
+    ("Upgrade", "index.html"),
+    ("Documents", "documents.html"),
+    ("Versions", "versions.html"),
+    ("Errors", "errors.html"),
+    ("Hazards", "hazards.html"),
+    ("Cost", "cost.html"),
+    ("Causes", "causes.html"),
+    ("Matrix", "matrix.html"),
+    ("Unknown", "unknown.html"),
+    ("Data", "targets.html"),
+)
+_UNDER = {
+    "upgrade": "index.html",
+    "clauses": "matrix.html",
+    "data": "targets.html",
+    "errata.html": "documents.html",
+}
+_ASSETS = ("style.css", "site.js")
 
 
-class SiteError(Exception):
-    """The site cannot be written; the message says where and why."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every page shows around its own: the ways on, and of which runs it is."""
+
+    navigation: tuple[tuple[str, str], ...]
+    measured: str
 
 
 def build(results: Results, directory: Path) -> int:
     """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot."""
-    pages = render(results)
-    try:
-        _write(pages, directory)
-    except OSError as error:
-        raise SiteError(f"{error.filename or directory}: {error.strerror}") from None
-    return sum(name.endswith(".html") for name in pages)
+    written = write(rendered(results), directory)
+    return sum(name.endswith(".html") for name in written)
 
 
 def render(results: Results) -> dict[str, str]:
     """The text of every file of the site, by its path in the directory."""
+    return dict(rendered(results))
+
+
+def rendered(results: Results) -> Iterator[tuple[str, str]]:
+    """Path and text of every file, one after the other: no two pages need be in memory at once."""
+    made = [one for pages in PAGES for one in pages(results)]
+    frame = _frame(results, made)
     env = environment()
-    clause = env.get_template("clause.html.j2")
-    pages = {
-        f"clauses/{clause_file(c.clause)}": clause.render(page=clause_page(results, c))
-        for c in results.clauses.values()
-    }
-    # The matrix comes last: whoever finds it finds the pages that it leads to.
-    pages["style.css"] = _style()
-    if results.causes:
-        pages[causes.PAGE] = env.get_template("causes.html.j2").render(
-            page=causes.causes_page(results)
-        )
-    memory = memory_page(results)
-    if memory.tables:
-        pages["memory.html"] = env.get_template("memory.html.j2").render(page=memory)
-    pages["index.html"] = env.get_template("index.html.j2").render(
-        page=index_page(results), memory=bool(memory.tables), causes=len(results.causes)
-    )
-    return {name: printable(text) for name, text in pages.items()}
-
-
-def _style() -> str:
-    return (
-        resources.files("reports.site").joinpath("templates/style.css").read_text(encoding="utf-8")
-    )
+    for name in _ASSETS:
+        yield name, _template_text(name)
+    for one in made:
+        match one:
+            case Page():
+                template = env.get_template(f"{one.template}.html.j2")
+                text = template.render(
+                    page=one.view,
+                    root=one.root,
+                    title=one.title,
+                    description=one.description,
+                    frame=frame,
+                    here=_way(one.path),
+                )
+                yield one.path, printable(text)
+            case Asset():
+                yield one.path, printable(one.text)
 
 
 def environment() -> Environment:
@@ -75,27 +130,41 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    env.globals.update(mark=MARK, verdicts=tuple(Verdict))
-    env.filters.update(zip=zip, cause_anchor=causes.anchor)
+    env.globals.update(mark=MARK, verdicts=tuple(Verdict), marks=tuple(Mark))
+    env.filters.update(
+        zip=zip,
+        plain=plain,
+        unphased=unphased,
+        prose=lambda text: Markup(code_marked(text)),
+        implementation=implementation_words,
+        short=short_implementation,
+        effect_css=effect_css,
+    )
     env.tests["web_link"] = lambda text: text.startswith("https://")
     return env
 
 
-def _write(pages: dict[str, str], directory: Path) -> None:
-    for name in pages:
-        path = directory / name
-        if path.exists() and not _ours(path):
-            raise SiteError(f"{path}: not written by a report; choose another directory")
-    (directory / "clauses").mkdir(parents=True, exist_ok=True)
-    for path in (directory / "clauses").glob("*.html"):
-        if f"clauses/{path.name}" not in pages and _ours(path):
-            path.unlink()
-    for name, text in pages.items():
-        (directory / name).write_text(text, encoding="utf-8", newline="\n")
+def _frame(results: Results, made: list[Page | Asset]) -> Frame:
+    paths = {one.path for one in made}
+    days = sorted({target.started[:10] for target in results.targets if target.started})
+    versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
+    platforms = sorted({t.platform for t in results.targets if t.platform})
+    said = (
+        ", ".join(platforms),
+        " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
+        " to ".join(dict.fromkeys([*days[:1], *days[-1:]])),
+    )
+    return Frame(
+        navigation=tuple((word, path) for word, path in NAVIGATION if path in paths),
+        measured=" · ".join(filter(None, said)),
+    )
 
 
-def _ours(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return MARK.encode() in file.read(_MARK_WITHIN_BYTES)
+def _way(path: str) -> str:
+    """The entry of the navigation under which a page stands."""
+    folder, _, rest = path.partition("/")
+    return _UNDER.get(folder, f"{folder}.html" if rest else path)
+
+
+def _template_text(name: str) -> str:
+    return resources.files("reports.site").joinpath(f"templates/{name}").read_text(encoding="utf-8")

@@ -1,68 +1,136 @@
-"""The page of causes: each what JAX does and a user feels, its program, and where it shows."""
+"""The causes: each what JAX does and a user feels, with its program and where it shows."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.effect import Effect
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.pages import Link, clause_link, safe_name
+from reports.site.columns import Column, columns
+from reports.site.happened import felt
+from reports.site.marks import Mark, together
+from reports.site.names import cause_path, clause_path
+from reports.site.page import Page
+from reports.site.strips import (
+    Place,
+    Strip,
+    marks_of_clauses,
+    newest_index,
+    newest_version,
+    ranges,
+    versions,
+    worst_strips,
+)
 
 PAGE = "causes.html"
 LEGACY_PMAP = "legacy_pmap"
+_LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """An implementation on a topology; for each target how many cells show the cause, and of it."""
+    """An implementation, and on which topologies in which versions it shows the cause."""
 
     implementation: str
-    topology: str
-    cells: tuple[int, ...]
+    ranges: tuple[tuple[str, str], ...]  # topologies, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A clause that shows what helps, and whether it does."""
+
+    clause: str
+    title: str
+    href: str
+    newest: Mark | None
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseLink:
+    """A clause that shows the cause."""
+
+    clause: str
+    title: str
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """A cause, where the results show it, the clauses that do, and what helps."""
+    """A cause, what it does to the reader's code, where it shows, and what helps."""
 
     cause: Cause
-    anchor: str
+    href: str
+    effect: Effect | None
     places: tuple[PlaceRow, ...]
-    clauses: tuple[Link, ...]
-    remedies: tuple[Link, ...]
+    clauses: tuple[ClauseLink, ...]
+    remedies: tuple[Remedy, ...]
+    versions: tuple[str, ...]
+    newest: str
+
+    @property
+    def said(self) -> str:
+        """Where it shows, in a line of a list."""
+        return "; ".join(
+            f"{row.implementation.replace('_pmap', ' pmap')} {row.ranges[0][1]}"
+            for row in self.places
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class CausesPage:
-    """All causes, by section."""
+class Index:
+    """All causes, by section, the gravest first."""
 
-    targets: tuple[str, ...]
     sections: tuple[tuple[str, tuple[CauseView, ...]], ...]
+    size: int
 
 
-def causes_page(results: Results) -> CausesPage:
+def pages(results: Results) -> Iterator[Page]:
+    """The list of causes, where the results carry any, and a page per cause."""
+    if not results.causes:
+        return
+    views = causes(results)
+    by_section = groupby(views, key=lambda one: one.cause.section)
+    yield Page(
+        PAGE,
+        "causes",
+        Index(tuple((section, tuple(some)) for section, some in by_section), len(views)),
+        "Causes",
+        "What JAX does and a user of pmap feels, each with a program of plain JAX that shows it.",
+    )
+    for view in views:
+        yield Page(view.href, "cause", view, view.cause.title, view.cause.sentence)
+
+
+def causes(results: Results) -> tuple[CauseView, ...]:
     """Every cause that the results carry, those that no cell shows as well."""
     shown: dict[str, list[CellKey]] = {}
     for key, outcome in results.outcomes.items():
         for slug in _named(results, key, outcome):
             shown.setdefault(slug, []).append(key)
-    ordered = sorted(results.causes.values(), key=lambda one: (one.section, one.cause))
-    return CausesPage(
-        targets=tuple(results.labels[t.key] for t in results.targets),
-        sections=tuple(
-            (section, tuple(_view(results, one, shown.get(one.cause, [])) for one in some))
-            for section, some in groupby(ordered, key=lambda one: one.section)
-        ),
+    marks = marks_of_clauses(results)
+    baseline = next((one for one in columns(results) if one.baseline), None)
+    views = [
+        _view(results, baseline, marks, one, shown.get(one.cause, []))
+        for one in results.causes.values()
+    ]
+    return tuple(
+        sorted(
+            views,
+            key=lambda one: (
+                one.cause.section,
+                one.effect.gravity if one.effect else len(Effect),
+                one.cause.title,
+            ),
+        )
     )
-
-
-def anchor(slug: str) -> str:
-    """Where a cause stands on the page."""
-    return f"cause-{safe_name(slug)}"
 
 
 def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
@@ -78,29 +146,69 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
     return {entry.cause for entry in entries if entry is not None} - {""}
 
 
-def _view(results: Results, cause: Cause, cells: list[CellKey]) -> CauseView:
-    places = sorted(
-        {(key.implementation, key.topology) for key in cells},
-        key=lambda one: (implementation_order(one[0]), topology_order(one[1])),
-    )
+def _view(
+    results: Results,
+    baseline: Column | None,
+    marks: dict[str, dict[Place, list[Mark]]],
+    cause: Cause,
+    cells: list[CellKey],
+) -> CauseView:
     return CauseView(
         cause=cause,
-        anchor=anchor(cause.cause),
-        places=tuple(
-            PlaceRow(
-                implementation,
-                topology,
-                tuple(
-                    sum(
-                        (key.target, key.implementation, key.topology)
-                        == (target.key, implementation, topology)
-                        for key in cells
-                    )
-                    for target in results.targets
-                ),
-            )
-            for implementation, topology in places
+        href=cause_path(cause.cause),
+        effect=_effect(results, baseline, cells),
+        places=_places(results, cells),
+        clauses=tuple(
+            ClauseLink(id, results.clauses[id].title, clause_path(id))
+            for id in sorted({key.clause for key in cells})
         ),
-        clauses=tuple(clause_link(results, id) for id in sorted({key.clause for key in cells})),
-        remedies=tuple(clause_link(results, id) for id in cause.remedies),
+        remedies=tuple(_remedy(results, marks, id) for id in cause.remedies),
+        versions=versions(results),
+        newest=newest_version(results),
+    )
+
+
+def _effect(results: Results, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
+    """What most cells of the newest version that shows it feel against legacy pmap."""
+    if baseline is None:
+        return None
+    number = {target.key: i for i, target in enumerate(results.targets)}
+    moved = [key for key in cells if key.implementation != baseline.side.implementation]
+    newest = max((number[key.target] for key in moved), default=0)
+    counted: Counter[Effect] = Counter()
+    for key in [key for key in moved if number[key.target] == newest][:_LOOKED_AT]:
+        found = felt(results, key, baseline)
+        if found is not None and found.effect is not Effect.SAME:
+            counted[found.effect] += 1
+    return min(counted, key=lambda effect: (-counted[effect], effect.gravity), default=None)
+
+
+def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
+    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
+    held: dict[str, dict[str, set[str]]] = {}
+    for key in cells:
+        by_topology = held.setdefault(key.implementation, {})
+        by_topology.setdefault(key.topology, set()).add(named[key.target])
+    found = []
+    for implementation in sorted(held, key=implementation_order):
+        by_range: dict[str, list[str]] = {}
+        for topology in sorted(held[implementation], key=topology_order):
+            where = ranges(tuple(named.values()), held[implementation][topology])
+            by_range.setdefault(where, []).append(topology)
+        rows = tuple((", ".join(topologies), where) for where, topologies in by_range.items())
+        found.append(PlaceRow(implementation, rows))
+    return tuple(found)
+
+
+def _remedy(results: Results, marks: dict[str, dict[Place, list[Mark]]], clause: str) -> Remedy:
+    if clause not in results.clauses:
+        return Remedy(clause, "", "", None, ())
+    rows = marks[clause]
+    newest = newest_index(results)
+    return Remedy(
+        clause,
+        results.clauses[clause].title,
+        clause_path(clause),
+        together(row[newest] for row in rows.values()),
+        worst_strips(rows, versions(results)),
     )

@@ -1,4 +1,4 @@
-"""The page of measured memory: how many times its bytes each kind of argument needs at the peak.
+"""Measured memory: how many times its bytes each kind of argument needs at the peak.
 
 Read from what the probes noted, under one key: `what` was given to the map, and either the
 `multiple` of its bytes that were there at once, or how many of its buffers were `reused`. Clauses
@@ -15,7 +15,7 @@ from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.pages import clause_file, safe_name
+from reports.site.names import clause_path, safe_name
 
 KEY = "memory"  # of a step's notes
 
@@ -50,14 +50,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPage:
+class Memory:
     """All tables; `implementations` are the columns, with the words for their heads."""
 
     implementations: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
 
 
-def memory_page(results: Results) -> MemoryPage:
+def memory(results: Results) -> Memory:
     """A table per kind of argument whose multiple was measured, and topology."""
     measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
     looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
@@ -65,7 +65,7 @@ def memory_page(results: Results) -> MemoryPage:
         for note in _notes(outcome):
             where = measured if "multiple" in note else looked
             where.setdefault((str(note["what"]), key.topology), key.clause)
-    return MemoryPage(
+    return Memory(
         implementations=tuple((i, short_implementation(i)) for i in results.implementations),
         tables=tuple(
             Table(
@@ -104,7 +104,7 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
         multiple=f"{max(multiples):.2f}" if multiples else "",
         reused=_words(shares),
         verdict=outcome.verdict,
-        href=f"clauses/{clause_file(key.clause)}",
+        href=clause_path(key.clause),
         hint=outcome.reason,
     )
 

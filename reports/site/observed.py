@@ -39,6 +39,7 @@ class StepView:
     frames: str
     tree: str
     leaves: tuple[LeafView, ...]
+    programs: tuple[str, ...]
     warnings: tuple[str, ...]
     logs: tuple[str, ...]
     rest: str
@@ -95,6 +96,10 @@ def _step(step: Json) -> StepView:
         rest.pop("exception", None)
     leaves = tuple(_leaf(_map(leaf)) for leaf in _list(value.get("leaves")))
     tree = value.get("tree")
+    extra = _map(rest.get("extra"))
+    programs = [_program(one) for one in map(_map, _list(extra.get("programs")))]
+    if all(programs):
+        rest["extra"] = _others(extra, ("programs",))
     if exception:
         headline = _raised(exception)
         rest |= _others(exception, ("type", "module", "bases", "phase", "message", "frames"))
@@ -112,10 +117,24 @@ def _step(step: Json) -> StepView:
         frames="\n".join(map(_words, _list(exception.get("frames")))),
         tree="" if tree is None or len(leaves) == 1 else _words(tree),
         leaves=leaves,
+        programs=tuple(filter(None, programs)),
         warnings=tuple(_warning(w) for w in _list(rest.pop("warnings", None))),
         logs=tuple(_log(entry) for entry in _list(rest.pop("logs", None))),
         rest=_rest(rest),
     )
+
+
+def _program(program: Json) -> str:
+    """What a compiled program sends; empty where it is not of the shape known here."""
+    each = [_map(one) for one in _list(program.get("collectives"))]
+    if not all(one.get("operation") for one in each) or "name" not in program:
+        return ""
+    sends = [
+        f"{one['operation']} of {one.get('shape', '?')}, {one.get('bytes', '?')} B" for one in each
+    ]
+    memory = [f"{k} {_words(v)} B" for k, v in _map(program.get("memory")).items()]
+    said = f"{program['name']}: {'; '.join(sends) or 'no collective'}"
+    return said + (f" (memory: {', '.join(memory)})" if memory else "")
 
 
 def _leaf(leaf: Json) -> LeafView:

@@ -43,7 +43,9 @@ class FakePool:
         *results: Sequence[Json] | ClusterFault,
         facts: Mapping[str, Any] = FACTS,
         down: Exception | None = None,
+        unmet_by: str | None = None,
     ) -> None:
+        self.unmet_by = unmet_by
         self.cases: list[tuple[Case, bool]] = []
         self._results = list(results)
         self._facts = facts
@@ -53,6 +55,9 @@ class FakePool:
         if self._down is not None:
             raise self._down
         return dict(self._facts)
+
+    def unmet(self, topology: Topology) -> str | None:
+        return self.unmet_by
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         self.cases.append((case, fresh))

@@ -23,6 +23,7 @@ from processes import MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
+from conformance.probing.ports import ReservedPort
 from harness.clusters import deadlines
 from harness.clusters.cluster import Cluster, ClusterDown
 from harness.clusters.hub import Hub
@@ -77,7 +78,7 @@ class Bench:
         }
         asked = {"current": Asked("current", target or self.target)}
         facts = self.facts if target is None else {}
-        runner = Runner(loading.Catalogue(clauses), [], asked, self.pool, deadline_s, 1, facts)
+        runner = Runner(loading.Catalogue(clauses), [], asked, self.pool, deadline_s, facts=facts)
         return runner.run(CellId(f"faults.{clause}", names.NEW_PMAP, topology, "current"))
 
     def zygotes(self) -> set[int]:
@@ -420,6 +421,12 @@ class Settings:
         changed[self._process].update(self._changes)
         return self._launcher.start(changed)
 
+    def warm_up(self) -> None:
+        self._launcher.warm_up()
+
+    def reserve(self) -> ReservedPort:
+        return self._launcher.reserve()
+
     def close(self) -> None:
         self._launcher.close()
 
@@ -533,7 +540,6 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
         Cluster(
             Settings(launcher, process, changes),
             place.hub,
-            place.folder,
             Topology(2, 2),
             start_timeout_s=patience_s,
         )

@@ -380,20 +380,55 @@ def test_a_cell_whose_pytest_process_died_can_be_run_again() -> None:
 
 
 def test_another_test_whose_process_died_is_no_cell() -> None:
-    report = SimpleNamespace()
-    hooks().pytest_handlecrashitem("suites/selftests/test_cells.py::test_b", report)
-    assert not hasattr(report, "conformance")
+    assert crashed("suites/selftests/test_cells.py::test_b").died == {}
 
 
-def hooks() -> _SessionHooks:
-    return _SessionHooks(Session(options(), Catalogue({GOOD.id: GOOD}), CLAIMS, ()))
+def crashed(nodeid: str) -> Session:
+    session = Session(options(), Catalogue({GOOD.id: GOOD}), CLAIMS, ())
+    _SessionHooks(session).pytest_handlecrashitem(nodeid, SimpleNamespace())
+    return session
 
 
 def told_of_crash(nodeid: str) -> Mapping[str, Any]:
-    report = SimpleNamespace()
-    hooks().pytest_handlecrashitem(nodeid, report)
-    told: Mapping[str, Any] = json.loads(report.conformance)
-    return told
+    return crashed(nodeid).died[nodeid]
+
+
+@pytest.mark.parametrize("run_again", [True, False])
+def test_of_a_cell_whose_pytest_process_died_one_record_is_left(
+    file: File, run_again: bool
+) -> None:
+    cell = cell_of(GOOD)
+    session = crashed(nodeid_of(cell))
+    session.recorder = file.recorder
+    if run_again:
+        record = record_of(runner_on(FakePool(observations()), GOOD), cell)
+        report = SimpleNamespace(
+            nodeid=nodeid_of(cell), conformance=json.dumps({"record": record, "facts": FACTS})
+        )
+        _SessionHooks(session).pytest_runtest_logreport(report)
+    session.take_what_died()
+    (outcome,) = load([file.path]).outcomes.values()
+    assert session.verdicts == {outcome.verdict.value: 1}
+    if run_again:
+        assert outcome.verdict.value == names.CONFORMS
+        assert outcome.reason.endswith(
+            "; run a second time, as the pytest process that ran it first died"
+        )
+    else:
+        assert outcome.verdict.value == names.NOT_RUN
+        assert outcome.reason == "the pytest process that ran this cell died"
+        assert len(session.red) == 1
+
+
+@pytest.mark.parametrize("excused", [False, True])
+def test_what_was_not_run_is_red_unless_that_was_excused(excused: bool) -> None:
+    session = Session(options(skip_missing=excused), Catalogue({GOOD.id: GOOD}), CLAIMS, ())
+    unavailable = runner_on(FakePool(), GOOD, target=None, unavailable="no such luck")
+    session.count(unavailable.run(cell_of(GOOD)))
+    assert session.verdicts == {names.NOT_RUN: 1}
+    assert session.red == (
+        [] if excused else [f"NOT RUN {GOOD.id} new_pmap 2x2 {SPEC}: no such luck"]
+    )
 
 
 # Options on their way to the pytest workers

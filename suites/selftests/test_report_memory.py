@@ -10,7 +10,7 @@ from sample_results import Record, cell, claim, clause, observation, returned, t
 
 from reports.reading.results import load
 from reports.site.build import render
-from reports.site.memory import Figure, memory_page
+from reports.site.memory import Figure, memory
 
 CLAUSES = [clause("donation.peak.a"), clause("donation.reused.a")]
 HEAD = [target(), target("0.10.2"), claim("migrate-pmap.errors"), *CLAUSES]
@@ -34,7 +34,7 @@ def reused(taken: int, what: str = "a state") -> Record:
 
 
 def page_of(tmp_path: Path, *cells: Record) -> Any:
-    return memory_page(load([write(tmp_path / "r.jsonl", [*HEAD, *cells])]))
+    return memory(load([write(tmp_path / "r.jsonl", [*HEAD, *cells])]))
 
 
 def figures(tmp_path: Path, *cells: Record) -> list[Figure | None]:
@@ -108,16 +108,14 @@ def test_notes_of_another_shape_are_passed_over(tmp_path: Path, note: Any) -> No
     assert not page_of(tmp_path, noted("donation.peak.a", note)).tables
 
 
-def test_the_page_is_linked_from_the_matrix_and_escapes_what_it_shows(tmp_path: Path) -> None:
+def test_the_page_escapes_what_it_shows(tmp_path: Path) -> None:
     cells = [noted("donation.peak.a", multiple(2.5, "<script>"))]
     site = render(load([write(tmp_path / "r.jsonl", [*HEAD, *cells])]))
-    assert 'href="memory.html"' in site["index.html"]
-    assert "2.50" in site["memory.html"]
-    assert "<script>" not in site["memory.html"]
-    assert "&lt;script&gt;" in site["memory.html"]
+    assert "2.50" in site["cost.html"]
+    assert "<script>" not in site["cost.html"]
+    assert "&lt;script&gt;" in site["cost.html"]
 
 
-def test_without_a_measurement_there_is_no_page_and_no_link(tmp_path: Path) -> None:
+def test_without_a_measurement_there_is_no_page(tmp_path: Path) -> None:
     site = render(load([write(tmp_path / "r.jsonl", [*HEAD, cell("donation.peak.a")])]))
-    assert "memory.html" not in site
-    assert "memory.html" not in site["index.html"]
+    assert "cost.html" not in site

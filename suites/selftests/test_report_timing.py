@@ -49,7 +49,9 @@ def test_a_later_measurement_replaces_an_earlier_one(tmp_path: Path) -> None:
 
 def test_hostile_text_is_shown_and_not_run(tmp_path: Path) -> None:
     hostile = timing("errors.a", seconds=None, ratios=[], rounds=0, failed=HOSTILE)
-    assert "<script>" not in page_of("errors.a", write(tmp_path / "all.jsonl", [*HEAD, hostile]))
+    assert "<script>alert" not in page_of(
+        "errors.a", write(tmp_path / "all.jsonl", [*HEAD, hostile])
+    )
 
 
 @pytest.mark.parametrize(

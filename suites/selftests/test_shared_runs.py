@@ -50,6 +50,9 @@ class Steady:
     def facts(self, target: Target, topology: Topology) -> dict[str, Any]:
         return dict(FACTS)
 
+    def unmet(self, topology: Topology) -> str | None:
+        return None
+
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         self.cases.append(case)
         good = observations(implementation=case.implementation, topology=topology)

@@ -21,6 +21,7 @@ from parameterized import parameterized
 
 from harness.targets import environments, interpreters, target
 from harness.targets.interpreters import Interpreter
+from harness.targets.platforms import PLATFORMS
 from harness.targets.target import Spec, Target, TargetError
 
 SUBPROCESS_TIMEOUT_S = 60.0
@@ -537,10 +538,19 @@ class WorkerTest(Folder):
         }
         assert clean == {**kept, **made}
 
-    def test_the_platform_is_the_one_named(self) -> None:
+    @parameterized.expand(
+        [
+            ("cuda12", {"JAX_PLATFORMS": "cuda", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+            ("tpu", {"JAX_PLATFORMS": "tpu"}),
+            ("tpu-compile", {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}),
+        ]
+    )
+    def test_the_platform_is_the_one_named(self, name: str, said: dict[str, str]) -> None:
         current = Target("current", Path(sys.executable))
-        environment = target.worker_environment(current, {}, platform="cuda", cache=self.cache)
-        assert environment["JAX_PLATFORMS"] == "cuda"
+        environment = target.worker_environment(
+            current, {}, platform=PLATFORMS[name], cache=self.cache
+        )
+        assert said.items() <= environment.items()
 
     def test_another_python_finds_the_packages_and_no_site_packages(self) -> None:
         bare = interpreters.own_interpreter()

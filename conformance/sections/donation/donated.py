@@ -16,6 +16,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import (
     Columns,
     everywhere,
@@ -97,10 +98,16 @@ IN_THE_PROGRAM = steps(
         ALIASED,
         "the compiled program aliases all donated bytes",
         lambda _, seen: seen[0] == seen[1],
+        compiled=True,
     )
 )
 NOT_IN_THE_PROGRAM = steps(
-    first_call=noted(ALIASED, "the compiled program aliases nothing", lambda _, seen: seen[0] == 0)
+    first_call=noted(
+        ALIASED,
+        "the compiled program aliases nothing",
+        lambda _, seen: seen[0] == 0,
+        compiled=True,
+    )
 )
 
 
@@ -115,7 +122,8 @@ def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
         count = sum(one["count"] for one in given) + len(logged)
         said = [f"{one['category']} x {one['count']}: {one['message']}" for one in given]
         said += [f"{one['level']} of {one['logger']}: {one['message']}" for one in logged]
-        return count == wanted.get(step.name, 0), "; ".join(said) or "nothing said"
+        seen = "; ".join(said) or "nothing said"
+        return count == wanted.get(step.name, 0), Problem(seen, Code.WARNING)
 
     return OfEachStep(text, of)
 

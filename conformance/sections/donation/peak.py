@@ -321,6 +321,7 @@ def state_after(place: Place) -> Any:
                     "bytes aliased",
                     "the compiled program takes over every byte of the state",
                     lambda _, seen: seen[0] == seen[1],
+                    compiled=True,
                 )
             ),
         ),

@@ -18,6 +18,7 @@ from conformance.catalogue.clause import Need, processes
 from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import (
     RIGHT_VALUES,
@@ -297,7 +298,7 @@ def needed(model: Model, *known: Known) -> Expectation:
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
             holds, saw = right.of(place, step)
-            return holds, NOTHING_TO_FIX if holds else f"WRONG: {saw}"
+            return holds, NOTHING_TO_FIX if holds else _wrong(saw)
         return _is_known(step.raised, known or KNOWN), f"remedied: {step}"
 
     return OfEachStep("one of the errors that it remedies, or the right values", of)
@@ -311,10 +312,15 @@ def an_error(otherwise: Model, *known: Known) -> Expectation:
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
             holds, saw = right.of(place, step)
-            return False, f"{RIGHT_VALUES}: {step}" if holds else f"WRONG: {saw}"
+            right_after_all = Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR)
+            return False, right_after_all if holds else _wrong(saw)
         return _is_known(step.raised, known), str(step)
 
     return OfEachStep("raises one of the known errors", of)
+
+
+def _wrong(saw: str) -> str:
+    return saw.said("WRONG: ") if isinstance(saw, Problem) else f"WRONG: {saw}"
 
 
 def _is_known(raised: Raised, known: Iterable[Known]) -> bool:
@@ -341,7 +347,13 @@ def _operations(programs: Any) -> str:
     return f"collectives: {', '.join(found)}, in {len(moving)} of {len(programs)} programs"
 
 
-NO_COLLECTIVE = noted("programs", "compiles no program with a collective", _none, show=_operations)
+NO_COLLECTIVE = noted(
+    "programs",
+    "compiles no program with a collective",
+    _none,
+    show=_operations,
+    compiled=True,
+)
 
 
 def grid(place: Place) -> Any:

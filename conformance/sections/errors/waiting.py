@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.topology import Place, Topology
+from conformance.judging.codes import Code
 from conformance.judging.expectation import Finding, Model
 from conformance.judging.observation import Observation
 from conformance.probing.bodies import psum
@@ -63,9 +64,11 @@ class Together:
             for process, seen in times.items():
                 early = last - seen.get("left", 0.0)
                 saw = f"left {-early:+.3f} s after the last arrival"
-                findings.append(Finding(name, process, early <= CLOCK_S, self.text, saw))
+                right = early <= CLOCK_S
+                findings.append(Finding(name, process, right, self.text, saw, Code.ENDING))
         if not findings:
-            findings = [Finding("any", 0, False, self.text, "no barrier was timed")]
+            saw = "no barrier was timed"
+            findings = [Finding("any", 0, False, self.text, saw, Code.ENDING)]
         return findings
 
 

@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
+from conformance.probing.programs import executables
 
 STEPS = ("step 1", "step 2", "step 3", "step 4")
 LATER = STEPS[2:]  # once arguments are what the steps before them returned
@@ -123,19 +124,15 @@ def follow(impl: Any, cluster: Any, idiom: Idiom) -> None:
     turn = idiom.program(impl, cluster, watch)
     jax.clear_caches()
     for n, name in enumerate(STEPS, 1):
-        mark, known = watch.times, _executables()
+        mark, known = watch.times, executables()
         watch.donated.clear()
         result = cluster.step(name, turn, n)
         seen = {id(one) for one in known}
-        fresh = [one for one in _executables() if id(one) not in seen]
+        fresh = [one for one in executables() if id(one) not in seen]
         cluster.note(AGAIN, {"traced": watch.times - mark, "compiled": len(fresh)})
         cluster.note(LIES, _orders(result, cluster.local_devices))
         cluster.note(GIVEN_UP, [one.is_deleted() for one in watch.donated])
         cluster.note(MOVED, {"collectives": _collectives(fresh)})
-
-
-def _executables() -> list[Any]:
-    return list(jax.local_devices()[0].client.live_executables())
 
 
 def _orders(result: Any, devices: list[Any]) -> list[list[int]]:
@@ -225,8 +222,10 @@ def communicates(idiom: Idiom) -> Columns:
             own = moves(place)
             return all(size <= own.get(kind, 0) for kind, size in seen["collectives"].items())
 
-        first = noted(MOVED, "what the program's own collectives need", all_of_it)
-        later = noted(MOVED, "no more in what is compiled later", no_more, at_most=True)
+        need = "what the program's own collectives need"
+        first = noted(MOVED, need, all_of_it, compiled=True)
+        more = "no more in what is compiled later"
+        later = noted(MOVED, more, no_more, at_most=True, compiled=True)
         return every(NO_ERROR, in_steps(first, STEPS[0]), in_steps(later, *STEPS[1:]))
 
     return unless_legacy(only(idiom.of_legacy or idiom.moves), only(idiom.moves))

@@ -19,6 +19,7 @@ import numpy as np
 from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.codes import Problem, code_of
 from conformance.judging.expectation import (
     Expectation,
     OfEachStep,
@@ -193,7 +194,15 @@ def moves(
     at_most: bool = False,
 ) -> Expectation:
     """A step's `MOVED` fulfils `holds`, which looks at these `parts` of it."""
-    return noted(MOVED, text, lambda _, seen: holds(seen), show=told, parts=parts, at_most=at_most)
+    return noted(
+        MOVED,
+        text,
+        lambda _, seen: holds(seen),
+        show=told,
+        parts=parts,
+        at_most=at_most,
+        compiled=True,
+    )
 
 
 def accessed(*parts: Expectation) -> Expectation:
@@ -209,7 +218,11 @@ def at_once(*parts: Expectation) -> Expectation:
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         found = [part.of(place, step) for part in one_by_one]
-        return all(holds for holds, _ in found), "; ".join(saw for _, saw in found)
+        told = "; ".join(saw for _, saw in found)
+        for part, (holds, saw) in zip(one_by_one, found, strict=True):
+            if not holds:
+                return False, Problem(told, code_of(part.claims, step, holds, saw))
+        return True, told
 
     text = "; ".join(part.text for part in parts)
     return OfEachStep(

@@ -8,6 +8,7 @@ from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.aspects import RESULT
+from conformance.judging.codes import Code, Problem
 from conformance.judging.comparing import against
 from conformance.judging.expectation import OfEachStep, not_applicable, returns
 from conformance.judging.observation import Step
@@ -32,7 +33,9 @@ def _whose(place: Place, step: Step) -> tuple[bool, str]:
     problem = against(first_of_all, place, step)
     # In the first process both are one, and it is told by what it is in the others.
     own = against(first_row, place, step) is None
-    return problem is None, "it is the process's own first row" if own else problem or str(step)
+    if problem is None or not own:
+        return problem is None, problem or str(step)
+    return False, Problem("it is the process's own first row", Code.VALUE)
 
 
 WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)

@@ -14,6 +14,7 @@ import numpy as np
 
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import RESULT, figure
+from conformance.judging.codes import Code
 from conformance.judging.expectation import Expectation, Finding, OfEachStep, raises
 from conformance.judging.observation import Observation, Step
 
@@ -129,7 +130,7 @@ class Across:
             complete = len(noted) == topology.processes and None not in noted
             right = complete and self.holds(noted)
             findings += [
-                Finding(name, o.process, right, self.text, f"{self.key} of all: {noted}")
+                Finding(name, o.process, right, self.text, f"{self.key} of all: {noted}", Code.NOTE)
                 for o in observations
             ]
         return findings

@@ -12,6 +12,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
@@ -49,7 +50,8 @@ def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
 
     def of(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None and instead.of(place, step)[0]:
-            return False, f"it is {(taken.__doc__ or '').strip()}: {step}"
+            text = f"it is {(taken.__doc__ or '').strip()}: {step}"
+            return False, Problem(text, Code.VALUE)
         return wanted.of(place, step)
 
     return OfEachStep(wanted.text, of, claims=wanted.claims)

@@ -267,6 +267,7 @@ def only_summed(programs: Any) -> bool:
                     "programs",
                     "summed by all-reduce, and nothing else is communicated",
                     lambda _, seen: only_summed(seen),
+                    compiled=True,
                 )
             ),
         )

@@ -12,6 +12,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.arrays import returns_array
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises, returns, sharded
 from conformance.judging.observation import Step
@@ -83,7 +84,10 @@ def lying(values: Expectation, where: Expectation) -> OfEachStep:
         lies, at = where.of(place, step)
         if step.raised is not None:
             return False, str(step)
-        return right and lies, f"{'the right values' if right else saw}; on {at}"
+        told = f"{'the right values' if right else saw}; on {at}"
+        if right:
+            return lies, Problem(told, Code.SHARDING)
+        return False, saw.said(after=f"; on {at}") if isinstance(saw, Problem) else told
 
     return OfEachStep(f"{values.text}; {where.text}", of)
 

@@ -20,6 +20,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.aspects import RESULT
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.comparing import against
 from conformance.judging.expectation import (
@@ -133,7 +134,7 @@ def silently_wrong(model: Model) -> Expectation:
         if step.raised is not None:
             return False, str(step)
         if against(model, place, step) is None:
-            return False, f"the right values: {step}"
+            return False, Problem(f"the right values: {step}", Code.NOTE)
         return True, str(step)
 
     return twice(OfEachStep("returns other values than NumPy's", of, claims=RESULT))

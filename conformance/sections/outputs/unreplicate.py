@@ -141,6 +141,7 @@ UNMOVED = noted(
     "one program, without communication",
     lambda place, seen: len(seen) == 1 and not any(one["collectives"] for one in seen),
     show=lambda seen: f"collectives of {len(seen)} programs: {[p['collectives'] for p in seen]}",
+    compiled=True,
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.aspects import RESULT, WEAK_TYPE
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.expectation import (
     Expectation,
@@ -113,7 +114,8 @@ def returns_weak(model: Model, *weak: bool) -> OfEachStep:
         right, saw = values.of(place, step)
         seen = tuple(leaf.weak_type for leaf in step.leaves)
         if right and seen != weak:
-            return False, f"weak types {list(seen)} in place of {list(weak)}: {saw}"
+            text = f"weak types {list(seen)} in place of {list(weak)}: {saw}"
+            return False, Problem(text, Code.DTYPE)
         return right, saw
 
     kinds = ", ".join("weak" if one else "strong" for one in weak)

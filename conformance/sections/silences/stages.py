@@ -17,6 +17,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.aspects import RESULT, figure
+from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import (
     TWICE,
@@ -156,7 +157,7 @@ def returns_tree(model: Model, tree: str) -> OfEachStep:
         right, saw = values.of(place, step)
         noted = step.extra.get("tree")
         if right and noted != tree:
-            return False, f"in {noted} in place of {tree}: {saw}"
+            return False, Problem(f"in {noted} in place of {tree}: {saw}", Code.NOTE)
         return right, saw
 
     return OfEachStep(f"{values.text}, in {tree}", of, claims=RESULT | {figure("tree")})

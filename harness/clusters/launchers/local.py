@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, Rubbish
+from conformance.probing.ports import ReservedPort
+from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE
 from harness.clusters.deadlines import KILL_S, ZYGOTE_START_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Exit, TargetDown
+from harness.clusters.launchers.host import Host, HostGone
+from harness.clusters.output import Evidence, Output, await_stacks, tail
 from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
-
-TAIL_BYTES = 4000  # of a log shown with a failure
 
 
 class LocalLauncher:
@@ -35,16 +38,16 @@ class LocalLauncher:
         self._python = python
         self._environment = environment
         self._hub = hub
+        self._folder = folder
         self._log = folder / "zygote.log"
         self._catalogue = catalogue
         self._start_timeout_s = start_timeout_s
         self._zygote: subprocess.Popen[bytes] | None = None
-        self._channel: Channel | None = None
-        self._exits: dict[int, int] = {}
+        self._host: Host | None = None
 
     def warm_up(self) -> None:
         """Start the zygote if it is not there and wait until it can fork; TargetDown if not."""
-        if self._channel is not None:
+        if self._host is not None:
             return
         place = f"zygote-{os.getpid()}-{id(self)}"
         environment = {
@@ -68,7 +71,7 @@ class LocalLauncher:
         while time.monotonic() < deadline:
             arrived = self._hub.wait_for(place, 0.05)
             if arrived is not None:
-                self._channel = arrived[0]
+                self._host = Host(arrived[0])
                 return
             if _has_ended(self._zygote):
                 break
@@ -84,23 +87,42 @@ class LocalLauncher:
             f"Run it by hand: {self._python} -c 'import jax'"
         )
 
+    def reserve(self) -> ReservedPort:
+        """A port of this machine's own."""
+        return ReservedPort()
+
     def start(self, settings: Sequence[Mapping[str, Any]]) -> LocalProcesses:
         """Fork one worker per settings, in order."""
         self.warm_up()
-        pids = []
-        for one in settings:
-            self._send({"do": "spawn", "worker": dict(one)})
-            pids.append(self._await_spawned(one["place"]))
-        return LocalProcesses(self, pids, [Path(one["stacks"]) for one in settings])
+        folder = self._folder / f"cluster-{secrets.token_hex(4)}"
+        folder.mkdir(parents=True)
+        try:
+            whole = [
+                {
+                    "address": self._hub.address,
+                    "key": self._hub.key,
+                    "log": str(folder / f"process-{one['process']}.log"),
+                    "stacks": str(folder / f"process-{one['process']}.stacks"),
+                    **one,
+                }
+                for one in settings
+            ]
+            with self.asked() as host:
+                pids = [host.answer(host.ask("spawn", worker=one))["pid"] for one in whole]
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        outputs = [Output(Path(one["log"]), Path(one["stacks"])) for one in whole]
+        return LocalProcesses(self, [one["place"] for one in whole], pids, outputs, folder)
 
     def close(self) -> None:
         """End the zygote and, with it, all that it forked."""
-        channel, self._channel = self._channel, None
+        host, self._host = self._host, None
         zygote, self._zygote = self._zygote, None
         if zygote is None:
             return
-        if channel is not None:
-            channel.close()  # its end is the order to die
+        if host is not None:
+            host.close()
             deadline = time.monotonic() + KILL_S
             while not _has_ended(zygote) and time.monotonic() < deadline:
                 time.sleep(0.002)
@@ -109,90 +131,93 @@ class LocalLauncher:
             os.killpg(zygote.pid, signal.SIGKILL)
         zygote.wait()
 
-    def kill(self, pids: Sequence[int]) -> None:
-        """Ask the zygote, which knows whether a pid is still its own."""
-        self._send({"do": "kill", "pids": list(pids)})
-
-    def dump_stacks(self, pids: Sequence[int]) -> None:
-        """As `kill`, with the signal that makes a worker write its stacks."""
-        self._send({"do": "dump stacks", "pids": list(pids)})
-
-    def exits(self) -> dict[int, int]:
-        """Exit status by pid of all workers that ended, in the order in which they ended."""
-        while self._channel is not None and self._channel.waiting():
-            self._note(self._receive())
-        return dict(self._exits)
-
-    def _await_spawned(self, place: str) -> int:
-        while True:
-            message = self._receive()
-            if message.get("spawned") == place:
-                pid = int(message["pid"])
-                self._exits.pop(pid, None)  # of an earlier process with the same id
-                return pid
-            self._note(message)
-
-    def _note(self, message: Mapping[str, Any]) -> None:
-        if "exited" in message:
-            self._exits[message["exited"]] = message["status"]
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        if self._channel is None:
-            raise self._gone()
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[Host]:
+        """The zygote, to be asked something; TargetDown where it went away."""
         try:
-            self._channel.send(message)
-        except OSError as error:
-            raise self._gone() from error
-
-    def _receive(self) -> dict[str, Any]:
-        if self._channel is None:
-            raise self._gone()
-        try:
-            if not self._channel.waiting(KILL_S):
-                raise EOFError
-            return self._channel.receive()
-        except (EOFError, Rubbish) as error:
-            raise self._gone() from error
-
-    def _gone(self) -> TargetDown:
-        said = tail(self._log)
-        self.close()
-        return TargetDown(
-            f"the zygote of {self._python} went away. Its last output:\n{said or '(none)'}"
-        )
+            if self._host is None:
+                raise HostGone
+            yield self._host
+        except HostGone as error:
+            said = tail(self._log)
+            self.close()
+            raise TargetDown(
+                f"the zygote of {self._python} went away. Its last output:\n{said or '(none)'}"
+            ) from error
 
 
 class LocalProcesses:
-    """The workers of one cluster: `pids` in the order of their index."""
+    """The workers of one cluster, by place and pid, in the order of their index.
 
-    def __init__(self, launcher: LocalLauncher, pids: list[int], stacks: list[Path]) -> None:
-        self._launcher = launcher
+    Their files are read here, so that they can be even when the zygote is gone.
+    """
+
+    def __init__(
+        self,
+        launcher: LocalLauncher,
+        places: list[str],
+        pids: list[int],
+        outputs: list[Output],
+        folder: Path,
+    ) -> None:
         self.pids = pids
-        self._stacks = stacks
+        self._launcher = launcher
+        self._places = places
+        self._outputs = outputs
+        self._folder = folder
+        self._lost = False
 
     def exits(self) -> list[Exit]:
         """Those that have ended, the first to end first."""
-        return [
-            Exit(self.pids.index(pid), code)
-            for pid, code in self._launcher.exits().items()
-            if pid in self.pids
-        ]
+        try:
+            with self._launcher.asked() as zygote:
+                ended = zygote.exits()
+        except TargetDown:
+            self._lost = True
+            raise
+        places = self._places
+        return [Exit(places.index(p), code) for p, code in ended.items() if p in places]
 
-    def dump_stacks(self, processes: Sequence[int]) -> None:
-        """Signal those that still run and have said where their stacks go."""
-        ready = [p for p in processes if self._stacks[p].exists()]
-        self._launcher.dump_stacks([self.pids[p] for p in ready])
+    def mark(self) -> None:
+        """What is in the files belongs to earlier cases."""
+        for one in self._outputs:
+            one.mark()
+
+    def written(self) -> list[int]:
+        """By the sizes of the files."""
+        return [one.written() for one in self._outputs]
+
+    def evidence(self, running: Sequence[int]) -> list[Evidence]:
+        """What is in the files, once those that run have written their stacks."""
+        if running and not self._lost:
+            with self._launcher.asked() as zygote:
+                zygote.tell("dump stacks", places=[self._places[p] for p in running])
+            await_stacks([self._outputs[p] for p in running])
+        return [one.evidence() for one in self._outputs]
+
+    def lost(self) -> Mapping[int, str]:
+        """All of them, with the zygote."""
+        return {p: "ended with its zygote" for p in range(len(self.pids)) if self._lost}
+
+    def host(self, process: int) -> str:
+        """This machine."""
+        return ""
 
     def kill(self, timeout_s: float = KILL_S) -> bool:
-        """SIGKILL to every process group, then wait for every exit status."""
-        deadline = time.monotonic() + timeout_s
-        ended = {one.process for one in self.exits()}
-        self._launcher.kill([p for i, p in enumerate(self.pids) if i not in ended])
-        while len(self.exits()) < len(self.pids):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.001)
-        return True
+        """SIGKILL to every process group, wait for every exit status, remove the files."""
+        try:
+            deadline = time.monotonic() + timeout_s
+            with self._launcher.asked() as zygote:
+                zygote.tell("kill", places=self._places)
+            while len(self.exits()) < len(self._places):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.001)
+            with self._launcher.asked() as zygote:
+                zygote.forget(*self._places)
+            return True
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
@@ -200,14 +225,3 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def tail(file: Path, size: int = TAIL_BYTES, start: int = 0) -> str:
-    """The end of a text file, nothing of it before `start` bytes; empty where there is none."""
-    try:
-        with file.open("rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(start, stream.tell() - size))
-            return stream.read().decode(errors="replace")
-    except OSError:
-        return ""

@@ -1,0 +1,76 @@
+"""`pods`: how much an access to an array moves as the pod grows, compiled for TPU and never run.
+
+What is compiled stands in `sections/indexing/pods.py`; here it is run in a target's Python, which
+has the libtpu that its JAX was released with, and its records become part of a results file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.targets.platforms import PLATFORMS, TPU_COMPILE
+from harness.targets.target import Target, describe, provision, worker_environment
+
+MODULE = "conformance.sections.indexing.pods"
+DEADLINE_S = 1800.0
+MIB = 1 << 20
+MOST_SAID = 600  # characters of what a program said that failed
+
+Record = dict[str, Any]
+
+
+class PodsError(ValueError):
+    """Nothing could be compiled; what was said, and what to do."""
+
+
+def grown(spec: str, *, progress: Callable[[str], None]) -> list[Record]:
+    """Provision a target that compiles for TPU; a record per access, with each size of pod."""
+    target = provision(spec, extras=PLATFORMS[TPU_COMPILE].packages, progress=progress)
+    known = describe(target)
+    progress(f"compiling for pods with {target.spec}, which takes minutes")
+    of = {"target": target.spec, "jax": known["jax"], "libtpu": known["libtpu"]}
+    return [one | of for one in _compiled(target)]
+
+
+def lines(growths: Sequence[Record]) -> Iterator[str]:
+    """A table for a terminal: MiB to each chip, by the number of chips."""
+    for one in growths:
+        points = ", ".join(f"{point['chips']}: {point['bytes'] / MIB:g}" for point in one["points"])
+        yield (
+            f"{one['target']}, {one['chip']}: {one['text']} of rows of {one['row'] / MIB:g} MiB "
+            f"moves MiB to each chip, by chips: {points}"
+        )
+
+
+def _compiled(target: Target) -> list[Record]:
+    environment = worker_environment(target, os.environ, platform=PLATFORMS[TPU_COMPILE])
+    with tempfile.TemporaryDirectory(prefix="conformance-pods-") as folder:
+        file = Path(folder) / "pods.jsonl"
+        try:
+            done = subprocess.run(
+                [target.python, "-m", MODULE, file],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PodsError(
+                f"{target.spec} was not done compiling for pods after {DEADLINE_S:.0f} s: run it "
+                "when the machine has less to do"
+            ) from error
+        if done.returncode:
+            raise PodsError(
+                f"{target.spec} ended with status {done.returncode} while compiling for pods. Its "
+                f"last output: {done.stderr.strip()[-MOST_SAID:] or '(none)'}"
+            )
+        return [json.loads(line) for line in file.read_text("utf-8").splitlines()]

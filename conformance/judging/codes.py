@@ -1,0 +1,109 @@
+"""What a finding is about, as one word that a program can ask for.
+
+That numbers are wrong is the gravest thing a run can show: it must not be told from a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from conformance.judging.aspects import (
+    COMMITTED,
+    DEVICES,
+    DTYPE,
+    EXCEPTION,
+    LOGS,
+    SHAPE,
+    SHARDING_TYPE,
+    SPEC,
+    VALUES,
+    WARNINGS,
+    WEAK_TYPE,
+)
+from conformance.judging.observation import Step
+
+
+class Code(StrEnum):
+    """What was compared, or, of a finding that does not hold, what was not as expected."""
+
+    VALUE = "value"
+    SHAPE = "shape"
+    DTYPE = "dtype"
+    SHARDING = "sharding"
+    ERROR = "error"  # raised, another one, or none where one was expected
+    COLLECTIVE = "collective"
+    MEMORY = "memory"
+    WARNING = "warning"
+    DONATION = "donation"
+    NOTE = "note"  # a figure that a probe noted, of no kind that has a word of its own
+    ENDING = "ending"  # whether a step occurred, and the case came back
+    PROOF = "proof"
+
+
+class Problem(str):
+    """A line about what is wrong that still knows what kind of thing is."""
+
+    __slots__ = ("code",)
+    code: Code
+
+    def __new__(cls, text: str, code: Code) -> Problem:
+        made = super().__new__(cls, text)
+        made.code = code
+        return made
+
+    def said(self, before: str = "", after: str = "") -> Problem:
+        """The same with words around it."""
+        return Problem(f"{before}{self}{after}", self.code)
+
+
+_OF_ASPECT = {
+    SHARDING_TYPE: Code.SHARDING,
+    SPEC: Code.SHARDING,
+    DEVICES: Code.SHARDING,
+    COMMITTED: Code.SHARDING,
+    WARNINGS: Code.WARNING,
+    LOGS: Code.WARNING,
+    WEAK_TYPE: Code.DTYPE,
+}
+_OF_FIGURE = {
+    "moved": Code.COLLECTIVE,
+    "programs": Code.COLLECTIVE,
+    "memory": Code.MEMORY,
+    "saved": Code.MEMORY,
+    "peak": Code.MEMORY,
+    "donated deleted": Code.DONATION,
+    "kept deleted": Code.DONATION,
+    "unharmed": Code.DONATION,
+    "buffers reused": Code.DONATION,
+    "bytes aliased": Code.DONATION,
+    "given up": Code.DONATION,
+    "gone": Code.DONATION,
+    "warned": Code.WARNING,
+}
+_OF_RESULT = {VALUES: Code.VALUE, SHAPE: Code.SHAPE, DTYPE: Code.DTYPE}
+
+
+def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
+    """What a comparison was about: as the line itself says, else by how the step ended.
+
+    An expectation that speaks of values and of something else says by a `Problem` which it was.
+    """
+    if isinstance(saw, Problem):
+        return saw.code
+    asked = set(claims)
+    if step.raised is not None and not (holds and EXCEPTION not in asked):
+        return Code.ERROR
+    figures = {aspect.removeprefix("figure ").split(".")[0] for aspect in asked - {*_OF_RESULT}}
+    found = [
+        *(code for name, code in _OF_FIGURE.items() if name in figures),
+        *(code for aspect, code in _OF_ASPECT.items() if aspect in asked),
+    ]
+    if found:
+        return found[0]
+    of_result = [code for aspect, code in _OF_RESULT.items() if aspect in asked]
+    if any(aspect.startswith("figure ") for aspect in asked) or (of_result and EXCEPTION in asked):
+        return Code.NOTE  # of several things one, and it is not said which
+    if EXCEPTION in asked:
+        return Code.ERROR
+    return of_result[0] if of_result else Code.NOTE

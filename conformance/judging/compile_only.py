@@ -1,0 +1,107 @@
+"""What can be judged of a case whose programs were compiled for devices that are not there.
+
+Its steps were taken on other devices. That the values are right there shows that the case went as
+it should, and says nothing of the devices in question; what was compiled for them is theirs. So
+each finding says which it is, and what else was measured where the steps were taken is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.catalogue.expected import Expectation
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.aspects import COMPILED, SHARDING_TYPE, SPEC, is_figure
+from conformance.judging.expectation import All, Finding, OfEachStep
+from conformance.judging.observation import Observation, Step
+
+NOT_RUN = "compiled, not run"
+DRIVEN = "where its steps were taken, on CPU: "
+LEFT_OUT = "left out: "
+
+# What JAX says where a program calls back into a process of that platform.
+_NEEDS_DEVICES = "the platform for the specified backend"
+
+# Where a result lies is said by its program too.
+STRUCTURE = frozenset({COMPILED, SHARDING_TYPE, SPEC})
+
+
+def structural(expectation: Expectation) -> bool:
+    """Whether anything that is expected is read off compiled programs."""
+    if isinstance(expectation, All):
+        return any(map(structural, expectation.parts))
+    return isinstance(expectation, OfEachStep) and bool(expectation.claims & STRUCTURE)
+
+
+def excuse(expectation: Expectation) -> str | None:
+    """Why a cell cannot be judged so; None where it can."""
+    if structural(expectation):
+        return None
+    return f"{NOT_RUN}: nothing that this clause looks at is read off compiled programs"
+
+
+def impossible(some: Sequence[Observation]) -> str | None:
+    """Why there is nothing to judge in a case that was tried; None where there is."""
+    raised = next((s for one in some for s in one.steps if s.raised is not None), None)
+    if raised is not None:
+        return f"{NOT_RUN}: the step “{raised.name}” raised where it was taken, on CPU"
+    compiled = [one.compiled or {} for one in some]
+    failed = [text for one in compiled for text in one.get("failed", ())]
+    unable = next((text for text in failed if _NEEDS_DEVICES in text), None)
+    if unable is not None:
+        return f"{NOT_RUN}: without a TPU there is no compiling of {unable}"
+    if not failed and not any(one.get("programs") for one in compiled):
+        return f"{NOT_RUN}: no program is compiled in this case"
+    return None
+
+
+def labelled(expectation: Expectation) -> Expectation:
+    """The same, each part that is not about compiled programs marked as what it is."""
+    if isinstance(expectation, All):
+        return replace(expectation, parts=tuple(map(labelled, expectation.parts)))
+    if not isinstance(expectation, OfEachStep) or structural(expectation):
+        return expectation
+    if any(map(is_figure, expectation.claims)):
+        return replace(expectation, text=LEFT_OUT + expectation.text, of=_not_compared)
+    return replace(expectation, text=DRIVEN + expectation.text)
+
+
+def _not_compared(place: Place, step: Step) -> tuple[bool, str]:
+    return step.raised is None, f"not compared: {NOT_RUN}" if step.raised is None else str(step)
+
+
+def said(seen: Observation) -> str:
+    """`compiled for 8 TPU v5 lite, not run`."""
+    compiled = seen.compiled or {}
+    return f"compiled for {compiled.get('chips')} {compiled.get('chip')}, not run"
+
+
+def first_of(findings: Sequence[Finding]) -> Finding:
+    """The first that is about what was compiled."""
+    others = (DRIVEN, LEFT_OUT)
+    return next((f for f in findings if not f.expected.startswith(others)), findings[0])
+
+
+def proofs(seen: Observation, topology: Topology, step: str) -> list[Finding]:
+    """Whether every program was compiled for as many devices, and leaves its results as it ran."""
+    compiled = seen.compiled or {}
+
+    def finding(holds: bool, expected: str, saw: str) -> Finding:
+        return Finding(step, seen.process, holds, expected, saw)
+
+    chips, count = compiled.get("chips"), compiled.get("programs", 0)
+    wrong = [*compiled.get("failed", ()), *compiled.get("differing", ())]
+    return [
+        finding(
+            chips == topology.devices,
+            f"compiled for {topology.devices} chips",
+            f"compiled for {chips} chips of {compiled.get('chip')} by libtpu "
+            f"{compiled.get('libtpu')}",
+        ),
+        finding(
+            count > 0 and not wrong,
+            "every program compiled, its results placed as where the steps were taken",
+            f"{count} programs; " + ("; ".join(wrong) or "placed alike"),
+        ),
+    ]

@@ -1,0 +1,256 @@
+"""Compiles for TPU what JAX compiles here, where there is no TPU. Runs in a worker of that tier.
+
+The probe's steps are taken on CPU devices: JAX's own Python, which decides what is compiled, is the
+same on every platform. Each program is then lowered a second time, for TPU, and compiled by libtpu
+for the chips in the place of those devices. Nothing runs there, so nothing is known of values.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.topology import Topology
+from conformance.probing.compiling import compilations, compiled_as_by_default
+
+VARIABLE = "CONFORMANCE_COMPILES_FOR"  # the topology, as a worker of this tier is told it
+GENERATION = "v5e"
+PLATFORM = "tpu"
+
+# How the chips of one host lie, by their number. More than eight are of no real host.
+HOSTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
+LONGEST = 16  # chips along a side: beyond it the compiler does not refuse, it aborts
+MOST_SAID = 300  # characters of an error
+
+
+class NoChipsError(RuntimeError):
+    """There are no such chips, or nothing that could compile for them."""
+
+
+class Elsewhere:
+    """`programs` compiled for the chips since the case began, the newest first, as the runtime's.
+
+    `failed` says which could not be; `differing` which would leave a result in another place than
+    the program that ran.
+    """
+
+    def __init__(self, chips: Sequence[Any]) -> None:
+        self.chips = list(chips)
+        self.programs: list[Any] = []
+        self.failed: list[str] = []
+        self.differing: list[str] = []
+
+    def begin(self) -> None:
+        """Forget the case before."""
+        self.programs.clear()
+        self.failed.clear()
+        self.differing.clear()
+
+    def record(self) -> dict[str, Any]:
+        """What an observation says of it."""
+        return {
+            "chip": self.chips[0].device_kind,
+            "chips": len(self.chips),
+            "libtpu": metadata.version("libtpu"),
+            "programs": len(self.programs),
+            "failed": list(self.failed),
+            "differing": list(self.differing),
+        }
+
+    def instead_of(self, devices: Sequence[Any]) -> list[Any]:
+        """The chips in the place of these devices of the cluster."""
+        at = {device: i for i, device in enumerate(jax.devices())}
+        return [self.chips[at[device]] for device in devices]
+
+    def take(self, name: str, compiling: Callable[[], tuple[Any, str]]) -> None:
+        """Keep a program; `compiling` gives it and how it differs from the one that ran, if so."""
+        try:
+            with _unnoticed(), compiled_as_by_default():
+                program, difference = compiling()
+        except Exception as error:
+            text = " ".join(str(error).split())[:MOST_SAID]
+            self.failed.append(f"{name}: {type(error).__name__}: {text}")
+            return
+        self.programs.insert(0, program)
+        if difference:
+            self.differing.append(f"{name}: {difference}")
+
+
+@functools.cache
+def elsewhere() -> Elsewhere | None:
+    """This process's, if it is of the tier; from the first call on, programs are compiled twice."""
+    topology = os.environ.get(VARIABLE)
+    if not topology:
+        return None
+    there = Elsewhere(chips_of(Topology.parse(topology)))
+    _watch(there)
+    return there
+
+
+def chips_of(topology: Topology) -> list[Any]:
+    """The chips of a slice with that many hosts and chips each; NoChipsError where none is so."""
+    name, host = slice_of(topology)
+    return described(name, chips_per_host_bounds=(*host, 1))
+
+
+def described(name: str, **options: Any) -> list[Any]:
+    """The chips of a slice by its name, as libtpu describes them; NoChipsError where it cannot."""
+    from jax.experimental import topologies
+
+    try:
+        return list(topologies.get_topology_desc(name, platform=PLATFORM, **options).devices)
+    except Exception as error:  # of libtpu, which has no type of its own
+        raise NoChipsError(
+            f"libtpu describes no slice {name}: {str(error).rstrip('.')}. It is what jax[tpu] "
+            "installs, and --platform tpu-compile with it"
+        ) from error
+
+
+def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
+    """The slice's name (`v5e:16x16`) and how a host's chips lie in it, the squarest there is."""
+    per_host = topology.devices_per_process
+    if topology.processes == 1 and per_host not in HOSTS:
+        host = _squarest(per_host)
+    elif per_host in HOSTS:
+        host = HOSTS[per_host]
+    else:
+        raise NoChipsError(
+            f"no host of several has {per_host} chips of TPU {GENERATION}: choose a --topology "
+            f"with {', '.join(map(str, HOSTS))} devices per process"
+        )
+    whole = _squarest(topology.processes, host)
+    if max(whole) > LONGEST:
+        raise NoChipsError(
+            f"a slice of TPU {GENERATION} has at most {LONGEST}x{LONGEST} chips, and {topology} "
+            f"asks for {topology.devices}: choose a smaller --topology"
+        )
+    return f"{GENERATION}:{whole[0]}x{whole[1]}", host
+
+
+def _squarest(count: int, part: tuple[int, int] = (1, 1)) -> tuple[int, int]:
+    """`count` parts as a rectangle, the squarest, and rather wide than high."""
+    every = ((part[0] * n, part[1] * count // n) for n in range(1, count + 1) if count % n == 0)
+    return min(every, key=lambda one: (max(one) / min(one), one))
+
+
+def _watch(there: Elsewhere) -> None:
+    """From now on, whatever is compiled here is compiled there as well."""
+    from jax._src.interpreters import pxla
+
+    pxla.lower_sharding_computation = _lowering_of_jit(pxla, there)
+    if hasattr(pxla, "lower_parallel_callable"):  # legacy pmap's, to 0.9.2
+        pxla.lower_parallel_callable = _lowering_of_pmap(pxla, there)
+
+
+def _lowering_of_jit(pxla: Any, there: Elsewhere) -> Callable[..., Any]:
+    lower = pxla.lower_sharding_computation
+
+    def compiling(own: Any, args: Any, options: Any) -> tuple[Any, str]:
+        other = lower(*args, **{**options, "lowering_platforms": (PLATFORM,)})
+        chips = there.instead_of(other._device_list)
+        executable = pxla.UnloadedMeshExecutable.from_hlo(
+            other._name,
+            other._hlo,
+            **{**other.compile_args, "backend": chips[0].client},
+            compiler_options_kvs=other._compiler_options_kvs,
+            device_list=pxla._create_device_list(tuple(chips)),
+        )
+        shapes = other.compile_args["global_out_avals"]
+        difference = _difference(own._out_shardings, executable._out_shardings, shapes)
+        return executable.xla_executable, difference
+
+    return _both(lower, there, compiling)
+
+
+def _lowering_of_pmap(pxla: Any, there: Elsewhere) -> Callable[..., Any]:
+    from jax._src import compiler
+
+    lower = pxla.lower_parallel_callable
+
+    def compiling(own: Any, args: Any, options: Any) -> tuple[Any, str]:
+        other = lower(*args, **{**options, "lowering_platforms": (PLATFORM,)})
+        chips = there.instead_of(own.xla_executable.local_devices())
+        if len(chips) < other.compile_args["replicas"].num_global_replicas:
+            chips = there.chips  # of all processes
+        listed = pxla._create_device_list(tuple(chips))
+        settings = compiler.get_compile_options(
+            num_replicas=len(chips),
+            num_partitions=1,
+            device_assignment=np.array(chips, dtype=object).reshape(-1, 1),
+            use_spmd_partitioning=False,
+            backend=chips[0].client,
+        )
+        settings.parameter_is_tupled_arguments = other.compile_args["tuple_args"]
+        program = compiler.compile_or_get_cached(
+            chips[0].client, other._hlo, np.array(chips, dtype=object), settings, [], listed, None
+        )
+        return program, ""  # where its results lie is said by the map, not by the compiler
+
+    return _both(lower, there, compiling)
+
+
+def _both(
+    lower: Callable[..., Any],
+    there: Elsewhere,
+    compiling: Callable[[Any, Any, Any], tuple[Any, str]],
+) -> Callable[..., Any]:
+    """`lower`, whose result compiles `there` too when it is compiled for the first time."""
+
+    @functools.wraps(lower)
+    def lowered(*args: Any, **options: Any) -> Any:
+        own = lower(*args, **options)
+        if options.get("lowering_platforms"):
+            return own  # the second time, or an export
+        compile_here = own.compile
+        name = getattr(own, "_name", "pmap")
+        done: list[Any] = []
+
+        def compiled(*args_of: Any, **options_of: Any) -> Any:
+            executable = compile_here(*args_of, **options_of)
+            if executable not in done:
+                done.append(executable)
+                there.take(name, lambda: compiling(executable, args, options))
+            return executable
+
+        own.compile = compiled
+        return own
+
+    return lowered
+
+
+def _difference(own: Sequence[Any], other: Sequence[Any], shapes: Sequence[Any]) -> str:
+    """The first result that would lie otherwise; empty where none does."""
+    from jax._src.op_shardings import are_hlo_shardings_equal
+
+    for at, (a, b, shape) in enumerate(zip(own, other, shapes, strict=True)):
+        ranked = [one._to_xla_hlo_sharding(shape.ndim) for one in (a, b)]
+        if not are_hlo_shardings_equal(*ranked):
+            return f"result {at} lies as {ranked[1]} on TPU, as {ranked[0]} where it ran"
+    return ""
+
+
+@contextmanager
+def _unnoticed() -> Iterator[None]:
+    """What is done within is none of the probe's: not profiled, counted, warned of or logged."""
+    profile, counted = sys.getprofile(), len(compilations())
+    disabled = logging.root.manager.disable
+    sys.setprofile(None)
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        del compilations()[counted:]
+        logging.disable(disabled)
+        sys.setprofile(profile)

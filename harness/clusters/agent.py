@@ -1,0 +1,154 @@
+"""The agent of one host: dials the controller, says what the host has, and forks its workers.
+
+However a cluster of machines is run, its own way starts this command once on each host; which way
+that was is of no consequence to anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing import AuthenticationError
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue.loading import PACKAGE
+from harness.clusters import deadlines, machine
+from harness.clusters.channel import KEY_VARIABLE, Channel, open_to_controller
+from harness.clusters.output import Output
+from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, die_with_parent
+
+PLACE = "agent"  # that is announced where no job names another
+FEWEST_KEY_BYTES = 16
+
+EXIT_REFUSED = 2
+
+
+class AgentError(Exception):
+    """The agent cannot do its work; the text says what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve the controller until the connection ends; 2 where it could not be reached."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        key = read_key(chosen.key_file, os.environ.get(KEY_VARIABLE))
+        rank = chosen.rank if chosen.rank is not None else machine.rank_in_job(os.environ)
+        _serve(chosen.controller, key, rank, chosen.place, chosen.patience)
+    except AgentError as error:
+        print(f"agent: {error}", file=sys.stderr, flush=True)
+    return EXIT_REFUSED
+
+
+def read_key(file: Path | None, variable: str | None) -> str:
+    """The key as hexadecimal digits, from a file or else a variable; never from an argument.
+
+    An argument can be read by every user of a host.
+    """
+    if file is not None:
+        try:
+            text = file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise AgentError(f"the key could not be read from {file}: {error}") from error
+        where = f"{file}"
+    elif variable:
+        text, where = variable.strip(), f"the variable {KEY_VARIABLE}"
+    else:
+        raise AgentError(f"no key: give --key-file FILE, or set {KEY_VARIABLE}")
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) < FEWEST_KEY_BYTES:
+        raise AgentError(
+            f"{where} holds no key of at least {2 * FEWEST_KEY_BYTES} hexadecimal digits: let the "
+            "controller write it (pytest --key-file FILE), and copy the file"
+        )
+    return key.hex()
+
+
+def dial(controller: str, key: str, patience_s: float) -> Channel:
+    """Connect; a controller that is not there yet is waited for. AgentError where it refuses."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return open_to_controller(controller, key)
+        except (AuthenticationError, EOFError) as error:
+            raise AgentError(
+                f"the controller at {controller} and this host have different keys: give both "
+                "the same --key-file"
+            ) from error
+        except ValueError as error:
+            raise AgentError(f"--controller {controller}: write HOST:PORT") from error
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise AgentError(
+                    f"no controller at {controller} within {patience_s:g} s ({error}): start it "
+                    "with pytest --hosts N --listen HOST:PORT, and let this host reach that port"
+                ) from error
+        time.sleep(deadlines.POLL_S)
+
+
+def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: float) -> None:
+    name = os.environ.get(machine.NAME_VARIABLE, "")
+    names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
+    machine.forget_the_job(os.environ, tpu="tpu" in machine.devices())
+    die_with_parent(signal.SIGTERM)
+    # Not after the import, which may take long: a key that is wrong is to be told at once.
+    dial(controller, key, patience_s).close()
+    from harness.clusters import worker
+
+    catalogue = worker.load(names)
+    channel = dial(controller, key, patience_s)
+    address = own_address(channel)
+    channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank, name)})
+
+    def complete(settings: dict[str, Any]) -> Forked:
+        output = Output.without_names()
+        files = {"log": str(output.log), "stacks": str(output.stacks)}
+        return Forked({**settings, "address": controller, "key": key, **files}, output)
+
+    Zygote(channel, catalogue, address, complete).serve()
+
+
+def own_address(channel: Channel) -> str:
+    """The address by which this host reaches the controller: in the network that they share."""
+    with socket.socket(fileno=socket.dup(channel.connection.fileno())) as same:
+        return str(same.getsockname()[0])
+
+
+def new_key() -> str:
+    """A key that nobody has."""
+    return secrets.token_bytes(2 * FEWEST_KEY_BYTES).hex()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m harness agent", description=__doc__)
+    parser.add_argument("--controller", required=True, metavar="HOST:PORT")
+    parser.add_argument(
+        "--key-file", type=Path, metavar="FILE", help=f"else the variable {KEY_VARIABLE}"
+    )
+    parser.add_argument(
+        "--rank",
+        type=int,
+        help=f"this host's number (default: {', '.join(machine.RANK_VARIABLES)})",
+    )
+    parser.add_argument("--place", default=PLACE, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=deadlines.HOSTS_S,
+        metavar="SECONDS",
+        help="for a controller that is not there yet (default: %(default)g)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

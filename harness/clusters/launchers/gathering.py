@@ -1,0 +1,102 @@
+"""What agents said when they came: their order, and whether they can be one cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a host says of itself (`machine.described`)."""
+
+    host: str
+    address: str
+    rank: int | None
+    python: str
+    jax: str
+    jaxlib: str
+    sources: str
+    devices: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        return self.host if self.rank is None else f"{self.host} (rank {self.rank})"
+
+    @property
+    def text(self) -> str:
+        """All of it, for a reader."""
+        has = ", ".join(f"{count} {kind}" for kind, count in self.devices)
+        return f"{self} at {self.address}: jax {self.jax}, Python {self.python}, {has or 'nothing'}"
+
+
+def parse(message: Mapping[str, Any]) -> Hello:
+    """The hello of an agent; ValueError where it is none."""
+    try:
+        rank = message["rank"]
+        return Hello(
+            host=str(message["host"]),
+            address=str(message["address"]),
+            rank=None if rank is None else int(rank),
+            python=str(message["python"]),
+            jax=str(message["jax"]),
+            jaxlib=str(message["jaxlib"]),
+            sources=str(message["sources"]),
+            devices=tuple((str(k), int(v)) for k, v in dict(message["devices"]).items()),
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"no agent's hello: {str(message)[:200]}") from error
+
+
+def order(one: Hello) -> tuple[bool, int, str, str]:
+    """What hosts are sorted by: the job's rank; those without one by their names."""
+    return one.rank is None, one.rank or 0, one.host, one.address
+
+
+def disagreement(some: Sequence[Hello], sources: str) -> str | None:
+    """Why they cannot be one cluster of a controller with these `sources`; None if they can."""
+    other = [one for one in some if one.sources != sources]
+    if other:
+        return (
+            f"{_names(other)} {_has(other)} another state of this project than the controller: "
+            "install the same one everywhere"
+        )
+    for what in ("jax", "jaxlib"):
+        versions = Counter(getattr(one, what) for one in some)
+        if len(versions) > 1:
+            common = versions.most_common(1)[0][0]
+            odd = [one for one in some if getattr(one, what) != common]
+            told = ", ".join(f"{one} has {what} {getattr(one, what)}" for one in odd)
+            return f"{told}, the others have {common}: install the same one everywhere"
+    ranks = Counter(one.rank for one in some)
+    if None in ranks and len(ranks) > 1:
+        without = [one for one in some if one.rank is None]
+        return (
+            f"{_names(without)} {_has(without)} no rank, the others have: start all by one "
+            "launcher, or all with --rank"
+        )
+    twice = [rank for rank, count in ranks.items() if rank is not None and count > 1]
+    if twice:
+        same = [one for one in some if one.rank == twice[0]]
+        return f"{' and '.join(one.host for one in same)} both have rank {twice[0]}: give each one"
+    return None
+
+
+def missing(some: Sequence[Hello], count: int, names: Sequence[str] = ()) -> str:
+    """Which of `count` hosts are not there: by rank, and by name where `names` has one for each."""
+    ranks = {one.rank for one in some}
+    absent = [rank for rank in range(count) if rank not in ranks]
+    if None in ranks or count - len(some) != len(absent):
+        return f"{count - len(some)} of {count} hosts"
+    if len(names) == count:
+        return ", ".join(f"{names[rank]} (rank {rank})" for rank in absent)
+    return f"rank{'' if len(absent) == 1 else 's'} {', '.join(map(str, absent))}"
+
+
+def _names(some: Sequence[Hello]) -> str:
+    return ", ".join(map(str, some))
+
+
+def _has(some: Sequence[Hello]) -> str:
+    return "has" if len(some) == 1 else "have"

@@ -1,0 +1,13 @@
+"""This machine: several agents on it, each as if it were a host of its own."""
+
+from __future__ import annotations
+
+from harness.clusters.launchers.starting import Command, Plan, Way
+
+
+def commands(plan: Plan) -> list[Command]:
+    """One command for each agent."""
+    return [Command(("env", *plan.agent, "--rank", str(rank))) for rank in range(plan.hosts)]
+
+
+WAY = Way("local", "several agents on this machine", "env", "every system", commands)

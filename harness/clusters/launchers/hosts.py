@@ -1,0 +1,177 @@
+"""Workers on other hosts, forked by the agents that dialled in from there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.clusters import machine
+from harness.clusters.agent import PLACE
+from harness.clusters.channel import Channel
+from harness.clusters.deadlines import HOSTS_S, POLL_S, REPLACED_S
+from harness.clusters.hub import Hub
+from harness.clusters.launchers import TargetDown, gathering
+from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers.host import Host, HostGone
+from harness.clusters.launchers.remote import HostProcesses, RemoteHost, RemotePort, lost
+
+PROGRESS_S = 15.0  # between two lines that say who is still missing
+MOST_STARTS = 5  # of the agents by their starter: an agent that is lost again and again stays lost
+
+
+class Starter(Protocol):
+    """What starts the agents of all hosts at once."""
+
+    def start(self) -> None:
+        """Start them. TargetDown where that cannot be done here."""
+
+    def ended(self) -> str | None:
+        """What it said, where it ended although nobody asked it to."""
+
+    def close(self) -> None:
+        """End what it started, of which the agents end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many hosts, under what `place` they announce themselves, and until when they may come.
+
+    `names` are the hosts by rank, where they are known beforehand.
+    """
+
+    count: int
+    place: str = PLACE
+    names: tuple[str, ...] = ()
+    within_s: float = HOSTS_S
+    replaced_s: float = REPLACED_S
+
+
+class HostsLauncher:
+    """Waits for the agents on the first request, and starts workers through them.
+
+    Agents that were lost are started again by the `starter`; without one, another agent of the
+    same rank may take the place of the one that was lost.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        wanted: Wanted,
+        starter: Starter | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._hub = hub
+        self._wanted = wanted
+        self._starter = starter
+        self._progress = progress
+        self._hosts: list[RemoteHost] = []
+        self._started = 0
+        self._patience_s = wanted.within_s
+        self._sources = machine.sources()
+
+    def warm_up(self) -> None:
+        """Wait until every host's agent is there; TargetDown says which is not, or differs."""
+        self._look()
+        if len(self._hosts) < self._wanted.count:
+            self._gather()
+        self._hosts.sort(key=lambda one: gathering.order(one.hello))
+        differs = gathering.disagreement(self.hellos, self._sources)
+        if differs is not None:
+            raise TargetDown(differs)
+
+    def reserve(self) -> RemotePort:
+        """A port of the host with the first rank."""
+        first = self._hosts[0]
+        with lost(first):
+            return RemotePort(first, first.host.answer(first.host.ask("reserve"))["address"])
+
+    def start(self, settings: Sequence[Mapping[str, Any]]) -> HostProcesses:
+        """Fork the workers, spread over the hosts by rank: neighbours share a host."""
+        used = self._hosts[: len(settings)]
+        where = [used[at * len(used) // len(settings)] for at in range(len(settings))]
+        started = HostProcesses(where, [one["place"] for one in settings])
+        try:
+            asked = []
+            for host, one in zip(where, settings, strict=True):
+                with lost(host):
+                    asked.append(host.host.ask("spawn", worker=dict(one)))
+            for host, number in zip(where, asked, strict=True):
+                with lost(host):
+                    host.host.answer(number)
+        except TargetDown:
+            started.abandon()
+            raise
+        return started
+
+    def close(self) -> None:
+        """End all connections, and so all agents, and what started them."""
+        for one in self._hosts:
+            one.host.close()
+        self._hosts.clear()
+        if self._starter is not None:
+            self._starter.close()
+
+    @property
+    def hellos(self) -> list[Hello]:
+        """The hosts that are there, by rank once all are."""
+        return [one.hello for one in self._hosts]
+
+    def _look(self) -> None:
+        """Let go of the hosts that are gone, and take those that came meanwhile."""
+        for one in list(self._hosts):
+            try:
+                one.host.exits()
+            except HostGone:
+                self._hosts.remove(one)
+                self._progress(f"host {one.hello} is gone")
+        while (arrived := self._hub.wait_for(self._wanted.place, 0.0)) is not None:
+            self._admit(*arrived)
+
+    def _admit(self, channel: Channel, message: Mapping[str, Any]) -> None:
+        try:
+            hello = gathering.parse(message)
+        except ValueError as error:
+            channel.close()
+            self._progress(str(error))
+            return
+        if len(self._hosts) >= self._wanted.count:
+            channel.close()
+            self._progress(f"host {hello} is sent away: all {self._wanted.count} are there")
+            return
+        self._hosts.append(RemoteHost(hello, Host(channel)))
+        self._progress(f"host {hello.text}; {len(self._hosts)} of {self._wanted.count} are there")
+
+    def _gather(self) -> None:
+        """Wait for those that are missing, once for long and later only as they are replaced."""
+        if self._starter is not None and self._started < MOST_STARTS:
+            self.close()  # those that are left belong to a job that has lost one of its processes
+            self._started += 1
+            self._patience_s = self._wanted.within_s
+            self._starter.start()
+        began = told = time.monotonic()
+        while len(self._hosts) < self._wanted.count:
+            arrived = self._hub.wait_for(self._wanted.place, POLL_S)
+            if arrived is not None:
+                self._admit(*arrived)
+                continue
+            self._look()
+            said = self._starter.ended() if self._starter else None
+            if said is not None:
+                self.close()
+                raise TargetDown(f"{self._absent()} did not come: {said}")
+            now = time.monotonic()
+            if now - began > self._patience_s:
+                waited, self._patience_s = self._patience_s, 0.0
+                raise TargetDown(
+                    f"{self._absent()}: no agent within {waited:g} s; here: "
+                    f"{', '.join(map(str, sorted(self.hellos, key=gathering.order))) or 'none'}"
+                )
+            if now - told > PROGRESS_S:
+                told = now
+                self._progress(f"waiting for {self._absent()}, {now - began:.0f} s so far")
+        self._patience_s = self._wanted.replaced_s
+
+    def _absent(self) -> str:
+        return gathering.missing(self.hellos, self._wanted.count, self._wanted.names)

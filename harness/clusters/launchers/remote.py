@@ -1,0 +1,154 @@
+"""The workers of one cluster on several hosts, and what is known when a host is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.clusters.deadlines import KILL_S
+from harness.clusters.launchers import Exit, TargetDown
+from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers.host import Host, HostGone
+from harness.clusters.output import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHost:
+    """A host whose agent is there, and what it said of itself."""
+
+    hello: Hello
+    host: Host
+
+
+@contextlib.contextmanager
+def lost(one: RemoteHost) -> Iterator[None]:
+    """TargetDown with the host's name where it is found to be gone."""
+    try:
+        yield
+    except HostGone as error:
+        raise TargetDown(f"host {one.hello} was lost: its agent went away") from error
+
+
+class RemotePort:
+    """A port that a host's agent keeps free."""
+
+    def __init__(self, host: RemoteHost, address: str) -> None:
+        self._host = host
+        self.address = address
+
+    def close(self) -> None:
+        """Give it back; where the host is gone it is free already."""
+        with contextlib.suppress(HostGone):
+            self._host.host.tell("release", address=self.address)
+
+
+class HostProcesses:
+    """The processes `places`, each `where` it runs, in the order of their index."""
+
+    def __init__(self, where: Sequence[RemoteHost], places: Sequence[str]) -> None:
+        self._where = list(where)
+        self._places = list(places)
+        self._hosts = list(dict.fromkeys(where))
+        self._ended: dict[int, int] = {}
+
+    def exits(self) -> list[Exit]:
+        """Those that have ended, as far as their hosts have said so, the first first."""
+        for one in self._hosts:
+            with lost(one):
+                self._note(one)
+        return [Exit(process, code) for process, code in self._ended.items()]
+
+    def mark(self) -> None:
+        """All hosts at once, and each has done so before a case begins."""
+        self._all("mark")
+
+    def written(self) -> list[int]:
+        """As the hosts see it."""
+        answers = self._all("written")
+        rest = {one: iter(answer["written"]) for one, answer in answers.items()}
+        return [int(next(rest[one])) for one in self._where]
+
+    def evidence(self, running: Sequence[int]) -> list[Evidence]:
+        """From all hosts that still answer; nothing of the processes of others."""
+        asked = {self._places[p] for p in running}
+        numbers: dict[RemoteHost, int] = {}
+        for one in self._hosts:
+            mine = self._on(one)
+            with contextlib.suppress(HostGone):
+                stacks = [place for place in mine if place in asked]
+                numbers[one] = one.host.ask("evidence", places=mine, stacks=stacks)
+        found: dict[str, Evidence] = {}
+        for one, number in numbers.items():
+            with contextlib.suppress(HostGone):
+                seen = one.host.answer(number)["evidence"]
+                found |= {p: Evidence(**e) for p, e in zip(self._on(one), seen, strict=True)}
+        return [found.get(place, Evidence()) for place in self._places]
+
+    def lost(self) -> Mapping[int, str]:
+        """Those of hosts that are gone."""
+        return {
+            process: "ended with its host's agent"
+            for process, one in enumerate(self._where)
+            if one.host.gone
+        }
+
+    def host(self, process: int) -> str:
+        """The host's name and rank."""
+        return str(self._where[process].hello)
+
+    def kill(self, timeout_s: float = KILL_S) -> bool:
+        """On every host that is there; on one that is lost its agent's end has done so."""
+        self._tell_to_kill()
+        deadline = time.monotonic() + timeout_s
+        while not self._all_ended():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+        self._forget()
+        return True
+
+    def abandon(self) -> None:
+        """End those that were started, where not all were."""
+        self._tell_to_kill()
+        self._forget()
+
+    def _tell_to_kill(self) -> None:
+        for one in self._hosts:
+            with contextlib.suppress(HostGone):
+                one.host.tell("kill", places=self._on(one))
+
+    def _forget(self) -> None:
+        for one in self._hosts:
+            with contextlib.suppress(HostGone):
+                one.host.forget(*self._on(one))
+
+    def _all(self, do: str) -> dict[RemoteHost, dict[str, Any]]:
+        """Give all hosts an order at once; their answers."""
+        numbers = {}
+        for one in self._hosts:
+            with lost(one):
+                numbers[one] = one.host.ask(do, places=self._on(one))
+        answers = {}
+        for one, number in numbers.items():
+            with lost(one):
+                answers[one] = one.host.answer(number)
+        return answers
+
+    def _on(self, host: RemoteHost) -> list[str]:
+        pairs = zip(self._where, self._places, strict=True)
+        return [place for one, place in pairs if one is host]
+
+    def _note(self, host: RemoteHost) -> None:
+        for place, code in host.host.exits().items():
+            if place in self._places:
+                self._ended.setdefault(self._places.index(place), code)
+
+    def _all_ended(self) -> bool:
+        for one in self._hosts:
+            with contextlib.suppress(HostGone):
+                self._note(one)
+        gone = self.lost()
+        return all(p in self._ended or p in gone for p in range(len(self._places)))

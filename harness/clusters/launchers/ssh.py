@@ -1,0 +1,30 @@
+"""OpenSSH: its own client, with the user's own configuration, once for each host of a list."""
+
+from __future__ import annotations
+
+import shlex
+
+from harness.clusters.channel import KEY_VARIABLE
+from harness.clusters.launchers.starting import Command, Plan, Way
+
+# The shell of the other side reads the key, then becomes the agent.
+READ_KEY = f"read -r {KEY_VARIABLE} && export {KEY_VARIABLE} && exec"
+
+
+def commands(plan: Plan) -> list[Command]:
+    """`ssh`, host by host; the order of the list is the ranks'. ValueError without a list."""
+    if len(plan.names) != plan.hosts:
+        raise ValueError(f"name {plan.hosts} hosts with --host-list a,b,…; got {len(plan.names)}")
+    return [
+        Command(("ssh", "-T", "-o", "BatchMode=yes", name, remote(plan, rank)), key_on_stdin=True)
+        for rank, name in enumerate(plan.names)
+    ]
+
+
+def remote(plan: Plan, rank: int) -> str:
+    """The command line on the other side."""
+    variables = [f"{name}={value}" for name, value in plan.variables.items()]
+    return f"{READ_KEY} {shlex.join(['env', *variables, *plan.agent, '--rank', str(rank)])}"
+
+
+WAY = Way("ssh", "OpenSSH's client", "ssh", "OpenSSH (Debian: openssh-client)", commands)

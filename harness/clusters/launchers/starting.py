@@ -1,0 +1,142 @@
+"""Starts the agents of all hosts by the commands of one way to run a cluster, and ends them.
+
+A way is a small module that says, without doing anything, which commands those are; each starts
+`python -m harness agent` and nothing else. The key goes by a variable or by standard input, as an
+argument can be read by every user of a host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.clusters.agent import PLACE
+from harness.clusters.channel import KEY_VARIABLE
+from harness.clusters.deadlines import KILL_S
+from harness.clusters.launchers import TargetDown
+from harness.clusters.output import tail
+
+ENDS_BY_ITSELF_S = 3.0  # once its agents have lost their controller
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be started: `hosts` agents of `python`, to dial `controller` as `place`.
+
+    `variables` are what Python needs to find the project on each host; `names` may be empty where
+    a way knows its hosts by itself.
+    """
+
+    hosts: int
+    controller: str
+    python: str
+    names: tuple[str, ...] = ()
+    place: str = PLACE
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def agent(self) -> list[str]:
+        """The command of one agent, without its rank."""
+        words = [self.python, "-m", "harness", "agent", "--controller", self.controller]
+        return words if self.place == PLACE else [*words, "--place", self.place]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that starts one agent or all; with `key_on_stdin` its first line is the key."""
+
+    words: tuple[str, ...]
+    key_on_stdin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to start agents: the `program` that does it, and the `package` that has it."""
+
+    key: str
+    text: str
+    program: str
+    package: str
+    commands: Callable[[Plan], list[Command]]
+
+
+class WayStarter:
+    """Runs the commands of `way`, with `environment`; what they say goes to files in `folder`."""
+
+    def __init__(
+        self, way: Way, plan: Plan, environment: Mapping[str, str], key: str, folder: Path
+    ) -> None:
+        self._way = way
+        self._plan = plan
+        self._environment = {**environment, **plan.variables, KEY_VARIABLE: key}
+        self._key = key
+        self._folder = folder
+        self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+    def start(self) -> None:
+        """Run all of them. TargetDown where the program is not there, or the plan does not do."""
+        path = self._environment.get("PATH")
+        program = shutil.which(self._way.program, path=path)
+        if program is None:
+            raise TargetDown(
+                f"--launcher {self._way.key}: there is no {self._way.program} on this machine's "
+                f"PATH; it comes with {self._way.package}"
+            )
+        try:
+            commands = self._way.commands(self._plan)
+        except ValueError as error:
+            raise TargetDown(f"--launcher {self._way.key}: {error}") from error
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for number, command in enumerate(commands):
+            log = self._folder / f"{self._way.key}-{number}.log"
+            self._running.append((self._run([program, *command.words[1:]], command, log), log))
+
+    def ended(self) -> str | None:
+        """How the first ended that has, and the end of what it said."""
+        for process, log in self._running:
+            code = process.poll()
+            if code is not None:
+                said = tail(log).strip() or "(nothing)"
+                return f"{self._way.program} ended with status {code}, and said: {said}"
+        return None
+
+    def close(self) -> None:
+        """End them, by force where they do not end by themselves."""
+        deadline = time.monotonic() + ENDS_BY_ITSELF_S
+        for process, _ in self._running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+        for process, _ in self._running:
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + KILL_S
+        for process, _ in self._running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            if process.poll() is None:
+                # Unreaped, so the group is certainly its own.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._running.clear()
+
+    def _run(self, words: list[str], command: Command, log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as stream:
+            process = subprocess.Popen(
+                words,
+                env=self._environment,
+                stdin=subprocess.PIPE if command.key_on_stdin else subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+            )
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+                stdin.write(f"{self._key}\n".encode())
+        return process

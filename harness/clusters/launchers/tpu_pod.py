@@ -1,0 +1,26 @@
+"""A TPU pod slice on Google Cloud: one agent on every worker's virtual machine.
+
+`gcloud` hands no standard input to all workers, so the key is a file there (see the README beside
+this module).
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from harness.clusters.launchers.starting import Command, Plan, Way
+
+KEY_FILE = ".conformance-key"  # in the home of the user that logs in
+
+
+def commands(plan: Plan) -> list[Command]:
+    """`gcloud compute tpus tpu-vm ssh --worker=all`; TPU_WORKER_ID is the rank."""
+    if len(plan.names) != 1:
+        raise ValueError("name the slice with --host-list NAME")
+    variables = [f"{name}={value}" for name, value in plan.variables.items()]
+    agent = shlex.join(["env", *variables, *plan.agent, "--key-file", KEY_FILE])
+    words = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", plan.names[0], "--worker=all"]
+    return [Command((*words, "--batch-size=all", f"--command={agent}"))]
+
+
+WAY = Way("tpu-pod", "a TPU pod slice, by gcloud", "gcloud", "the Google Cloud CLI", commands)

@@ -1,0 +1,150 @@
+"""Which of this machine's devices each process of a cluster is given, and by which variables.
+
+A device belongs to one cluster at a time, and with it all of its memory: so that one whose every
+process has its own needs no share of another's. The machine is asked by its files, as nothing here
+may initialise a device.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from conformance.catalogue.topology import Topology
+from harness.targets.platforms import CUDA, TPU, Platform
+
+CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
+TPU_VISIBLE = "TPU_VISIBLE_CHIPS"
+
+# How the chips of a host lie, by their number, and how those of one of its processes do: the
+# variables of libtpu that divide a host among processes speak of nothing else.
+HOSTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (2, 4)}
+PARTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
+
+
+class NoDevices(ValueError):
+    """This machine has not the devices that were asked for; what to do instead."""
+
+
+def present(
+    platform: Platform, environ: Mapping[str, str], root: Path = Path("/")
+) -> tuple[str, ...]:
+    """The ids of this machine's devices of a platform, of those that the user lets be seen."""
+    if platform.name == CUDA:
+        every = [str(n) for n, _ in enumerate(_entries(root / "proc/driver/nvidia/gpus"))]
+        return _visible(every, environ.get(CUDA_VISIBLE))
+    if platform.name == TPU:
+        accelerators = [p for p in _entries(root / "dev") if re.fullmatch(r"accel\d+", p.name)]
+        # From v5e on a chip is a group of the kernel's vfio; `vfio` beside them is their container.
+        found = accelerators or [p for p in _entries(root / "dev/vfio") if p.name.isdigit()]
+        return _visible([str(n) for n, _ in enumerate(found)], environ.get(TPU_VISIBLE))
+    return ()
+
+
+def required(platform: Platform, found: Sequence[str]) -> None:
+    """NoDevices where a platform that has devices has none here."""
+    if platform.name == CUDA and not found:
+        raise NoDevices(
+            "--platform cuda: this machine shows no NVIDIA GPU (nothing in /proc/driver/nvidia/gpus"
+            f", or {CUDA_VISIBLE} hides it): run on a host with one, in a container started with "
+            "its GPUs, or leave --platform out for cpu"
+        )
+    if platform.name == TPU and not found:
+        raise NoDevices(
+            "--platform tpu: this machine shows no TPU (no /dev/accel* and no /dev/vfio/*, or "
+            f"{TPU_VISIBLE} hides it): run on a TPU VM, or with --platform tpu-compile, which "
+            "compiles for TPU without one"
+        )
+
+
+def topologies(found: Sequence[str]) -> tuple[str, ...]:
+    """What runs where no --topology says it: one process of all devices, and one per device."""
+    return tuple(dict.fromkeys((f"1x{len(found)}", f"{len(found)}x1")))
+
+
+def unmet(topology: Topology, found: Sequence[str]) -> str | None:
+    """Why a cluster cannot be had on these devices; None where it can."""
+    if topology.devices <= len(found):
+        return None
+    return f"needs {topology.devices} devices, this host has {len(found)}"
+
+
+def variables(
+    platform: Platform,
+    topology: Topology,
+    ids: Sequence[str],
+    free_ports: Callable[[int], Sequence[int]] | None = None,
+) -> list[dict[str, str]]:
+    """What each process of a cluster is told, so that it sees its own of the devices `ids` alone.
+
+    NoDevices where a TPU host cannot be divided so.
+    """
+    count = topology.devices_per_process
+    own = [",".join(ids[p * count : (p + 1) * count]) for p in range(topology.processes)]
+    if platform.name == CUDA:
+        return [{CUDA_VISIBLE: one} for one in own]
+    if platform.name == TPU:
+        told = _slice(topology, (free_ports or _free_ports)(topology.processes))
+        return [{TPU_VISIBLE: one, **process} for one, process in zip(own, told, strict=True)]
+    return [{} for _ in own]
+
+
+def _slice(topology: Topology, ports: Sequence[int]) -> list[dict[str, str]]:
+    """What libtpu must know of the slice that the processes of this host make up."""
+    host, part = HOSTS.get(topology.devices), PARTS.get(topology.devices_per_process)
+    if host is None or part is None or host[0] % part[0] or host[1] % part[1]:
+        raise NoDevices(
+            f"a TPU host cannot be divided as {topology}: choose a --topology of 1, 2, 4 or 8 chips"
+            ", with as many processes as fit, such as 1x4, 2x2 or 4x1"
+        )
+    if topology.processes == 1:
+        return [{"TPU_CHIPS_PER_PROCESS_BOUNDS": _bounds(part), "TPU_PROCESS_BOUNDS": "1,1,1"}]
+    together = {
+        "TPU_CHIPS_PER_PROCESS_BOUNDS": _bounds(part),
+        "TPU_PROCESS_BOUNDS": _bounds((host[0] // part[0], host[1] // part[1])),
+        "TPU_PROCESS_ADDRESSES": ",".join(f"localhost:{port}" for port in ports),
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
+    return [
+        {**together, "TPU_PROCESS_PORT": str(port), "CLOUD_TPU_TASK_ID": str(index)}
+        for index, port in enumerate(ports)
+    ]
+
+
+def _bounds(shape: tuple[int, int]) -> str:
+    return f"{shape[0]},{shape[1]},1"
+
+
+def _visible(every: Sequence[str], said: str | None) -> tuple[str, ...]:
+    """Those that the user's variable leaves, in its order; ids that it gives otherwise stay so."""
+    if said is None:
+        return tuple(every)
+    named = [one.strip() for one in said.split(",") if one.strip()]
+    # As CUDA does: what follows the first that is not there is not seen.
+    seen = []
+    for one in named:
+        if one.lstrip("-").isdigit() and one not in every:
+            break
+        seen.append(one)
+    return tuple(seen) if every else ()
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody holds now; libtpu binds them itself, so they cannot be held for it."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for one in held:
+            one.bind(("localhost", 0))
+        return [one.getsockname()[1] for one in held]
+    finally:
+        for one in held:
+            one.close()

@@ -1,0 +1,206 @@
+"""Where clusters come from: this machine, or hosts whose agents dial in.
+
+A pool asks its fleet for a target's launcher, and need not know which of the two it has.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.clusters.agent import AgentError, new_key, read_key
+from harness.clusters.deadlines import HOSTS_S
+from harness.clusters.hub import Hub
+from harness.clusters.launchers import Launcher, TargetDown, here, mpi, slurm, ssh, tpu_pod
+from harness.clusters.launchers.hosts import HostsLauncher, Wanted
+from harness.clusters.launchers.local import LocalLauncher
+from harness.clusters.launchers.starting import Plan, Way, WayStarter
+from harness.clusters.zygote import CATALOGUE_VARIABLE
+from harness.running.scratch import Scratch
+from harness.targets.platforms import named
+from harness.targets.target import Target, worker_environment
+
+MOST_ZYGOTES = 4  # idle interpreters with jax imported, about 200 MB each
+
+WAYS: Mapping[str, Way] = {
+    way.key: way for way in (here.WAY, slurm.WAY, mpi.WAY, ssh.WAY, tpu_pod.WAY)
+}
+
+_FOR_PYTHON = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH")
+
+
+class Fleet(Protocol):
+    """Hands out launchers; `here` says whether they start processes of this machine."""
+
+    hub: Hub
+    here: bool
+
+    def launcher(self, target: Target) -> Launcher:
+        """The launcher of a target; it stays the fleet's."""
+
+    def close(self) -> None:
+        """End everything that was started."""
+
+
+class LocalFleet:
+    """Zygotes of this machine, the most recently used of them kept."""
+
+    here = True
+
+    def __init__(self, catalogue: Sequence[str], platform: str = "cpu") -> None:
+        self.hub = Hub()
+        self._catalogue = catalogue
+        self._platform = platform
+        self._scratch = Scratch()
+        self._launchers: dict[Target, LocalLauncher] = {}
+
+    def launcher(self, target: Target) -> LocalLauncher:
+        """The target's zygote, which starts when it is first needed."""
+        launcher = self._launchers.pop(target, None)
+        if launcher is None:
+            while len(self._launchers) >= MOST_ZYGOTES:
+                self._launchers.pop(next(iter(self._launchers))).close()
+            launcher = LocalLauncher(
+                target.python,
+                worker_environment(target, os.environ, platform=named(self._platform)),
+                self.hub,
+                self._scratch.folder / f"target-{secrets.token_hex(4)}",
+                self._catalogue,
+            )
+        self._launchers[target] = launcher  # last in the dict: most recently used
+        return launcher
+
+    def close(self) -> None:
+        """End the zygotes, the listener, and remove the files."""
+        for launcher in self._launchers.values():
+            launcher.close()
+        self._launchers.clear()
+        self.hub.close()
+        self._scratch.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What a run asks of hosts: how many, where they dial in, with which key, how they start.
+
+    Without a `launcher` their agents are started by hand, or by their own scheduler.
+    """
+
+    count: int
+    listen: str = "0.0.0.0:0"
+    key_file: Path | None = None
+    launcher: str | None = None
+    names: tuple[str, ...] = ()
+    within_s: float = HOSTS_S
+
+
+class HostFleet:
+    """Agents on other hosts: those of a target that is launched, or those that come by hand."""
+
+    here = False
+
+    def __init__(
+        self,
+        hosts: Hosts,
+        catalogue: Sequence[str],
+        platform: str = "cpu",
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._hosts = hosts
+        self._catalogue = catalogue
+        self._platform = platform
+        self._progress = progress
+        self._scratch = Scratch()
+        self._launchers: dict[Target, HostsLauncher] = {}
+        host, port = address(hosts.listen)
+        try:
+            self.hub = Hub(host, port, key_of(hosts.key_file), progress)
+        except OSError as error:
+            self._scratch.close()
+            raise ValueError(f"--listen {hosts.listen}: {error}") from error
+        if hosts.launcher is None:
+            progress(f"listening for {hosts.count} agents at {host}:{self.hub.port}")
+
+    def launcher(self, target: Target) -> HostsLauncher:
+        """The hosts of a target. TargetDown where agents by hand already serve another."""
+        if target not in self._launchers:
+            hosts = self._hosts
+            if hosts.launcher is None:
+                if self._launchers:
+                    raise TargetDown(
+                        "agents that are started by hand have one JAX: run one --target, or let "
+                        "a --launcher start them"
+                    )
+                wanted = Wanted(hosts.count, names=hosts.names, within_s=hosts.within_s)
+                made = HostsLauncher(self.hub, wanted, progress=self._progress)
+            else:
+                made = self._launched(target, WAYS[hosts.launcher])
+            self._launchers[target] = made
+        return self._launchers[target]
+
+    def close(self) -> None:
+        """End the agents, what started them, the listener, and remove the files."""
+        for launcher in self._launchers.values():
+            launcher.close()
+        self._launchers.clear()
+        self.hub.close()
+        self._scratch.close()
+
+    def _launched(self, target: Target, way: Way) -> HostsLauncher:
+        hosts = self._hosts
+        token = secrets.token_hex(4)
+        environment = worker_environment(target, os.environ, platform=named(self._platform))
+        plan = Plan(
+            hosts.count,
+            f"{reached_by(hosts.listen, way)}:{self.hub.port}",
+            str(target.python),
+            hosts.names,
+            place=f"agent-{token}",
+            variables={
+                **{name: environment[name] for name in _FOR_PYTHON},
+                CATALOGUE_VARIABLE: ",".join(self._catalogue),
+            },
+        )
+        starter = WayStarter(
+            way, plan, environment, self.hub.key, self._scratch.folder / f"agents-{token}"
+        )
+        wanted = Wanted(hosts.count, plan.place, hosts.names, hosts.within_s)
+        return HostsLauncher(self.hub, wanted, starter, self._progress)
+
+
+def address(text: str) -> tuple[str, int]:
+    """`HOST:PORT` in its parts; ValueError says what to write."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal()):
+        raise ValueError(f"--listen {text}: write HOST:PORT, such as 0.0.0.0:7070")
+    return host, int(port)
+
+
+def reached_by(listen: str, way: Way) -> str:
+    """The name under which launched agents find this machine."""
+    host, _ = address(listen)
+    if host != "0.0.0.0":
+        return host
+    return "127.0.0.1" if way is here.WAY else socket.getfqdn()
+
+
+def key_of(file: Path | None) -> str:
+    """The key in `file`, which is made where it is not there. ValueError where it is none."""
+    if file is None:
+        return new_key()
+    try:
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+                stream.write(f"{new_key()}\n")
+        if file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            raise ValueError(f"--key-file {file} can be read by others: chmod 600 {file}")
+        return read_key(file, None)
+    except (OSError, AgentError) as error:
+        raise ValueError(f"--key-file {file}: {error}") from error

@@ -1,0 +1,79 @@
+"""What a platform asks of a target's environment and of the processes that run on it.
+
+A platform is named by --platform and recorded with every target. What differs from one to the next
+stands here, so that nothing else of the harness asks for one by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CPU, CUDA, TPU, TPU_COMPILE = "cpu", "cuda", "tpu", "tpu-compile"
+
+# The first driver that runs what CUDA 13 compiled; older ones run CUDA 12.
+FIRST_DRIVER_OF_CUDA_13 = 580
+DRIVER = "proc/driver/nvidia/version"
+
+# Where several processes share devices none may take all of their memory at its start.
+ON_DEMAND = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+# Else libtpu looks for a cloud's metadata where there is none, and serves one process at a time.
+ALONE = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """`name` is what is recorded, `backend` what JAX is told.
+
+    `packages` are what a target has beyond jax: the extra of its own version, and what that brings,
+    so that an interpreter of the user's is refused that lacks it. `variables` are every worker's.
+    """
+
+    name: str
+    backend: str
+    packages: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether its devices are the machine's, of which there are so many and no more."""
+        return self.name in (CUDA, TPU)
+
+
+def _cuda(major: int) -> Platform:
+    packages = (f"jax[cuda{major}]", f"jax-cuda{major}-plugin")
+    return Platform(CUDA, "cuda", packages, ON_DEMAND)
+
+
+_TPU_PACKAGES = ("jax[tpu]", "libtpu")
+
+# As --platform takes them. `cuda` is one of the two below it, whichever the driver runs.
+PLATFORMS: Mapping[str, Platform] = {
+    CPU: Platform(CPU, "cpu"),
+    CUDA: _cuda(12),
+    "cuda12": _cuda(12),
+    "cuda13": _cuda(13),
+    TPU: Platform(TPU, "tpu", _TPU_PACKAGES),
+    TPU_COMPILE: Platform(TPU_COMPILE, "cpu", _TPU_PACKAGES, ALONE),
+}
+
+
+def named(text: str, root: Path = Path("/")) -> Platform:
+    """The platform that --platform names, on the machine whose files begin at `root`."""
+    if text not in PLATFORMS:
+        raise ValueError(f"--platform {text}: there is none; choose from {', '.join(PLATFORMS)}")
+    if text == CUDA and _driver(root) >= FIRST_DRIVER_OF_CUDA_13:
+        return PLATFORMS["cuda13"]
+    return PLATFORMS[text]
+
+
+def _driver(root: Path) -> int:
+    """The major version of NVIDIA's driver; 0 where there is none."""
+    try:
+        text = (root / DRIVER).read_text("utf-8", errors="replace")
+    except OSError:
+        return 0
+    found = re.search(r"Kernel Module.*?\s(\d+)\.\d+", text)
+    return int(found[1]) if found else 0

@@ -1,0 +1,1 @@
+"""What a user feels between two cells, and on the way from one side to another."""

@@ -1,0 +1,124 @@
+"""What is dangerous by itself, whatever its verdict: deaths, wrong numbers, second calls that fail.
+
+A cell may be green because a document announces the hazard, or known because an entry explains it.
+A reader who asks what may happen to a run wants to know of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from reports.effects.effect import Effect, Felt
+from reports.effects.pairs import RAN, Effects
+from reports.reading.order import implementation_order, topology_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Cause
+from reports.reading.results import Results
+
+
+class Danger(StrEnum):
+    """A kind of hazard, the gravest first."""
+
+    CRASHES = "crashes"
+    HANGS = "hangs"
+    WRONG_NUMBERS = "wrong numbers"
+    SECOND_CALL = "works once, then fails"
+
+
+_OF_EFFECT = {
+    Effect.CRASHES: Danger.CRASHES,
+    Effect.HANGS: Danger.HANGS,
+    Effect.WRONG_NUMBERS: Danger.WRONG_NUMBERS,
+}
+
+
+class Place(NamedTuple):
+    """A row of a hazard's table."""
+
+    implementation: str
+    jax: str
+
+
+@dataclass(slots=True)
+class Hazard:
+    """One hazard: what it is, the cells that show it, and where the same programs ran without."""
+
+    danger: Danger
+    cause: Cause | None
+    clause: str  # the smallest that shows it
+    sentence: str
+    why: str  # what its deviation entry says of it
+    shown: dict[CellKey, Felt] = field(default_factory=dict)
+    ran: dict[Place, bool] = field(default_factory=dict)
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(key.clause for key in self.shown))
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        found = {key.implementation for key in self.shown}
+        return tuple(sorted(found, key=implementation_order))
+
+    def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
+        """On which topologies a place shows it."""
+        found = {
+            key.topology
+            for key in self.shown
+            if key.implementation == implementation and key.target.jax == jax
+        }
+        return tuple(sorted(found, key=topology_order))
+
+
+def hazards(effects: Effects) -> list[Hazard]:
+    """Every hazard, the gravest first, those that most versions have before others."""
+    results = effects.results
+    found: dict[tuple[str, ...], Hazard] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict not in RAN:
+            continue
+        for felt in effects.alone(key):
+            danger = _OF_EFFECT.get(felt.effect, Danger.SECOND_CALL)
+            slug = effects.cause_of(key.clause, outcome)
+            claim = results.clauses[key.clause].claim
+            place = (danger, slug) if slug else (danger, "", claim, felt.shape)
+            one = found.get(place)
+            if one is None:
+                cause = results.causes.get(slug)
+                one = Hazard(danger, cause, key.clause, felt.sentence, _why(outcome))
+                found[place] = one
+            one.shown[key] = felt
+            size = len(results.clauses[key.clause].source)
+            if size < len(results.clauses[one.clause].source):
+                one.clause, one.sentence, one.why = key.clause, felt.sentence, _why(outcome)
+    some = list(found.values())
+    _ran(results, some)
+    order = list(Danger)
+    return sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
+
+
+def _why(outcome: Outcome) -> str:
+    entries = [run.cell.deviation for run in outcome.runs]
+    return next((one.why for one in entries if one is not None), "")
+
+
+def _ran(results: Results, some: list[Hazard]) -> None:
+    """Note of each hazard where its programs ran at all."""
+    by_clause: dict[str, list[Hazard]] = {}
+    for one in some:
+        for clause in one.clauses:
+            by_clause.setdefault(clause, []).append(one)
+    for key, outcome in results.outcomes.items():
+        if key.clause in by_clause and outcome.verdict in RAN:
+            for one in by_clause[key.clause]:
+                one.ran[Place(key.implementation, key.target.jax or "")] = True
+
+
+def of_version(some: list[Hazard], jax: str) -> Iterator[Hazard]:
+    """Those that one JAX shows."""
+    for one in some:
+        if any(key.target.jax == jax for key in one.shown):
+            yield one

@@ -1,0 +1,212 @@
+"""Effects of many pairs of cells, each different pair compared once.
+
+A cell is digested once; equal digests are one object, so that what was compared between two
+versions need not be between two others that did the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from reports.comparing.changes import CompareError, cause_of, masked
+from reports.effects.derive import alone, derive
+from reports.effects.digest import Digest, digest
+from reports.effects.effect import Felt, not_measured
+from reports.reading.order import implementation_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Target, TargetKey
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+
+JAX = "jax"  # the column of what maps nothing
+LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+
+_REASON_KEPT = 40  # characters by which two cells have one reason
+
+RAN = frozenset(
+    {
+        Verdict.CONFORMS,
+        Verdict.DEVIATES,
+        Verdict.KNOWN_DEVIATION,
+        Verdict.CRASHED,
+        Verdict.HUNG,
+        Verdict.FLAKY,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of an upgrade: an implementation in one JAX."""
+
+    implementation: str
+    target: Target
+
+    @property
+    def jax(self) -> str:
+        return self.target.jax or ""
+
+    @property
+    def place(self) -> tuple[str, TargetKey]:
+        """What tells it from other sides."""
+        return self.implementation, self.target.key
+
+    def __str__(self) -> str:
+        return f"{self.implementation}@{self.jax}"
+
+
+def sides(results: Results) -> list[Side]:
+    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    by_verdict = {
+        (key.implementation, key.target, outcome.verdict)
+        for key, outcome in results.outcomes.items()
+    }
+    # What only asks whether legacy pmap is still there runs where it is not.
+    gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
+    ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
+    return [
+        Side(implementation, target)
+        for implementation in sorted({i for i, _ in ran}, key=implementation_order)
+        for target in results.targets
+        if (implementation, target.key) in ran
+    ]
+
+
+def side(results: Results, text: str, option: str) -> Side:
+    """The side that is written `legacy_pmap@0.7.2`; CompareError says which there are."""
+    match = re.fullmatch(r"(\w+)@(.+)", text)
+    if match is None:
+        how = f"write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
+        raise CompareError(f"{option} {text}: {how}")
+    there = sides(results)
+    found = [
+        one
+        for one in there
+        if one.implementation == match[1] and match[2] in (one.jax, one.target.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    of_it = [one.jax for one in there if one.implementation == match[1]]
+    if not of_it:
+        names = ", ".join(dict.fromkeys(one.implementation for one in there)) or "none"
+        missing = f"no cell of {match[1]} was run"
+        raise CompareError(f"{option} {text}: {missing}; the files have {names}")
+    many = f"{len(found)} targets are that" if found else f"{match[1]} was not run in it"
+    raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
+
+
+class Cellular(NamedTuple):
+    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome."""
+
+    digest: Digest | None
+    outcome: Outcome
+
+
+class Effects:
+    """The effects between cells of some results, computed when asked for and kept."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
+        self._digests: dict[CellKey, Digest | None] = {}
+        self._equal: dict[Digest, Digest] = {}
+        self._felt: dict[tuple[int | None, int], Felt] = {}
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Every clause of which anything was run, with each of its topologies."""
+        ran = self.results.ran()
+        return tuple(
+            (clause, topology)
+            for clause in self.results.clauses
+            if clause in ran
+            for topology in self.results.grid[clause]
+        )
+
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+        """The effect on a clause's program; None where neither side has anything to say of it."""
+        before = cell_of(self.results, clause, topology, old)
+        after = cell_of(self.results, clause, topology, new)
+        if before == after:
+            return None
+        one, other = self.digest_of(before), self.digest_of(after)
+        if other is not None:
+            return self.felt(one, other)
+        if one is None:
+            return None
+        outcome = self.results.outcome(after)
+        return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
+
+    def column(self, of: Side) -> tuple[Cellular | None, ...]:
+        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        if of.place not in self._columns:
+            self._columns[of.place] = tuple(
+                self._cellular(cell_of(self.results, clause, topology, of))
+                for clause, topology in self.rows
+            )
+        return self._columns[of.place]
+
+    def felt(self, old: Digest | None, new: Digest) -> Felt:
+        """The effect from a digest to another of this object's."""
+        place = (None if old is None else id(old), id(new))
+        if place not in self._felt:
+            self._felt[place] = derive(old, new)
+        return self._felt[place]
+
+    def alone(self, key: CellKey) -> tuple[Felt, ...]:
+        """The hazards of a cell by itself."""
+        found = self.digest_of(key)
+        return () if found is None else alone(found)
+
+    def digest_of(self, key: CellKey) -> Digest | None:
+        """What of a cell is felt; None where it was not run."""
+        if key not in self._digests:
+            outcome = self.results.outcomes.get(key)
+            if outcome is None or outcome.verdict not in RAN:
+                self._digests[key] = None
+            else:
+                made = digest(outcome.runs[-1].cell)
+                self._digests[key] = self._equal.setdefault(made, made)
+        return self._digests[key]
+
+    def cause_of(self, clause: str, outcome: Outcome) -> str:
+        """The slug of what explains a cell; empty where nothing does.
+
+        That is its deviation's cause or, where that is from before entries named causes, the only
+        one that other cells of the clause name for the same reason. The clause's own is about what
+        changes as documented: it explains a cell that conforms.
+        """
+        named = cause_of(outcome)
+        if named:
+            return named
+        if outcome.verdict is Verdict.CONFORMS:
+            return self.results.clauses[clause].cause
+        others = self._causes.get((clause, _begun(outcome)), set())
+        return next(iter(others)) if len(others) == 1 else ""
+
+    @cached_property
+    def _causes(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for key, outcome in self.results.outcomes.items():
+            if named := cause_of(outcome):
+                found.setdefault((key.clause, _begun(outcome)), set()).add(named)
+        return found
+
+    def _cellular(self, key: CellKey) -> Cellular | None:
+        if key.implementation not in self.results.columns(key.clause):
+            return None
+        return Cellular(self.digest_of(key), self.results.outcome(key))
+
+
+def _begun(outcome: Outcome) -> str:
+    """How a reason begins: what it is about, without what is another thing each time."""
+    return masked(outcome.reason)[:_REASON_KEPT]
+
+
+def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:
+    """The cell of a clause on one side; what maps nothing is the same under all implementations."""
+    implementation = JAX if JAX in results.clauses[clause].expected else of.implementation
+    return CellKey(clause, of.target.key, implementation, topology)

@@ -1,0 +1,1 @@
+"""What JAX says when something fails, and what it means: messages, and the causes behind them."""

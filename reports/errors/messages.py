@@ -1,0 +1,284 @@
+"""The messages that a user of pmap meets, each with where it appears and what is behind it.
+
+Taken from what the workers recorded: exceptions, warnings, and the signals of which a process
+died. A message stands for all that differ only in names, numbers and shapes. What the harness
+says of itself is left out, and what a program of its own printed is told as that program did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from reports.comparing.changes import cause_of
+from reports.errors.wording import SLOT, address, first_sentence, template
+from reports.findings import spans
+from reports.reading.order import implementation_order, topology_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+
+_EXAMPLE_LENGTH = 1500
+_QUOTE_LENGTH = 8  # characters of a cause's tag that are more than a name
+_OURS = ("conformance.", "harness.")
+# What a program of its own printed last: a signal of nothing but the error itself.
+_OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
+# Names of the harness's own functions make no good example of what a user reads.
+_HARNESS_NAMES = ("Implementation", "conformance")
+_SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
+
+
+class Sort(StrEnum):
+    """How a message reaches the user."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    SIGNAL = "signal"
+
+
+class Said(NamedTuple):
+    """A message as one process recorded it; `phase` is what JAX was at."""
+
+    sort: Sort
+    type: str
+    text: str
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Under which implementation, in which JAX (as ranges) and on which topologies."""
+
+    implementation: str
+    jax: str
+    topologies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What is behind a message in some programs: a cause, or (where none is known) a claim."""
+
+    cause: str
+    claim: str
+    clauses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `example` is one wording of it, whole, `related` say the same elsewhere."""
+
+    slug: str
+    sort: Sort
+    types: tuple[str, ...]
+    title: str
+    example: str
+    phases: tuple[str, ...]
+    meanings: tuple[Meaning, ...]
+    shown: tuple[Shown, ...]
+    related: tuple[str, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The programs that meet it, those of the most frequent cause first."""
+        return tuple(dict.fromkeys(id for one in self.meanings for id in one.clauses))
+
+
+@dataclass(slots=True)
+class _Gathered:
+    sort: Sort
+    types: Counter[str] = field(default_factory=Counter)
+    phases: Counter[str] = field(default_factory=Counter)
+    titles: set[str] = field(default_factory=set)
+    template: str = ""
+    example: str = ""
+    keys: dict[CellKey, str] = field(default_factory=dict)  # and the cause of each
+
+    def add(self, key: CellKey, cause: str, said: Said, words: str) -> None:
+        self.types[said.type] += 1
+        if said.phase and said.phase != "unknown":
+            self.phases[said.phase] += 1
+        self.template = self.template or words
+        self.keys[key] = cause
+        sentence = first_sentence(said.text)
+        if sentence not in self.titles and len(self.titles) < 2:
+            self.titles.add(sentence)
+        if not self.example or _clearer(said.text, self.example):
+            self.example = said.text
+
+
+def messages(results: Results) -> tuple[Message, ...]:
+    """Every message of the results: by sort and type, what most programs meet first."""
+    gathered: dict[str, _Gathered] = {}
+    known: dict[Said, tuple[str, str]] = {}
+    for key, outcome in results.outcomes.items():
+        for said in dict.fromkeys(_said(outcome)):
+            if said not in known:
+                words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
+                known[said] = _page_of(said, words), words
+            name, words = known[said]
+            one = gathered.setdefault(name, _Gathered(said.sort))
+            clause = results.clauses[key.clause]
+            one.add(key, cause_of(outcome) or clause.cause, said, words)
+    ran = _ran(results)
+    found = [_message(results, name, one, ran) for name, one in gathered.items()]
+    return tuple(_with_related(_ordered(found)))
+
+
+def _page_of(said: Said, words: str) -> str:
+    if said.sort is Sort.SIGNAL:
+        return address("killed by", said.type)
+    return address(said.type, words)
+
+
+def _said(outcome: Outcome) -> Iterator[Said]:
+    """What each process of the last run raised, warned of and died of."""
+    for run in outcome.runs[-1:]:
+        for observation in run.cell.observations:
+            for step in _list(observation.get("steps")):
+                if isinstance(step, dict):
+                    yield from _of_step(step)
+        for process in run.cell.fault.processes if run.cell.fault else ():
+            if process.signal:
+                yield Said(Sort.SIGNAL, process.signal, process.log or "")
+
+
+def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:
+    exception = step.get("exception")
+    if isinstance(exception, dict):
+        name, text = str(exception.get("type", "")), str(exception.get("message") or "")
+        if str(exception.get("module") or "").startswith(_OURS):
+            match = _OF_A_CHILD.match(text)
+            name, text = (match["type"], text[match.end() :]) if match else ("", text)
+            text = text.partition(" / ")[0]
+        if name:
+            yield Said(Sort.ERROR, name, text, str(exception.get("phase") or ""))
+    for warning in _list(step.get("warnings")):
+        if isinstance(warning, dict):
+            yield Said(
+                Sort.WARNING, str(warning.get("category", "")), str(warning.get("message") or "")
+            )
+
+
+def _message(
+    results: Results, name: str, one: _Gathered, ran: Mapping[tuple[str, str, str], set[str]]
+) -> Message:
+    types = tuple(type for type, _ in one.types.most_common())
+    told = one.titles.pop() if len(one.titles) == 1 else one.template
+    if one.sort is Sort.SIGNAL:
+        title = f"The process is killed by {types[0]}"
+    elif not one.template.strip(f"{SLOT} .,:()"):
+        title = f"{types[0]} {first_sentence(one.example)}".strip()
+        title = title if one.example.strip() else f"{types[0]} without a message"
+    else:
+        title = told
+    return Message(
+        slug=name,
+        sort=one.sort,
+        types=types,
+        title=title,
+        example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
+        phases=tuple(phase for phase, _ in one.phases.most_common()),
+        meanings=_meanings(results, one),
+        shown=tuple(_shown(one.keys, ran)),
+    )
+
+
+def _meanings(results: Results, one: _Gathered) -> tuple[Meaning, ...]:
+    """Causes that quote the message, then others, those of most programs first; then claims.
+
+    What only warned has the cause of something else, if any: unless the cause quotes the warning.
+    """
+    quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
+    groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for key, slug in one.keys.items():
+        told = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
+        groups[told, "" if told else results.clauses[key.clause].claim][key.clause] = None
+    return tuple(
+        Meaning(slug, claim, tuple(clauses))
+        for (slug, claim), clauses in sorted(
+            groups.items(),
+            key=lambda item: (not quoting.get(item[0][0]), not item[0][0], -len(item[1]), item[0]),
+        )
+    )
+
+
+def _quotes(results: Results, slug: str, text: str) -> bool:
+    """Whether a cause is searched for by words of the message."""
+    tags = results.causes[slug].tags if slug in results.causes else ()
+    return any(len(tag) >= _QUOTE_LENGTH and tag in text for tag in tags)
+
+
+def _ran(results: Results) -> dict[tuple[str, str, str], set[str]]:
+    """Clause, implementation and topology to the versions of JAX in which something was seen."""
+    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict not in _SILENT:
+            place = key.clause, key.implementation, key.topology
+            found[place].add(key.target.jax or key.target.target)
+    return found
+
+
+def _shown(
+    keys: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]
+) -> Iterator[Shown]:
+    by_implementation: dict[str, list[CellKey]] = defaultdict(list)
+    for key in keys:
+        by_implementation[key.implementation].append(key)
+    for name in sorted(by_implementation, key=implementation_order):
+        here = by_implementation[name]
+        # What lies between two versions breaks a range only where the same cells were run.
+        places = {(key.clause, key.implementation, key.topology) for key in here}
+        yield Shown(
+            name,
+            spans(
+                {key.target.jax or key.target.target for key in here},
+                set().union(*(ran.get(place, set()) for place in places)),
+            ),
+            tuple(sorted({key.topology for key in here}, key=topology_order)),
+        )
+
+
+def _ordered(found: Iterable[Message]) -> list[Message]:
+    of_type: Counter[tuple[Sort, str]] = Counter()
+    some = list(found)
+    for one in some:
+        of_type[one.sort, one.types[0]] += len(one.clauses)
+    order = list(Sort)
+    return sorted(
+        some,
+        key=lambda m: (
+            order.index(m.sort),
+            -of_type[m.sort, m.types[0]],
+            m.types[0],
+            -len(m.clauses),
+            m.slug,
+        ),
+    )
+
+
+def _with_related(found: list[Message]) -> Iterator[Message]:
+    """Each with the others that have its most frequent cause: other versions word it otherwise."""
+    by_cause: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        for cause in {meaning.cause for meaning in one.meanings} - {""}:
+            by_cause[cause].append(one.slug)
+    for one in found:
+        others = by_cause[one.meanings[0].cause] if one.meanings[0].cause else []
+        yield replace(one, related=tuple(other for other in others if other != one.slug))
+
+
+def _clearer(text: str, than: str) -> bool:
+    """Whether a wording is the better example: without the harness's names, then the shorter."""
+
+    def rank(some: str) -> tuple[bool, int, str]:
+        return any(name in some for name in _HARNESS_NAMES), len(some), some
+
+    return rank(text) < rank(than)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

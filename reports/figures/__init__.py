@@ -1,0 +1,1 @@
+"""Figures of what things cost: the numbers, and their drawings as text."""

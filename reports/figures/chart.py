@@ -1,0 +1,247 @@
+"""A figure as data, its drawing as SVG text, and the same numbers as a table.
+
+A series is told by the shape of its points, the pattern of its line and its name at the line's
+end: colour only repeats it. Sizes are those of a phone's width, so that text stays text; several
+figures stand side by side where there is room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 380, 270
+_LEFT, _RIGHT, _TOP = 58, 104, 28
+_LABEL_HEIGHT = 14  # pixels that the name of a series needs
+_TURNED_FROM = 4  # as many categories no longer fit side by side
+_RADIUS = 4.5
+_ASIDE = 5  # pixels by which the points of one category stand beside each other
+_DASHES = ("", "7 4", "2 3", "9 3 2 3")
+_STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at a category, with its spread; all three are equal where none was measured."""
+
+    at: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one name; `style` picks shape and pattern, the same in all figures of a page."""
+
+    name: str
+    style: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure: its categories from left to right, and what is measured upwards.
+
+    `said` writes a value with its unit, `even` is what nothing is gained or lost at. A logarithmic
+    figure leaves out what is not above zero.
+    """
+
+    key: str
+    title: str
+    description: str
+    across: str
+    categories: tuple[str, ...]
+    upwards: str
+    series: tuple[Series, ...]
+    said: Callable[[float], str]
+    log: bool = False
+    even: float | None = None
+
+    @property
+    def svg(self) -> str:
+        """The drawing."""
+        return draw(self)
+
+    @property
+    def table(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """A row per category: what is said of each series, a dash where nothing was measured."""
+        by_place = [{p.at: p for p in one.points} for one in self.series]
+        return tuple(
+            (category, tuple(_cell(points.get(at), self.said) for points in by_place))
+            for at, category in enumerate(self.categories)
+        )
+
+
+def _cell(point: Point | None, said: Callable[[float], str]) -> str:
+    if point is None:
+        return "–"  # noqa: RUF001 (an en dash reads as "nothing" in a table)
+    if point.low == point.high:
+        return said(point.value)
+    return f"{said(point.value)} ({said(point.low)} to {said(point.high)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From values and categories to places in the drawing."""
+
+    low: float
+    high: float
+    log: bool
+    categories: int
+    bottom: float
+
+    def y(self, value: float) -> float:
+        low, high, at = (self._shown(v) for v in (self.low, self.high, value))
+        share = (at - low) / (high - low) if high > low else 0.5
+        return round(self.bottom - share * (self.bottom - _TOP), 1)
+
+    def x(self, at: int) -> float:
+        width = WIDTH - _LEFT - _RIGHT
+        return round(_LEFT + width * (at + 0.5) / self.categories, 1)
+
+    def _shown(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+
+def draw(chart: Chart) -> str:
+    """The figure as an SVG element, to stand in a page that styles the classes `s0` to `s3`."""
+    turned = len(chart.categories) >= _TURNED_FROM
+    bottom = HEIGHT - (74 if turned else 46)
+    marks = ticks(chart)
+    scale = _Scale(marks[0], marks[-1], chart.log, max(1, len(chart.categories)), bottom)
+    name = escape(chart.key)
+    lines = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-labelledby="{name}-title {name}-about">',
+        f'<title id="{name}-title">{escape(chart.title)}</title>',
+        f'<desc id="{name}-about">{escape(chart.description)}</desc>',
+        *_axes(chart, scale, marks, turned),
+    ]
+    middle = (len(chart.series) - 1) / 2
+    for at, one in enumerate(chart.series):
+        lines += _drawn(one, scale, chart.log, (at - middle) * _ASIDE)
+    return "\n".join([*lines, *_names(chart, scale), "</svg>"])
+
+
+def ticks(chart: Chart) -> list[float]:
+    """Round values from below the least to above the most that is shown, three at the least."""
+    shown = [
+        v
+        for one in chart.series
+        for p in one.points
+        for v in (p.low, p.value, p.high)
+        if not chart.log or v > 0
+    ]
+    shown += [] if chart.even is None else [chart.even]
+    shown = shown or [1.0]
+    return _decades(min(shown), max(shown)) if chart.log else _evenly(max(shown))
+
+
+def _decades(low: float, high: float) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = _STEPS if last - first <= 3 else (1,)
+    found = [s * 10.0**e for e in range(first, last + 1) for s in steps]
+    below = [v for v in found if v <= low] or found[:1]
+    above = [v for v in found if v >= high] or found[-1:]
+    kept = [v for v in found if below[-1] <= v <= above[0]]
+    return kept if len(kept) > 1 else [kept[0], kept[0] * 10]
+
+
+def _evenly(high: float) -> list[float]:
+    """From zero, as a length that does not begin there would lie."""
+    if high <= 0:
+        return [0.0, 1.0]
+    rough = high / 4
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * size for s in (1, 2, 5, 10) if s * size >= rough)
+    return [i * step for i in range(math.ceil(high / step - 1e-9) + 1)]
+
+
+def _axes(chart: Chart, scale: _Scale, marks: Sequence[float], turned: bool) -> Iterable[str]:
+    right = WIDTH - _RIGHT
+    for value in marks:
+        y = scale.y(value)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
+        said = escape(chart.said(value))
+        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{said}</text>'
+    if chart.even is not None:
+        y = scale.y(chart.even)
+        yield f'<line class="even" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
+    for at, category in enumerate(chart.categories):
+        x, y = scale.x(at), scale.bottom + 16
+        how = (
+            f'text-anchor="end" transform="rotate(-45 {x} {y})"'
+            if turned
+            else 'text-anchor="middle"'
+        )
+        yield f'<text x="{x}" y="{y}" {how}>{escape(category)}</text>'
+    middle = (_LEFT + right) / 2
+    yield (
+        f'<text class="axis" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">'
+        f"{escape(chart.across)}</text>"
+    )
+    yield f'<text class="axis" x="4" y="11">{escape(chart.upwards)}</text>'
+
+
+def _drawn(one: Series, scale: _Scale, log: bool, aside: float) -> Iterable[str]:
+    points = [p for p in sorted(one.points, key=lambda p: p.at) if p.value > 0 or not log]
+    kind = f"s{one.style % 4}"
+    dashes = _DASHES[one.style % 4]
+    pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
+    for run in _runs(points):
+        if len(run) > 1:
+            path = " ".join(f"{scale.x(p.at) + aside},{scale.y(p.value)}" for p in run)
+            yield f'<polyline class="{kind}" points="{path}"{pattern}/>'
+    for point in points:
+        x, y = scale.x(point.at) + aside, scale.y(point.value)
+        low = scale.y(max(point.low, scale.low))
+        high = scale.y(min(point.high, scale.high))
+        if low != high:
+            ends = "".join(f"M{x - 3},{end}H{x + 3}" for end in (low, high))
+            yield f'<path class="spread {kind}" d="M{x},{low}V{high}{ends}"/>'
+        yield f'<path class="point {kind}" d="{_shape(one.style, x, y)}"/>'
+
+
+def _runs(points: Sequence[Point]) -> list[list[Point]]:
+    """Points at neighbouring categories: no line goes over what was not measured."""
+    runs: list[list[Point]] = []
+    for point in points:
+        if runs and runs[-1][-1].at + 1 == point.at:
+            runs[-1].append(point)
+        else:
+            runs.append([point])
+    return runs
+
+
+def _shape(style: int, x: float, y: float) -> str:
+    r = _RADIUS
+    match style % 4:
+        case 0:
+            return f"M{x - r},{y}a{r},{r} 0 1 0 {2 * r},0a{r},{r} 0 1 0 {-2 * r},0Z"
+        case 1:
+            return f"M{x - r},{y - r}h{2 * r}v{2 * r}h{-2 * r}Z"
+        case 2:
+            return f"M{x},{y - r - 1}l{r + 1},{2 * r}h{-2 * r - 2}Z"
+    return f"M{x},{y - r - 1}l{r + 1},{r + 1}l{-r - 1},{r + 1}l{-r - 1},{-r - 1}Z"
+
+
+def _names(chart: Chart, scale: _Scale) -> Iterable[str]:
+    """Each series' shape and name, at the height of its last point where that is free."""
+    ends = [
+        (scale.y(last.value), one)
+        for one in chart.series
+        if one.points and ((last := max(one.points, key=lambda p: p.at)).value > 0 or not chart.log)
+    ]
+    placed: list[tuple[float, Series]] = []
+    for y, one in sorted(ends, key=lambda item: item[0]):
+        placed.append((max(y, placed[-1][0] + _LABEL_HEIGHT if placed else _TOP), one))
+    over = max(0.0, placed[-1][0] - scale.bottom) if placed else 0.0
+    x = WIDTH - _RIGHT + 12
+    for at, one in placed:
+        y, kind = round(at - over, 1), f"s{one.style % 4}"
+        name = escape(one.name)
+        yield f'<path class="point {kind}" d="{_shape(one.style, x, y)}"/>'
+        yield f'<text class="name" x="{x + 9}" y="{y + 4}">{name}</text>'

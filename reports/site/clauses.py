@@ -1,0 +1,317 @@
+"""A page per clause: what happened, newest first, the same outcome of several versions once.
+
+The evidence is folded below it: a reader wants first what their code would meet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from reports.effects.effect import Felt
+from reports.effects.pairs import NEW
+from reports.reading.order import implementation_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Cause, Claim, Clause, Deviation, Strength
+from reports.reading.results import Results
+from reports.site.columns import Column, columns
+from reports.site.evidence import Evidence, FindingView, evidence, findings, timing_said
+from reports.site.happened import ABSENT, felt, happened
+from reports.site.marks import Mark, mark_of
+from reports.site.names import (
+    Link,
+    cause_link,
+    cell_anchor,
+    claim_path,
+    clause_link,
+    clause_path,
+    matrix_path,
+)
+from reports.site.page import Page
+from reports.site.strips import newest_index, ranges, versions
+from reports.site.text import shortened
+
+_EVIDENCE_SIZE = 60_000  # characters of evidence on a page; the rest is one command away
+_REASON_SHOWN = 1200
+_VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
+_KEPT = 120  # characters by which two reasons are known to be the same
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cell with what is said of it."""
+
+    key: CellKey
+    number: int
+    outcome: Outcome
+    mark: Mark
+    words: str
+    deviation: Deviation | None
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What cells share that are told once."""
+        why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
+        # What a conforming cell moved or compiled differs between versions, and is felt.
+        kept = _VARIES.sub("#", self.outcome.reason)[:_KEPT]
+        return self.outcome.verdict, self.words, why or kept
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One outcome of an implementation, wherever it was: what was expected, what happened."""
+
+    anchor: str
+    anchors: tuple[str, ...]
+    mark: Mark
+    words: str
+    places: tuple[str, ...]
+    expected: str
+    reason: str
+    failed: tuple[FindingView, ...]
+    felt: Felt | None
+    deviation: Deviation | None
+    cause: Link | None
+    evidence: tuple[Evidence, ...]
+    left_out: int
+    absent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """What happened under an implementation, newest first."""
+
+    name: str
+    told: tuple[Told, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A row of the overview: for a topology, what happened in which versions."""
+
+    implementation: str
+    topology: str
+    spans: tuple[tuple[Mark, str, str, str], ...]  # mark, words, versions, anchor
+
+
+@dataclass(frozen=True)
+class ClausePage:
+    """Everything about one clause, computed when the page is rendered."""
+
+    results: Results
+    clause: Clause
+    columns: tuple[Column, ...]
+
+    @property
+    def claim(self) -> Claim | None:
+        return self.results.claims.get(self.clause.claim)
+
+    @property
+    def claim_href(self) -> str:
+        claim = self.claim
+        return claim_path(claim.outline or claim.document, claim.slug) if claim else ""
+
+    @property
+    def section_href(self) -> str:
+        return matrix_path(self.clause.section)
+
+    @property
+    def cause(self) -> Cause | None:
+        return self.results.causes.get(self.clause.cause)
+
+    @property
+    def cause_link(self) -> Link:
+        return cause_link(self.results, self.clause.cause)
+
+    @property
+    def strength(self) -> Strength | None:
+        return self.results.strength.get(self.clause.clause)
+
+    @property
+    def fixes(self) -> Link | None:
+        return clause_link(self.results, self.clause.fixes) if self.clause.fixes else None
+
+    @property
+    def fixed_by(self) -> tuple[Link, ...]:
+        return tuple(
+            clause_link(self.results, one.clause)
+            for one in self.results.clauses.values()
+            if one.fixes == self.clause.clause
+        )
+
+    @property
+    def baseline(self) -> Column | None:
+        return next((column for column in self.columns if column.baseline), None)
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """The topologies of these results for which the clause is not declared."""
+        here = self.results.grid[self.clause.clause]
+        return tuple(one for one in self.results.topologies if one not in here)
+
+    @property
+    def newest(self) -> str:
+        return versions(self.results)[newest_index(self.results)]
+
+    @cached_property
+    def implementations(self) -> tuple[Implementation, ...]:
+        budget = _Budget(_EVIDENCE_SIZE)
+        return tuple(
+            Implementation(name, tuple(self._told(name, budget)))
+            for name in sorted(
+                self.results.columns(self.clause.clause),
+                # The baseline last: it is what the others are compared with.
+                key=lambda name: (
+                    name != NEW,
+                    self.baseline is not None and name == self.baseline.side.implementation,
+                    implementation_order(name),
+                ),
+            )
+        )
+
+    @property
+    def glances(self) -> tuple[Glance, ...]:
+        """The overview, in the order of the parts below it."""
+        named = versions(self.results)
+        order = {name: i for i, name in enumerate(one.name for one in self.implementations)}
+        rows: dict[tuple[str, str], list[Seen]] = {}
+        for seen in self._seen:
+            rows.setdefault((seen.key.implementation, seen.key.topology), []).append(seen)
+        found = []
+        for (implementation, topology), row in sorted(rows.items(), key=lambda r: order[r[0][0]]):
+            spans: dict[tuple[Mark, str], list[Seen]] = {}
+            for seen in row:
+                spans.setdefault((seen.mark, seen.words), []).append(seen)
+            found.append(
+                Glance(
+                    implementation,
+                    topology,
+                    tuple(
+                        (
+                            some[0].mark,
+                            some[0].words,
+                            ranges(named, [named[one.number] for one in some]),
+                            cell_anchor(self.results, some[0].key),
+                        )
+                        for some in spans.values()
+                    ),
+                )
+            )
+        return tuple(found)
+
+    @property
+    def timings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What the time lane measured, by version and place, newest first."""
+        found = []
+        for seen in self._seen:
+            lines = self.results.timings.get(seen.key, ())
+            if lines:
+                version = versions(self.results)[seen.number]
+                where = f"{version}, {seen.key.implementation} on {seen.key.topology}"
+                found.append((seen.number, where, tuple(timing_said(one) for one in lines)))
+        found.sort(key=lambda one: -one[0])
+        return tuple((where, lines) for _, where, lines in found)
+
+    @cached_property
+    def _seen(self) -> tuple[Seen, ...]:
+        """Every cell that there should be, newest first."""
+        results = self.results
+        found = []
+        for number, target in reversed(list(enumerate(results.targets))):
+            for implementation in results.columns(self.clause.clause):
+                for topology in results.grid[self.clause.clause]:
+                    key = CellKey(self.clause.clause, target.key, implementation, topology)
+                    outcome = results.outcome(key)
+                    run = outcome.runs[-1] if outcome.runs else None
+                    found.append(
+                        Seen(
+                            key,
+                            number,
+                            outcome,
+                            mark_of(outcome.verdict),
+                            happened(outcome),
+                            run.cell.deviation if run else None,
+                        )
+                    )
+        return tuple(found)
+
+    def _told(self, implementation: str, budget: _Budget) -> Iterator[Told]:
+        groups: dict[tuple[object, ...], list[Seen]] = {}
+        for seen in self._seen:
+            if seen.key.implementation == implementation:
+                groups.setdefault(seen.alike, []).append(seen)
+        for some in groups.values():
+            first = some[0]
+            runs = first.outcome.runs
+            shown = tuple(budget.spend(self._evidence(some)))
+            yield Told(
+                anchor=cell_anchor(self.results, first.key),
+                anchors=tuple(cell_anchor(self.results, one.key) for one in some[1:]),
+                mark=first.mark,
+                words=first.words,
+                places=self._places(some),
+                expected=self.clause.expected.get(implementation, "nothing is said"),
+                reason=shortened(first.outcome.reason, _REASON_SHOWN),
+                failed=findings(f for r in runs[-1:] for f in r.cell.findings if not f.holds)[:6],
+                felt=felt(self.results, first.key, self.baseline),
+                deviation=first.deviation,
+                cause=self._cause(first.deviation),
+                evidence=shown,
+                left_out=sum(bool(one.outcome.runs) for one in some) - len(shown),
+                absent=first.outcome.verdict in ABSENT,
+            )
+
+    def _cause(self, deviation: Deviation | None) -> Link | None:
+        if deviation is None or deviation.cause not in self.results.causes:
+            return None
+        return cause_link(self.results, deviation.cause)
+
+    def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
+        """The newest record of each topology; all records of a cell whose runs disagree."""
+        named, done = versions(self.results), set()
+        for seen in some:
+            if seen.key.topology not in done or len(seen.outcome.runs) > 1:
+                done.add(seen.key.topology)
+                for run in seen.outcome.runs:
+                    yield evidence(run, named[seen.number], seen.key.topology)
+
+    def _places(self, some: list[Seen]) -> tuple[str, ...]:
+        """Where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
+        named = versions(self.results)
+        by_topology: dict[str, list[str]] = {}
+        for seen in some:
+            by_topology.setdefault(seen.key.topology, []).append(named[seen.number])
+        by_range: dict[str, list[str]] = {}
+        for topology, held in by_topology.items():
+            by_range.setdefault(ranges(named, held), []).append(topology)
+        return tuple(f"{where} on {', '.join(on)}" for where, on in by_range.items())
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How much evidence a page still has room for."""
+
+    left: int
+
+    def spend(self, some: Iterator[Evidence]) -> Iterator[Evidence]:
+        """Those of `some` that fit, the first ones first."""
+        for one in some:
+            if one.size > self.left:
+                return
+            self.left -= one.size
+            yield one
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The page of each clause."""
+    default = columns(results)
+    for clause in results.clauses.values():
+        yield Page(
+            clause_path(clause.clause),
+            "clause",
+            ClausePage(results, clause, default),
+            shortened(clause.title, 300) or clause.clause,
+            shortened(f"What JAX does, version by version: {clause.title}", 300),
+        )

@@ -1,0 +1,45 @@
+"""The columns that a reader decides between: legacy pmap where it last was, the others now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from reports.effects.pairs import LEGACY, NEW, SHARD_MAP, Side, sides
+from reports.reading.order import short_implementation
+from reports.reading.results import Results
+from reports.site.marks import Mark, mark_of
+from reports.site.strips import versions
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An implementation in one JAX; `baseline` is what the others are compared with."""
+
+    side: Side
+    version: str
+    baseline: bool
+
+    @property
+    def css(self) -> str:
+        """The class of its cells: a phone has no heads of columns, so that each says what it is."""
+        return short_implementation(self.side.implementation)
+
+
+def columns(results: Results) -> tuple[Column, ...]:
+    """The last of each implementation, the baseline first."""
+    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
+    ran = Counter(
+        (key.implementation, key.target)
+        for key, outcome in results.outcomes.items()
+        if mark_of(outcome.verdict) is not Mark.NONE
+    )
+    found = []
+    for implementation in (LEGACY, NEW, SHARD_MAP):
+        there = [side for side in sides(results) if side.implementation == implementation]
+        # Where it is gone a few programs still ask for it: that is not where it last was.
+        most = max((ran[side.implementation, side.target.key] for side in there), default=0)
+        whole = [side for side in there if 2 * ran[side.implementation, side.target.key] >= most]
+        if whole:
+            found.append(Column(whole[-1], named[whole[-1].target.key], implementation == LEGACY))
+    return tuple(found)

@@ -1,0 +1,160 @@
+"""What a move off legacy pmap costs: time, bytes and memory, drawn and in tables, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from reports.figures.measured import times
+from reports.reading.outcomes import TimingKey
+from reports.reading.records import Timing
+from reports.reading.results import Results
+from reports.site.cost_figures import (
+    INDEX,
+    Group,
+    by_devices,
+    by_story,
+    memory_figures,
+    moved_figures,
+    ratios,
+    timed,
+)
+from reports.site.memory import Table, memory
+from reports.site.names import implementation_words
+from reports.site.page import Page
+
+PAGE = "cost.html"
+
+LEGACY, JIT = "legacy pmap", "under jit"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One contender's figures as they are said."""
+
+    name: str
+    topology: str
+    jax: str
+    implementation: str
+    took: str
+    ratios: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPage:
+    """All figures, and the table of all times."""
+
+    groups: tuple[Group, ...]
+    times: tuple[tuple[str, tuple[TimeRow, ...]], ...]
+    memory: tuple[Table, ...]
+    implementations: tuple[tuple[str, str], ...]
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The page of costs, where any was measured."""
+    view = cost_page(results)
+    if view.groups or view.times:
+        yield Page(
+            PAGE,
+            "cost",
+            view,
+            "What it costs",
+            "Time, bytes moved and memory of legacy pmap, new pmap and shard_map, by version.",
+        )
+
+
+def cost_page(results: Results) -> CostPage:
+    """Every figure that these results have."""
+    taken = times(results)
+    measured = memory(results)
+    groups = (
+        ratios(
+            taken,
+            "index",
+            "An index into a map's output: time",
+            "How many times as long `x[0]` takes as under legacy pmap, measured at the same moment."
+            " Bars span the blocks of the measurement; what crosses the line is no difference.",
+            INDEX,
+            "index",
+            LEGACY,
+        ),
+        by_devices(results, taken),
+        moved_figures(results),
+        ratios(
+            taken,
+            "call",
+            "A call of the map: time",
+            "How many times as long a call takes as under legacy pmap: dispatch, with the smallest "
+            "arrays there are.",
+            "timing.dispatch.",
+            "call",
+            LEGACY,
+        ),
+        ratios(
+            taken,
+            "round-trip",
+            "A map with large arrays: time",
+            "How many times as long a call takes as under legacy pmap.",
+            "timing.round-trip.",
+            "call",
+            LEGACY,
+        ),
+        ratios(
+            taken,
+            "top-level",
+            "A map at the top level, against the same under jit: time",
+            "How many times as long a call takes at the top level as inside `jax.jit`.",
+            "timing.top-level.",
+            "top level",
+            JIT,
+        ),
+        memory_figures(measured.tables, results),
+    )
+    return CostPage(
+        groups=tuple(one for one in groups if one.figures),
+        times=tuple(_table(taken)),
+        memory=measured.tables,
+        implementations=measured.implementations,
+    )
+
+
+def _table(taken: Mapping[TimingKey, Timing]) -> Iterator[tuple[str, tuple[TimeRow, ...]]]:
+    ordered = sorted(taken, key=lambda k: by_story(k.timing))
+    for timing, keys in groupby(ordered, key=lambda k: k.timing):
+        yield (
+            _named(timing),
+            tuple(
+                TimeRow(
+                    name=key.contender,
+                    topology=key.topology,
+                    jax=key.target.jax or "?",
+                    implementation=implementation_words(key.implementation),
+                    took=_took(taken[key]),
+                    ratios=tuple(one.says for one in taken[key].ratios),
+                )
+                for key in keys
+            ),
+        )
+
+
+def _named(timing: str) -> str:
+    """What is timed, told apart where the same programs are timed in two ways."""
+    ways = {"timing.dispatch.": "A call", "timing.top-level.": "A call at the top level and in jit"}
+    way = next((way for prefix, way in ways.items() if timing.startswith(prefix)), "")
+    return f"{way}: {timed(timing)}" if way else timed(timing)
+
+
+def _took(timing: Timing) -> str:
+    if timing.seconds is None:
+        return f"not measured: {timing.failed}"
+    took = timing.seconds
+    return f"{duration(took.median)} ({duration(took.low)} to {duration(took.high)})"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them, with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

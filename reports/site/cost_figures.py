@@ -1,0 +1,251 @@
+"""The figures of the page of costs: which numbers are drawn against which, and in what words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from reports.figures.chart import Chart
+from reports.figures.measured import moved_in, ratio, series
+from reports.reading.order import topology_order, version_order
+from reports.reading.outcomes import TimingKey
+from reports.reading.records import TargetKey, Timing
+from reports.reading.results import Results
+from reports.site.memory import Table
+from reports.site.names import Link, clause_path, implementation_words, safe_name
+from reports.site.text import plain
+
+INDEX, LOCAL = "timing.index.", "local shard"
+# What is asked about most of all that is measured; all of it is in the matrix.
+ACCESSES = {
+    "indexing.integer.zero": "`x[0]`",
+    "indexing.integer.jit-zero": "`x[0]` under jit",
+    "indexing.integer.jit-traced": "`x[i]` under jit, `i` an argument",
+    "indexing.access.rest": "`x[1:]`",
+    "indexing.access.iteration": "`for row in x`",
+    "indexing.addressable-shard.cost": "`x.addressable_shards[0].data`",
+}
+_TIMED = {
+    "timing.index.4kib": "`x[0]`, 4 KiB per device",
+    "timing.index.64kib": "`x[0]`, 64 KiB per device",
+    "timing.index.1mib": "`x[0]`, 1 MiB per device",
+    "timing.index.16mib": "`x[0]`, 16 MiB per device",
+    "timing.dispatch.one": "One small array",
+    "timing.dispatch.leaves": "A pytree of many leaves",
+    "timing.dispatch.psum": "One small array, with a psum",
+    "timing.round-trip.large": "1 MiB per device",
+    "timing.top-level.one": "One small array",
+    "timing.top-level.leaves": "A pytree of many leaves",
+    "timing.top-level.psum": "One small array, with a psum",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure with the page that has the evidence."""
+
+    chart: Chart
+    evidence: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Figures about one thing, side by side, with a sentence that says how to read them."""
+
+    anchor: str
+    title: str
+    sentence: str
+    figures: tuple[Drawn, ...]
+
+
+def timed(timing: str) -> str:
+    """What a timing is of, as a reader says it."""
+    return _TIMED.get(timing, timing.removeprefix("timing.").replace(".", ", "))
+
+
+def by_story(timing: str) -> tuple[int, str]:
+    """A sort key: as the table above has them, small before large; others last."""
+    order = list(_TIMED)
+    return order.index(timing) if timing in _TIMED else len(order), timing
+
+
+def ratios(
+    taken: Mapping[TimingKey, Timing],
+    anchor: str,
+    title: str,
+    sentence: str,
+    prefix: str,
+    contender: str,
+    to: str,
+) -> Group:
+    """A figure per timing and topology: a ratio by version of JAX."""
+    here = {
+        k: t for k, t in taken.items() if k.timing.startswith(prefix) and k.contender == contender
+    }
+    versions = _versions(k.target for k in here)
+    figures = []
+    some = sorted(here, key=lambda k: (by_story(k.timing), topology_order(k.topology)))
+    for (timing, topology), keys in groupby(some, key=lambda k: (k.timing, k.topology)):
+        points = [
+            (key.implementation, versions.index(key.target), one.median, one.low, one.high)
+            for key in keys
+            if (one := ratio(here[key], to)) is not None
+        ]
+        name = f"{plain(timed(timing))}, {topology}"
+        figures += _figure(
+            Chart(
+                key=f"{anchor}-{safe_name(timing)}-{topology}",
+                title=name,
+                description="",
+                across="JAX",
+                categories=tuple(target.jax or "?" for target in versions),
+                upwards=f"times {to}",
+                series=series(_names(key.implementation for key in here), points),
+                said=multiple,
+                log=True,
+                even=1.0,
+            ),
+            _evidence(here, timing),
+        )
+    return Group(anchor, title, sentence, tuple(figures))
+
+
+def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
+    """The ratio of an index by topology, in the newest JAX, where several topologies were timed."""
+    here = {k: t for k, t in taken.items() if k.timing.startswith(INDEX) and k.contender == "index"}
+    figures = []
+    for timing, keys in groupby(here, key=lambda k: k.timing):
+        some = list(keys)
+        newest = _versions(k.target for k in some)[-1]
+        topologies = sorted({k.topology for k in some}, key=topology_order)
+        if len(topologies) < 2:
+            continue
+        points = [
+            (key.implementation, topologies.index(key.topology), one.median, one.low, one.high)
+            for key in some
+            if key.target == newest and (one := ratio(here[key], LOCAL)) is not None
+        ]
+        figures += _figure(
+            Chart(
+                key=f"devices-{safe_name(timing)}",
+                title=f"{plain(timed(timing))}, jax {newest.jax}",
+                description="",
+                across="processes × devices of each",  # noqa: RUF001 (the sign of multiplication)
+                categories=tuple(topologies),
+                upwards="times the local shard",
+                series=series(_names(key.implementation for key in here), points),
+                said=multiple,
+                log=True,
+                even=1.0,
+            ),
+            _evidence(here, timing),
+        )
+    return Group(
+        "devices",
+        "An index, by the number of devices: time",
+        "How many times as long `x[0]` takes as reading the shard that this process has anyway.",
+        tuple(figures),
+    )
+
+
+def moved_figures(results: Results) -> Group:
+    """A figure per access and topology: the bytes that it moves, in multiples of its result."""
+    figures = []
+    for clause in (id for id in ACCESSES if id in results.clauses):
+        cells = moved_in(results, clause)
+        versions = _versions(key.target for key in cells)
+        for topology in sorted({key.topology for key in cells}, key=topology_order)[-1:]:
+            points = [
+                (key.implementation, versions.index(key.target), value, value, value)
+                for key, one in cells.items()
+                if key.topology == topology
+                for value in [one.per_result]
+            ]
+            title = plain(ACCESSES[clause])
+            figures += _figure(
+                Chart(
+                    key=f"moved-{safe_name(clause)}-{topology}",
+                    title=f"{title}, {topology}",
+                    description="",
+                    across="JAX",
+                    categories=tuple(target.jax or "?" for target in versions),
+                    upwards="bytes moved / bytes of the result",
+                    series=series(_names(key.implementation for key in cells), points),
+                    said=multiple,
+                ),
+                Link(title, clause_path(clause)),
+            )
+    return Group(
+        "moved",
+        "Reading a part of a map's output: bytes moved between devices",
+        "What the compiled program sends to each device, in multiples of what is read: 0 is a "
+        "local read, more than 1 is data that nobody asked for.",
+        tuple(figures),
+    )
+
+
+def memory_figures(tables: Sequence[Table], results: Results) -> Group:
+    """A figure per kind of donated argument: the memory at the peak, by version."""
+    figures = []
+    for table in tables:
+        points = [
+            (implementation, at, float(one.multiple), float(one.multiple), float(one.multiple))
+            for at, row in enumerate(table.rows)
+            for implementation, one in zip(results.implementations, row.figures, strict=True)
+            if one is not None and one.multiple
+        ]
+        links = [one for row in table.rows for one in row.figures if one is not None]
+        figures += _figure(
+            Chart(
+                key=table.anchor,
+                title=f"{table.what}, {table.topology}",
+                description="",
+                across="JAX",
+                categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
+                upwards="times its bytes at the peak",
+                series=series(_names(results.implementations), points),
+                said=multiple,
+                even=1.0,
+            ),
+            Link(table.what, links[0].href if links else ""),
+        )
+    return Group(
+        "memory",
+        "A donated argument: memory",
+        "How many times its own bytes the argument needs at the peak. 1 is in place, 2 is a copy "
+        "beside the original.",
+        tuple(figures),
+    )
+
+
+def _figure(chart: Chart, evidence: Link) -> list[Drawn]:
+    """The figure with its numbers said in a sentence; none where nothing was measured."""
+    if not any(one.points for one in chart.series):
+        return []
+    said = "; ".join(
+        f"{one.name}: "
+        + ", ".join(f"{chart.said(p.value)} at {chart.categories[p.at]}" for p in one.points)
+        for one in chart.series
+    )
+    return [Drawn(replace(chart, description=f"{chart.upwards}. {said}."), evidence)]
+
+
+def _evidence(taken: Mapping[TimingKey, Timing], timing: str) -> Link:
+    illustrated = next((t.illustrates for k, t in taken.items() if k.timing == timing), ())
+    return Link("evidence", clause_path(illustrated[0])) if illustrated else Link("", "")
+
+
+def _names(implementations: Iterable[str]) -> dict[str, str]:
+    return {one: implementation_words(one) for one in implementations}
+
+
+def _versions(targets: Iterable[TargetKey]) -> list[TargetKey]:
+    return sorted(set(targets), key=lambda one: (version_order(one.jax or ""), repr(one)))
+
+
+def multiple(value: float) -> str:
+    """A ratio as it is read: two digits, no exponent."""
+    if value >= 100:
+        return f"{value:.0f}×"  # noqa: RUF001 (the sign of multiplication)
+    return f"{float(f'{value:.2g}'):g}×"  # noqa: RUF001

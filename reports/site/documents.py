@@ -1,0 +1,215 @@
+"""The source documents as their readers know them, with what was seen beside each statement.
+
+Every claim is a row, also one that no clause checks: what nobody looked at must not look right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from reports.reading.records import Claim
+from reports.reading.results import Results
+from reports.site.marks import Mark, together
+from reports.site.names import clause_path, document_path, safe_name
+from reports.site.page import Page
+from reports.site.strips import (
+    Place,
+    Strip,
+    joined,
+    marks_of_clauses,
+    newest_index,
+    newest_version,
+    versions,
+    worst_strips,
+)
+
+SILENCE = "silence"
+INDEX = "documents.html"
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseRow:
+    """A clause under its claim."""
+
+    id: str
+    title: str
+    href: str
+    newest: Mark
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """A statement, what the newest JAX makes of it, a strip per implementation, its clauses."""
+
+    claim: Claim
+    anchor: str
+    newest: Mark
+    strips: tuple[Strip, ...]
+    clauses: tuple[ClauseRow, ...]
+
+    @property
+    def untrue(self) -> bool:
+        """Whether the newest JAX does not, or not always, do what it says."""
+        return self.newest in (Mark.WRONG, Mark.PARTLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a document and the claims under it; `parts` are its words, outermost first."""
+
+    parts: tuple[str, ...]
+    anchor: str
+    url: str
+    claims: tuple[ClaimRow, ...]
+
+    @property
+    def untrue(self) -> int:
+        return sum(row.untrue for row in self.claims)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document over all its revisions."""
+
+    slug: str
+    title: str
+    url: str
+    revisions: tuple[str, ...]
+    versions: tuple[str, ...]
+    newest: str
+    headings: tuple[Heading, ...]
+
+    @property
+    def path(self) -> str:
+        return document_path(self.slug)
+
+    @property
+    def silent(self) -> bool:
+        """Whether this is no document but what none says."""
+        return all(row.claim.claim_kind == SILENCE for row in self.claims)
+
+    @cached_property
+    def claims(self) -> tuple[ClaimRow, ...]:
+        return tuple(row for heading in self.headings for row in heading.claims)
+
+    def counted(self, mark: Mark) -> int:
+        """How many of its claims have this mark on the newest JAX."""
+        return sum(row.newest is mark for row in self.claims)
+
+    @property
+    def gaps(self) -> int:
+        """How many of its claims no clause checks."""
+        return sum(not row.clauses for row in self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """All documents, and the version that their counts are of."""
+
+    documents: tuple[Document, ...]
+    newest: str
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The list of documents, and a page per document."""
+    found = documents(results)
+    if not found:
+        return
+    yield Page(
+        INDEX,
+        "documents",
+        Index(found, newest_version(results)),
+        "Is what the documents say true?",
+        "Every statement of JAX's documents on pmap and shard_map, and what was seen of it.",
+    )
+    for one in found:
+        yield Page(
+            one.path,
+            "document",
+            one,
+            one.title,
+            f"{one.title}: its statements one by one, and which versions of JAX keep them.",
+        )
+
+
+def documents(results: Results) -> tuple[Document, ...]:
+    """The documents in the order of the catalogue, silences last."""
+    marks = marks_of_clauses(results)
+    clauses: dict[str, list[str]] = results.clauses_of_claims()
+    named = versions(results)
+    newest = newest_index(results)
+    grouped: dict[str, list[ClaimRow]] = {}
+    for claim in results.claims.values():
+        rows = [_clause_row(results, id, marks[id], named, newest) for id in clauses[claim.slug]]
+        whole = joined(marks[id] for id in clauses[claim.slug])
+        grouped.setdefault(claim.outline or claim.document, []).append(
+            ClaimRow(
+                claim=claim,
+                anchor=safe_name(claim.slug),
+                newest=_newest(whole, newest),
+                strips=worst_strips(whole, named),
+                clauses=tuple(rows),
+            )
+        )
+    found = [_document(results, slug, rows, named) for slug, rows in grouped.items()]
+    return tuple(sorted(found, key=lambda one: one.silent))
+
+
+def _document(
+    results: Results, slug: str, rows: list[ClaimRow], named: tuple[str, ...]
+) -> Document:
+    current = [row.claim for row in rows if row.claim.current] or [row.claim for row in rows]
+    silent = all(row.claim.claim_kind == SILENCE for row in rows)
+    heading_of = {row.claim.slug: _heading_of(results, row, silent) for row in rows}
+    first = {heading: n for n, heading in reversed(list(enumerate(heading_of.values())))}
+    # Files from before claims knew their place keep the order in which they list them.
+    ordered = sorted(rows, key=lambda row: (row.claim.order, first[heading_of[row.claim.slug]]))
+    return Document(
+        slug=slug,
+        title=current[-1].document_title,
+        url=next((claim.url.partition("#")[0] for claim in reversed(current)), ""),
+        revisions=tuple(dict.fromkeys(r for row in rows for r in row.claim.revisions)),
+        versions=named,
+        newest=newest_version(results),
+        headings=tuple(
+            Heading(
+                parts=tuple(heading.split(" > ")) if heading else ("No heading",),
+                anchor=f"h-{safe_name(heading or '-')}",
+                url=some[0].claim.url,
+                claims=some,
+            )
+            for heading, group in groupby(ordered, key=lambda row: heading_of[row.claim.slug])
+            for some in [tuple(group)]
+        ),
+    )
+
+
+def _heading_of(results: Results, row: ClaimRow, silent: bool) -> str:
+    """What a claim stands under: of a silence, the section of its clauses."""
+    if not silent:
+        return row.claim.heading
+    return results.clauses[row.clauses[0].id].section if row.clauses else "Not looked at yet"
+
+
+def _clause_row(
+    results: Results,
+    id: str,
+    marks: dict[Place, list[Mark]],
+    named: Sequence[str],
+    newest: int,
+) -> ClauseRow:
+    return ClauseRow(
+        id=id,
+        title=results.clauses[id].title,
+        href=clause_path(id),
+        newest=_newest(marks, newest),
+        strips=worst_strips(marks, named),
+    )
+
+
+def _newest(marks: dict[Place, list[Mark]], newest: int) -> Mark:
+    return together(row[newest] for row in marks.values()) if marks else Mark.NOT_RUN

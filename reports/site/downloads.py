@@ -1,0 +1,76 @@
+"""The results as files for programs: the matrix, and its counts.
+
+The matrix names each id once and refers to it by number: a hundred thousand cells are a download
+that a browser shows and a script reads, not the observations themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from reports.comparing.changes import cause_of
+from reports.reading.order import version_order
+from reports.reading.records import Target
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+from reports.site.page import Asset
+from reports.summary import as_json
+
+MATRIX, SUMMARY = "data/matrix.json", "data/summary.json"
+FORMAT = 1  # of the matrix; what reads it asks for this number
+
+
+def pages(results: Results) -> Iterator[Asset]:
+    """Two files, in every site."""
+    yield Asset(MATRIX, json.dumps(matrix(results), separators=(",", ":")) + "\n")
+    yield Asset(SUMMARY, json.dumps(as_json(results), indent=1) + "\n")
+
+
+def matrix(results: Results) -> dict[str, Any]:
+    """All recorded cells as rows of numbers, each the place of a word in the lists before them."""
+    clauses = {id: at for at, id in enumerate(results.clauses)}
+    targets = {target.key: at for at, target in enumerate(results.targets)}
+    implementations = {name: at for at, name in enumerate(results.implementations)}
+    topologies = {name: at for at, name in enumerate(results.topologies)}
+    verdicts = {verdict: at for at, verdict in enumerate(Verdict)}
+    reasons: dict[str, int] = {"": 0}
+    causes: dict[str, int] = {"": 0}
+    cells = [
+        [
+            clauses[key.clause],
+            targets[key.target],
+            implementations[key.implementation],
+            topologies[key.topology],
+            verdicts[outcome.verdict],
+            causes.setdefault(cause_of(outcome), len(causes)),
+            reasons.setdefault(outcome.reason, len(reasons)),
+        ]
+        for key, outcome in results.outcomes.items()
+    ]
+    return {
+        "format": FORMAT,
+        "columns": [
+            *("clause", "target", "implementation", "topology"),
+            *("verdict", "cause", "reason"),
+        ],
+        "clause": [
+            {"id": c.clause, "title": c.title, "section": c.section, "claim": c.claim}
+            for c in results.clauses.values()
+        ],
+        "target": [_target(results, one) for one in results.targets],
+        "implementation": list(results.implementations),
+        "topology": list(results.topologies),
+        "verdict": [verdict.value for verdict in verdicts],
+        "cause": list(causes),
+        "reason": list(reasons),
+        "cells": cells,
+    }
+
+
+def _target(results: Results, target: Target) -> dict[str, Any]:
+    order = version_order(target.jax or "")
+    known = {**asdict(target), "packages": dict(target.packages)}
+    return {**known, "label": results.labels[target.key], "release": list(order[1])}

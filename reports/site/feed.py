@@ -1,0 +1,124 @@
+"""The feed of regressions: an entry for each version of JAX in which something became worse.
+
+What is worse is told by effects between two neighbouring versions of one implementation. Ids and
+dates come from the versions and the runs, so that the same results make the same feed and a reader
+of it is told of nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby, pairwise
+
+from reports.effects.pairs import Effects, Side, sides
+from reports.effects.upgrade import Entry, Group, upgrade
+from reports.reading.order import version_order
+from reports.reading.records import Target
+from reports.site.names import implementation_words
+from reports.site.page import Asset
+from reports.site.text import plain
+from reports.summary import printable
+
+PAGE = "feed.xml"
+_ID = "tag:pmap-conformance,2026"
+_BEFORE_ALL_RUNS = "1970-01-01T00:00:00+00:00"
+_BETTER = (Group.REPAIRED,)
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """What became worse in a version under one implementation, gravest first."""
+
+    old: Side
+    new: Side
+    entries: tuple[Entry, ...]
+
+
+def pages(effects: Effects) -> Iterator[Asset]:
+    """The feed, in every site."""
+    yield Asset(PAGE, feed(tuple(worse(effects)), effects.results.targets))
+
+
+def worse(effects: Effects) -> Iterator[Worse]:
+    """Each version against the one before it, where anything became worse."""
+    there = sides(effects.results)
+    for _, some in groupby(there, key=lambda one: one.implementation):
+        of_implementation = list(some)
+        for platform in dict.fromkeys(one.target.platform for one in of_implementation):
+            here = [one for one in of_implementation if one.target.platform == platform]
+            for old, new in pairwise(here):
+                found = upgrade(effects, old, new).entries
+                if bad := tuple(one for one in found if one.group not in _BETTER):
+                    yield Worse(old, new, bad)
+
+
+def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
+    """The feed as Atom: an entry per version and platform, the newest first."""
+
+    def version(one: Worse) -> tuple[object, ...]:
+        return version_order(one.new.jax), one.new.target.platform or ""
+
+    ordered = sorted(found, key=version)
+    entries = [_entry(list(some)) for _, some in groupby(ordered, key=version)]
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="utf-8"?>',
+            '<feed xmlns="http://www.w3.org/2005/Atom">',
+            f"<id>{_ID}:regressions</id>",
+            "<title>pmap conformance: what became worse</title>",
+            "<subtitle>Each version of JAX against the one before</subtitle>",
+            "<author><name>pmap conformance</name></author>",
+            f"<updated>{_when(targets)}</updated>",
+            '<link rel="alternate" type="text/html" href="versions.html"/>',
+            *reversed(entries),
+            "</feed>",
+            "",
+        ]
+    )
+
+
+def _entry(found: Sequence[Worse]) -> str:
+    new = found[0].new
+    count = sum(len(one.entries) for one in found)
+    title = f"jax {new.jax}: {count} thing{'s' * (count != 1)} became worse"
+    content = "".join(
+        f"<h3>{escape(implementation_words(one.new.implementation))}, against jax "
+        f"{escape(one.old.jax)}</h3><ul>{''.join(map(_line, one.entries))}</ul>"
+        for one in found
+    )
+    return "\n".join(
+        [
+            "<entry>",
+            f"<id>{_ID}:{_part(new.target)}</id>",
+            f"<title>{_text(title)}</title>",
+            f"<updated>{_when([new.target])}</updated>",
+            '<link rel="alternate" type="text/html" href="versions.html"/>',
+            f'<content type="html">{_text(content)}</content>',
+            "</entry>",
+        ]
+    )
+
+
+def _line(entry: Entry) -> str:
+    many = f"{entry.programs} program{'s' * (entry.programs != 1)}"
+    where = ", ".join(entry.topologies)
+    said = f"<b>{escape(entry.group.value)}</b>: {escape(plain(entry.title))}"
+    return f"<li>{said} ({many}, {escape(where)})</li>"
+
+
+def _part(target: Target) -> str:
+    """A target as a part of an id: nothing in it needs escaping."""
+    words = f"{target.platform or 'any'}:{target.jax or target.target}"
+    return "".join(c if c.isalnum() or c in ".:-" else "-" for c in words)
+
+
+def _when(targets: Sequence[Target]) -> str:
+    """When the last of the runs began."""
+    began = (one.started for one in targets if one.started)
+    return _text(max(began, default=_BEFORE_ALL_RUNS))
+
+
+def _text(text: str) -> str:
+    return escape(printable(text), quote=False)

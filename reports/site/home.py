@@ -1,0 +1,121 @@
+"""The first page: which upgrade, its worst findings, and the ways on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from reports.effects.pairs import LEGACY, NEW, Effects
+from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.reading.order import version_order
+from reports.site.entries import entry_anchor, side_words
+from reports.site.names import implementation_words
+from reports.site.page import Page
+from reports.site.pairs import Pair
+
+WORST = 5  # findings on the first page
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """One finding in a line."""
+
+    effect: str
+    title: str
+    topologies: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """A table of links: a row per side to come from, a column per version to go to."""
+
+    title: str
+    versions: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Pair | None, ...]], ...]
+
+
+@dataclass
+class HomeView:
+    """What the first page shows; the usual upgrade is from the oldest legacy to the newest pmap."""
+
+    effects: Effects
+    pairs: Sequence[Pair]
+
+    @cached_property
+    def usual(self) -> Pair | None:
+        """The pair that most readers come for; None where nothing can be compared."""
+        asked = [
+            pair
+            for pair in self.pairs
+            if (pair.old.implementation, pair.new.implementation) == (LEGACY, NEW)
+        ]
+
+        def far(pair: Pair) -> tuple[object, ...]:
+            return version_order(pair.new.jax), -self._place(pair)
+
+        return max(asked or self.pairs, key=far, default=None)
+
+    @cached_property
+    def found(self) -> Upgrade | None:
+        return upgrade(self.effects, self.usual.old, self.usual.new) if self.usual else None
+
+    @cached_property
+    def worst(self) -> tuple[Worst, ...]:
+        """The gravest findings of the usual upgrade."""
+        if self.found is None or self.usual is None:
+            return ()
+        entries = [
+            e for group in Group if group is not Group.REPAIRED for e in self.found.of(group)
+        ]
+        return tuple(
+            Worst(
+                one.effect.value,
+                one.title,
+                ", ".join(one.topologies),
+                f"{self.usual.path}#{entry_anchor(one)}",
+            )
+            for one in entries[:WORST]
+        )
+
+    @cached_property
+    def choosers(self) -> tuple[Chooser, ...]:
+        """A table for each way: from one implementation to another."""
+        ways: dict[tuple[str, str], list[Pair]] = {}
+        for pair in self.pairs:
+            ways.setdefault((pair.old.implementation, pair.new.implementation), []).append(pair)
+        return tuple(_chooser(*way, some) for way, some in ways.items())
+
+    def words(self, pair: Pair) -> tuple[str, str]:
+        """Both ends of a pair in words."""
+        return side_words(pair.old), side_words(pair.new)
+
+    def _place(self, pair: Pair) -> int:
+        return self.pairs.index(pair)
+
+
+def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page]:
+    """The first page, in every site."""
+    yield Page(
+        "index.html",
+        "home",
+        HomeView(effects, pairs),
+        "Moving off the old `jax.pmap`",
+        "What changes between versions of JAX for code that uses pmap, measured on real clusters.",
+    )
+
+
+def _chooser(old: str, new: str, some: Sequence[Pair]) -> Chooser:
+    versions = tuple(sorted({pair.new.jax for pair in some}, key=version_order))
+    by_old: dict[str, dict[str, Pair]] = {}
+    for pair in some:
+        by_old.setdefault(pair.old.jax, {})[pair.new.jax] = pair
+    return Chooser(
+        title=f"From {implementation_words(old)} to {implementation_words(new)}",
+        versions=versions,
+        rows=tuple(
+            (jax, tuple(by_old[jax].get(version) for version in versions))
+            for jax in sorted(by_old, key=version_order)
+        ),
+    )

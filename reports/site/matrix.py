@@ -1,0 +1,199 @@
+"""The full matrix: a page per section, three columns by default, every version on demand.
+
+The columns are what a reader decides between: legacy pmap where it last was, the new one and
+shard_map where they are now. Colour is the effect on code that moves from the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from reports.effects.effect import Effect
+from reports.effects.pairs import cell_of
+from reports.reading.records import Clause
+from reports.reading.results import Results
+from reports.site.columns import Column, columns
+from reports.site.happened import felt, happened
+from reports.site.marks import Mark, mark_of
+from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
+from reports.site.page import Page
+from reports.site.strips import Strip, marks_of_clauses, strip, versions
+from reports.site.text import shortened
+
+INDEX = "matrix.html"
+_SENTENCE_SHOWN = 140
+_GROUP_PARTS = 2  # of an id, by which rows are grouped
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A cell: what happened, the effect against the baseline where there is one, the mark."""
+
+    anchor: str
+    mark: Mark
+    words: str
+    effect: Effect | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A clause on one topology: an entry per column, and a strip per implementation."""
+
+    topology: str
+    entries: tuple[Entry, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A clause, its lines, and the classes by which filters know it."""
+
+    clause: Clause
+    href: str
+    lines: tuple[Line, ...]
+
+    @property
+    def css(self) -> str:
+        entries = [entry for line in self.lines for entry in line.entries]
+        found = {
+            "changed": any(e.effect not in (None, Effect.SAME) for e in entries),
+            "untrue": any(e.mark in (Mark.WRONG, Mark.PARTLY) for e in entries),
+            "several": any(not line.topology.startswith("1x") for line in self.lines),
+            "unmeasured": any(e.mark is Mark.NOT_RUN for e in entries),
+        }
+        return " ".join(name for name, holds in found.items() if holds)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Clauses whose ids begin alike, counted by their gravest effect in the second column."""
+
+    name: str
+    anchor: str
+    rows: tuple[Row, ...]
+    counted: tuple[tuple[Effect, int], ...]
+
+    @property
+    def css(self) -> str:
+        return " ".join(sorted({word for row in self.rows for word in row.css.split()}))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The matrix of a section."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+    versions: tuple[str, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(group.rows) for group in self.groups)
+
+    @property
+    def counted(self) -> Counter[Effect]:
+        """Clauses by their gravest effect in the second column."""
+        return sum((Counter(dict(group.counted)) for group in self.groups), Counter())
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The sections; `effects` are those that any of them has."""
+
+    sections: tuple[Section, ...]
+    effects: tuple[Effect, ...]
+    columns: tuple[Column, ...]
+
+
+def pages(results: Results) -> Iterator[Page]:
+    """The list of sections, and a page per section."""
+    found = tuple(_sections(results))
+    effects = {effect for section in found for effect in section.counted}
+    yield Page(
+        INDEX,
+        "matrix",
+        Index(found, tuple(e for e in Effect if e in effects), columns(results)),
+        "The full matrix",
+        "Every check under every implementation, in every version of JAX and on every topology.",
+    )
+    for section in found:
+        yield Page(
+            section.path,
+            "section",
+            section,
+            f"Matrix: {section.name}",
+            f"Every check of the section {section.name}, by effect, version and topology.",
+        )
+
+
+def _sections(results: Results) -> Iterator[Section]:
+    default = columns(results)
+    marks, named = marks_of_clauses(results), versions(results)
+    by_section: dict[str, list[Row]] = {}
+    for clause in results.clauses.values():
+        lines = tuple(
+            Line(
+                topology,
+                tuple(_entry(results, clause, topology, column, default) for column in default),
+                tuple(
+                    strip(implementation, topology, row, named)
+                    for (implementation, where), row in marks[clause.clause].items()
+                    if where == topology
+                ),
+            )
+            for topology in results.grid[clause.clause]
+        )
+        row = Row(clause, clause_path(clause.clause), lines)
+        by_section.setdefault(clause.section, []).append(row)
+    for name, rows in by_section.items():
+        rows.sort(key=lambda row: row.clause.clause)
+        grouped = groupby(rows, key=lambda row: _group_of(row.clause.clause))
+        groups = tuple(_group(words, tuple(some)) for words, some in grouped)
+        yield Section(name, matrix_path(name), default, named, groups)
+
+
+def _group(name: str, rows: tuple[Row, ...]) -> Group:
+    counted = Counter(_gravest(row) for row in rows)
+    return Group(
+        name, f"g-{safe_name(name)}", rows, tuple((e, counted[e]) for e in Effect if counted[e])
+    )
+
+
+def _group_of(clause: str) -> str:
+    return ".".join(clause.split(".")[:_GROUP_PARTS])
+
+
+def _gravest(row: Row) -> Effect:
+    """The gravest effect of moving to the new pmap or, without one, to what was compared."""
+    found = [
+        entry.effect
+        for line in row.lines
+        for entry in line.entries[1:2]
+        if entry.effect is not None
+    ]
+    return min(found, key=lambda effect: effect.gravity, default=Effect.NOT_MEASURED)
+
+
+def _entry(
+    results: Results, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
+) -> Entry:
+    key = cell_of(results, clause.clause, topology, column.side)
+    if key.implementation not in results.columns(clause.clause):
+        return Entry("", Mark.NONE, "", None, "")
+    outcome = results.outcome(key)
+    found = felt(results, key, default[0] if default[0].baseline else None)
+    mark = mark_of(outcome.verdict)
+    said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
+    return Entry(
+        anchor=cell_anchor(results, key),
+        mark=mark,
+        words=happened(outcome),
+        effect=found.effect if found else None,
+        sentence=shortened(said, _SENTENCE_SHOWN),
+    )

@@ -1,0 +1,91 @@
+"""Addresses within the site, made of ids that come from files which anyone may hand in.
+
+`safe_name` makes of each id one harmless path segment; nothing else may become part of an address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from reports.reading.outcomes import CellKey
+from reports.reading.results import Results
+
+_SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_NAME_LENGTH = 80
+_DIGEST_LENGTH = 12
+_WORDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words that lead somewhere; `href` is relative to the site's top, empty where nothing is."""
+
+    text: str
+    href: str
+
+
+def safe_name(text: str) -> str:
+    """A file name or anchor for an id: itself where it is harmless, else cleaned with a digest.
+
+    Different ids never share a name, also where a file system ignores case.
+    """
+    if _SAFE.fullmatch(text) and len(text) <= _NAME_LENGTH:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_NAME_LENGTH].strip("-")
+    # The "~" is in no harmless id, so that none can be made to collide with a cleaned one.
+    return f"{cleaned}~{digest}"
+
+
+def clause_path(clause: str) -> str:
+    """The page of a clause: the evidence."""
+    return f"clauses/{safe_name(clause)}.html"
+
+
+def cause_path(cause: str) -> str:
+    """The page of a cause."""
+    return f"causes/{safe_name(cause)}.html"
+
+
+def document_path(document: str) -> str:
+    """The page of a source document with our statements beside its headings."""
+    return f"documents/{safe_name(document)}.html"
+
+
+def claim_path(document: str, slug: str) -> str:
+    """The row of a claim on its document's page."""
+    return f"{document_path(document)}#{safe_name(slug)}"
+
+
+def matrix_path(section: str) -> str:
+    """The matrix of a section."""
+    return f"matrix/{safe_name(section)}.html"
+
+
+def cell_anchor(results: Results, key: CellKey) -> str:
+    """Where a cell stands on its clause's page."""
+    version = results.labels[key.target].removeprefix("jax ")
+    return safe_name(f"c-{version}.{key.implementation}.{key.topology}")
+
+
+def cell_path(results: Results, key: CellKey) -> str:
+    """A cell on its clause's page."""
+    return f"{clause_path(key.clause)}#{cell_anchor(results, key)}"
+
+
+def clause_link(results: Results, clause: str) -> Link:
+    """The id of a clause, and its page where it has one."""
+    return Link(clause, clause_path(clause) if clause in results.clauses else "")
+
+
+def cause_link(results: Results, cause: str) -> Link:
+    """The title of a cause, and its page where it has one."""
+    found = results.causes.get(cause)
+    return Link(found.title, cause_path(cause)) if found else Link(cause, "")
+
+
+def implementation_words(implementation: str) -> str:
+    """An implementation as a reader says it."""
+    return _WORDS.get(implementation, implementation)

@@ -1,0 +1,75 @@
+"""What helps, and whether it does: remedies with what became of each where they were run.
+
+A remedy is a clause. It works where its cells are as expected and what is expected is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reports.reading.order import version_order
+from reports.reading.outcomes import CellKey
+from reports.reading.records import Target
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+from reports.site.marks import Mark, mark_of, together
+from reports.site.names import Link, clause_path, implementation_words
+
+LEGACY_PMAP = "legacy_pmap"
+_WORDS = {
+    Mark.RIGHT: "works",
+    Mark.PARTLY: "works in part",
+    Mark.WRONG: "does not work",
+    Mark.NOT_RUN: "not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One remedy: its page, what it does, and per implementation its mark in words."""
+
+    link: Link
+    at: tuple[tuple[str, Mark, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """Remedies as they fare in one JAX, `label`."""
+
+    label: str
+    some: tuple[Remedy, ...]
+
+
+def newest(results: Results) -> Target | None:
+    """The newest JAX of the results that any cell was run on."""
+    ran = {k.target for k, o in results.outcomes.items() if o.verdict is not Verdict.NOT_RUN}
+    there = [t for t in results.targets if t.key in ran]
+    return max(there, key=lambda t: version_order(t.jax or ""), default=None)
+
+
+def remedies(results: Results, clauses: Iterable[str], target: Target | None) -> Remedies:
+    """The remedies `clauses`, each once, in their order but those not run under `target` last."""
+    known = [id for id in dict.fromkeys(clauses) if id in results.clauses]
+    found = [_remedy(results, id, target) for id in known]
+    return Remedies(
+        results.labels[target.key] if target else "",
+        tuple(sorted(found, key=lambda one: all(m is Mark.NOT_RUN for _, m, _ in one.at))),
+    )
+
+
+def _remedy(results: Results, id: str, target: Target | None) -> Remedy:
+    clause = results.clauses[id]
+    found: list[tuple[str, Mark, str]] = []
+    for implementation in results.columns(id) if target else ():
+        if implementation == LEGACY_PMAP or target is None:
+            continue
+        mark = together(
+            mark_of(results.outcome(CellKey(id, target.key, implementation, topology)).verdict)
+            for topology in results.grid[id]
+        )
+        if mark in _WORDS:
+            refused = mark is Mark.RIGHT and "raises" in clause.expected.get(implementation, "")
+            word = "raises, as expected" if refused else _WORDS[mark]
+            found.append((implementation_words(implementation), mark, word))
+    return Remedy(Link(clause.title, clause_path(id)), tuple(found))

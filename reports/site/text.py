@@ -1,0 +1,37 @@
+"""Texts as pages show them.
+
+Everything that comes from a results file is escaped here or by the templates, never trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+_PHASE = re.compile(r" \(phase \w+\)")
+_CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
+
+
+def code_marked(text: str) -> str:
+    """HTML of a sentence: escaped, and what stands between backticks as code."""
+    return _CODE.sub(lambda m: f"<code>{m[2].strip()}</code>", escape(str(text)))
+
+
+def plain(text: str) -> str:
+    """The sentence without its backticks, for a browser's title."""
+    return _CODE.sub(lambda m: m[2].strip(), str(text))
+
+
+def effect_css(word: str) -> str:
+    """The class that colours an effect and gives it its shape, from its word."""
+    return "e-" + re.sub("[^a-z]+", "-", word)
+
+
+def unphased(text: str) -> str:
+    """The text without the phases in which something was raised: of use to the judge alone."""
+    return _PHASE.sub("", text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, or its beginning and "…" where it is longer than `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

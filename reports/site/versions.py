@@ -1,0 +1,183 @@
+"""A page per version of JAX: what changed since the one before it, and what is dangerous in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from reports.effects.hazards import Hazard, hazards, of_version
+from reports.effects.pairs import RAN, Effects, Side, sides
+from reports.effects.upgrade import Entry, Group, Upgrade, upgrade
+from reports.reading.order import version_order
+from reports.reading.outcomes import CellKey
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+from reports.site.entries import GroupView, group_views
+from reports.site.hazards import PAGE as HAZARDS
+from reports.site.hazards import hazard_anchor, title_of
+from reports.site.names import Link, claim_path, implementation_words, safe_name
+from reports.site.page import Page
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One implementation from the version before to this one."""
+
+    title: str
+    found: Upgrade
+    groups: tuple[GroupView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A claim that became true or false, and in how many cells."""
+
+    claim: Link
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class HazardLine:
+    """A hazard of this version, in a line."""
+
+    effect: str
+    title: str
+    href: str
+
+
+@dataclass
+class VersionView:
+    """One version; computed when its page is rendered."""
+
+    effects: Effects
+    jax: str
+    before: str
+    dangers: Sequence[Hazard]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What changed, per implementation that both versions have."""
+        found = []
+        there = sides(self.effects.results)
+        for new in there:
+            if new.jax != self.jax:
+                continue
+            for old in there:
+                if old.jax == self.before and _alike(old, new):
+                    done = _compared(upgrade(self.effects, old, new))
+                    words = implementation_words(new.implementation)
+                    groups = group_views(self.effects.results, done)
+                    found.append(Step(words[:1].upper() + words[1:], done, groups))
+        return tuple(found)
+
+    @cached_property
+    def became_false(self) -> tuple[Turned, ...]:
+        return _turned(self.effects.results, self.before, self.jax, to_true=False)
+
+    @cached_property
+    def became_true(self) -> tuple[Turned, ...]:
+        return _turned(self.effects.results, self.before, self.jax, to_true=True)
+
+    @cached_property
+    def hazards(self) -> tuple[HazardLine, ...]:
+        results = self.effects.results
+        return tuple(
+            HazardLine(
+                one.danger.value if one.danger.value != "works once, then fails" else "raises",
+                title_of(results, one),
+                f"{HAZARDS}#{hazard_anchor(one)}",
+            )
+            for one in of_version(list(self.dangers), self.jax)
+        )
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """How many entries of each group all implementations have together."""
+        counted = {group: sum(len(s.found.of(group)) for s in self.steps) for group in Group}
+        return tuple((group.value, count) for group, count in counted.items() if count)
+
+
+def version_path(jax: str) -> str:
+    """The page of a version."""
+    return f"versions/{safe_name(jax)}.html"
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """The list of versions, and a page each."""
+    results = effects.results
+    versions = sorted(
+        {t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order
+    )
+    if not versions:
+        return
+    dangers = hazards(effects)
+    views = [
+        VersionView(effects, jax, before, dangers)
+        for before, jax in zip(["", *versions], versions, strict=False)
+    ]
+    yield Page(
+        "versions.html",
+        "versions",
+        tuple((view, version_path(view.jax)) for view in reversed(views)),
+        "What changed in each version",
+        "What raises, differs, costs more or was repaired, version by version.",
+    )
+    for view in views:
+        yield Page(
+            version_path(view.jax),
+            "version",
+            view,
+            f"What changed in jax {view.jax}",
+            f"What jax {view.jax} does otherwise than {view.before or 'any measured before'}.",
+        )
+
+
+def _alike(old: Side, new: Side) -> bool:
+    return old.implementation == new.implementation and old.target.platform == new.target.platform
+
+
+def _compared(found: Upgrade) -> Upgrade:
+    """What changed alone: without what was not run before, and what helped no more then either.
+
+    Hazards are listed by themselves.
+    """
+    return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
+
+
+def _is_new(entry: Entry) -> bool:
+    if entry.group is Group.FIX_FAILS:
+        return any(one.before is Verdict.CONFORMS for one in entry.seen)
+    return entry.compared
+
+
+def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:
+    """The claims of which a cell became true, or false, from one version to the other."""
+    targets = {t.key: t for t in results.targets}
+    old = {
+        (key.clause, key.implementation, key.topology, key.target.platform): outcome.verdict
+        for key, outcome in results.outcomes.items()
+        if targets[key.target].jax == before and outcome.verdict in RAN
+    }
+    counted: dict[str, int] = {}
+    for key, outcome in results.outcomes.items():
+        if key.target.jax != after or outcome.verdict not in RAN:
+            continue
+        was = old.get((key.clause, key.implementation, key.topology, key.target.platform))
+        is_true, was_true = outcome.verdict is Verdict.CONFORMS, was is Verdict.CONFORMS
+        if was is not None and is_true is to_true and was_true is not to_true:
+            slug = _claim_of(results, key)
+            counted[slug] = counted.get(slug, 0) + 1
+    return tuple(
+        Turned(_claim_link(results, slug), count)
+        for slug, count in sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    )
+
+
+def _claim_of(results: Results, key: CellKey) -> str:
+    return results.clauses[key.clause].claim
+
+
+def _claim_link(results: Results, slug: str) -> Link:
+    claim = results.claims.get(slug)
+    return Link(claim.statement, claim_path(claim.document, slug)) if claim else Link(slug, "")

@@ -1,0 +1,95 @@
+"""Puts a site on the disk whole or not at all.
+
+It is written beside its place and then renamed, so that whoever reads the old one never meets half
+of the new. Only a directory that holds nothing but an earlier site is replaced: a wrong path costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+MARK = "pmap-conformance report"  # the first words of the list of files
+CONTENTS = "contents.txt"  # every file of a site, itself left out
+_MARK_WITHIN_BYTES = 512
+
+
+class SiteError(Exception):
+    """The site cannot be written; the message says where and why."""
+
+
+def write(files: Iterable[tuple[str, str]], directory: Path) -> tuple[str, ...]:
+    """Make `directory` the site of `files`, paths and texts; the paths that were written."""
+    place = directory.resolve()
+    try:
+        _refuse_foreign(place, directory)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        try:
+            new = beside / "new"
+            written = _fill(new, files)
+            _swap(new, place, beside / "old")
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except OSError as error:
+        raise SiteError(f"{error.filename or directory}: {error.strerror}") from None
+    return written
+
+
+def _fill(new: Path, files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    new.mkdir()
+    written: list[str] = []
+    for name, text in files:
+        path = new / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        written.append(name)
+    listed = "\n".join([MARK, *sorted(written), ""])
+    (new / CONTENTS).write_text(listed, encoding="utf-8", newline="\n")
+    return tuple(written)
+
+
+def _swap(new: Path, place: Path, old: Path) -> None:
+    if not place.exists():
+        new.rename(place)
+        return
+    place.rename(old)
+    try:
+        new.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
+
+
+def _refuse_foreign(place: Path, said: Path) -> None:
+    """SiteError if anything in `place` is no file of an earlier site."""
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise SiteError(f"{said}: a file, not a directory; choose another place for the site")
+    known = _contents(place)
+    for path in sorted(place.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            name = path.relative_to(place).as_posix()
+            if path.is_symlink() or not (name in known or _of_old(path)):
+                raise SiteError(
+                    f"{said / name}: not written by a report; move it away or choose another "
+                    "directory"
+                )
+
+
+def _of_old(path: Path) -> bool:
+    """Whether it is a file of a site from before sites had a list of their files."""
+    with path.open("rb") as file:
+        return MARK.encode() in file.read(_MARK_WITHIN_BYTES)
+
+
+def _contents(place: Path) -> set[str]:
+    try:
+        first, *names = (place / CONTENTS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return set()
+    return {CONTENTS, *names} if first == MARK else set()

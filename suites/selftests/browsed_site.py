@@ -1,0 +1,122 @@
+"""The small site that the browser's tests open: every kind of page, with the catalogue's causes.
+
+Causes and statements are the real ones, so that what the search finds first is what a reader of
+the published site finds first; the cells are made up, each kind of ending once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sample_results import (
+    Record,
+    cell,
+    clause,
+    deviation,
+    fault,
+    observation,
+    raised,
+    returned,
+    sample,
+    target,
+    timing,
+    write,
+)
+
+from conformance.catalogue.causes import load_causes
+from conformance.catalogue.claims import load_claims
+from harness.plugin.recorder import cause_record, claim_record
+from reports.reading.results import Results, load
+
+WITH_LEGACY = ("0.9.0", "0.9.2")
+VERSIONS = (*WITH_LEGACY, "0.10.0", "0.12.0.1")
+STATEMENTS = 25  # of the catalogue's, in its order: pages stay small
+COPY_ARRAYS = (
+    "INVALID_ARGUMENT: CopyArrays only supports destination device list of the same size as the "
+    "array device lists."
+)
+DEVICES = (
+    "Received incompatible devices for jitted computation. Got argument args[0] of step with shape "
+    "float32[8,4] and device ids [0] on platform CPU and explicit output sharding with device ids "
+    "[0, 1] on platform CPU"
+)
+# How many programs stand behind a cause decides which of several is found first.
+PROGRAMS = {
+    "index-replicates-the-row": 4,
+    "nested-pmap-refused": 3,
+    "donated-copy-original-kept": 3,
+}
+MOVED = {"collectives": {"all-reduce": 1}, "bytes": 48, "result": 48, "array": 384}
+
+
+def browsed(folder: Path) -> Results:
+    """The results of the site."""
+    return load([write(folder / "browsed.jsonl", records())])
+
+
+def records() -> Iterator[Record]:
+    """Every kind of ending, message and figure, in four versions, on top of the sample."""
+    yield from sample()
+    claims = load_claims()
+    yield from (claim_record(claims, slug) for slug in list(claims.claims)[:STATEMENTS])
+    yield from (cause_record(one) for one in load_causes().values())
+    ids = (
+        "errors.devices",
+        "errors.indexed",
+        "errors.dies",
+        "donation.peak",
+        "indexing.integer.zero",
+    )
+    yield from (clause(id, claim=next(iter(claims.claims)), topologies=["4x2"]) for id in ids)
+    for slug, programs in PROGRAMS.items():
+        yield from (clause(f"{slug}.{n}", cause=slug) for n in range(programs))
+    yield clause("errors.devices.put", fixes="errors.devices", topologies=["4x2"])
+    for jax in VERSIONS:
+        yield target(jax)
+        for implementation in ("legacy_pmap", "new_pmap"):
+            if implementation == "legacy_pmap" and jax not in WITH_LEGACY:
+                continue
+            yield from cells(implementation=implementation, target=f"jax=={jax}")
+
+
+def cells(**where: Any) -> Iterator[Record]:
+    """What one implementation did in one version."""
+    fails = where["implementation"] == "new_pmap"
+
+    def seen(*steps: Record) -> list[Record]:
+        return [observation(process, steps=list(steps)) for process in range(2)]
+
+    def known(id: str, cause: str, *steps: Record) -> Record:
+        entry = deviation(cause=cause)
+        return cell(id, "known deviation", observations=seen(*steps), deviation=entry, **where)
+
+    if fails:
+        yield known("errors.devices", "argument-elsewhere-refused", raised(message=DEVICES))
+        yield known(
+            "errors.indexed",
+            "using-an-output-raises-copy-arrays",
+            raised(type="JaxRuntimeError", module="jax.errors", message=COPY_ARRAYS),
+        )
+        killed = fault("crashed")
+        killed["processes"][0]["signal"] = "SIGABRT"
+        yield cell("errors.dies", "crashed", fault=killed, observations=[], **where)
+    else:
+        yield cell("errors.devices", observations=seen(returned()), **where)
+    moved = MOVED if fails else MOVED | {"collectives": {}, "bytes": 0}
+    yield cell(
+        "indexing.integer.zero", observations=seen(returned(extra={"moved": moved})), **where
+    )
+    note = {"what": "a map's own output", "multiple": 2.0 if fails else 1.0}
+    yield cell("donation.peak", observations=seen(returned(extra={"memory": note})), **where)
+    yield cell("errors.devices.put", observations=seen(returned()), **where)
+    ratio = {"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}
+    for topology in ("1x8", "4x2"):
+        yield timing(
+            "indexing.integer.zero",
+            timing="timing.index.64kib",
+            topology=topology,
+            ratios=[ratio | {"to": to} for to in ("local shard", "legacy pmap of jax==0.9.0")],
+            **where,
+        )

@@ -1,0 +1,24 @@
+"""What the clusters of this machine say, once for all ways that must say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from proof import Told, told
+
+from harness.running.cells import CellId
+
+
+@pytest.fixture(scope="session")
+def at_home(tmp_path_factory: pytest.TempPathFactory) -> Mapping[CellId, Told]:
+    """The cells on clusters forked here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PMAP_CONFORMANCE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return told(None)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMAP_CONFORMANCE_CACHE", str(tmp_path / "cache"))

@@ -1,0 +1,43 @@
+"""What the tests of the site share: results from records, and pages as a browser reads them."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from posixpath import dirname, join, normpath
+
+from sample_results import Record, claim, clause, target, write
+
+from reports.reading.results import Results, load
+
+HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
+
+
+def loaded(folder: Path, *files: list[Record]) -> Results:
+    """Each list of records written to a file of its own, and all of them read."""
+    return load([write(folder / f"{i}.jsonl", records) for i, records in enumerate(files)])
+
+
+class Tags(HTMLParser):
+    """Every start tag with its attributes, and the text outside of tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def attributes(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+def goal(page: str, href: str) -> tuple[str, str]:
+    """The file of the site and the anchor to which a relative address on `page` leads."""
+    path, _, anchor = href.partition("#")
+    return (normpath(join(dirname(page), path)) if path else page), anchor

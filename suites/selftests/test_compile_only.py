@@ -1,0 +1,174 @@
+"""What is judged where programs are only compiled: what they say, and never as if they had run."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import TestCase
+
+from fake_pool import FACTS, FakePool, runner_on
+from observations import (
+    CALL,
+    Json,
+    clause_of,
+    doubled,
+    observation,
+    raised,
+    received,
+    returned,
+)
+from parameterized import parameterized
+
+from conformance.catalogue import names
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging import compile_only
+from conformance.judging.expectation import (
+    Expectation,
+    along,
+    every,
+    noted,
+    raises,
+    returns,
+    sharded,
+    steps,
+)
+from conformance.judging.judge import Judgement, judge
+from harness.running.cells import CellId
+
+ONE = Topology(1, 2)
+COMPILED: Json = {
+    "chip": "TPU v5 lite",
+    "chips": 2,
+    "libtpu": "0.0.50.1",
+    "programs": 3,
+    "failed": [],
+    "differing": [],
+}
+RIGHT = returns(doubled)
+REDUCES = noted("moved", "one all-reduce", lambda _, seen: seen == 1, compiled=True)
+MEASURED = noted("peak", "less than two", lambda _, seen: seen < 2)
+OVER_I = sharded("over i", along("i"))
+
+
+def rows(**extra: Any) -> Json:
+    """A step that returned its rows doubled, and noted `extra`."""
+    return returned(doubled(Place(ONE, 0)), extra=extra)
+
+
+def judged(expect: Expectation, *steps: Json, **compiled: Any) -> Judgement:
+    """Of one process that did `steps`, with what `compiled` changes of a good record."""
+    seen = observation(*steps, topology=ONE, compiled={**COMPILED, **compiled})
+    return judge(clause_of(expect), names.NEW_PMAP, ONE, "0.9.0", [received(seen)], None)
+
+
+class Excused(TestCase):
+    @parameterized.expand(
+        [
+            ("what a program moves", every(RIGHT, REDUCES), True),
+            ("where a result lies", every(RIGHT, OVER_I), True),
+            ("in one step of several", steps(first_call=RIGHT, second_call=REDUCES), True),
+            ("values", RIGHT, False),
+            ("an error", raises(ValueError, "no"), False),
+            ("what was measured", every(RIGHT, MEASURED), False),
+        ]
+    )
+    def test_only_what_programs_say_is_judged(
+        self, name: str, expect: Expectation, judged: bool
+    ) -> None:
+        why = compile_only.excuse(expect)
+        assert (why is None) == judged, name
+        assert judged or (why or "").startswith("compiled, not run"), name
+
+    def test_a_clause_of_values_is_not_applicable_and_starts_nothing(self) -> None:
+        pool = FakePool(facts={**FACTS, "platform": names.TPU_COMPILE})
+        runner = runner_on(pool, clause_of(RIGHT))
+        runner.platform = names.TPU_COMPILE
+        record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
+        assert record["verdict"] == names.NOT_APPLICABLE
+        assert record["reason"].startswith("compiled, not run")
+        assert pool.cases == []
+
+
+class Judged(TestCase):
+    def test_the_verdict_says_that_nothing_ran(self) -> None:
+        judgement = judged(every(RIGHT, REDUCES), rows(moved=1))
+        assert judgement.verdict == names.CONFORMS
+        assert judgement.reason == "compiled for 2 TPU v5 lite, not run: moved = 1"
+
+    def test_findings_say_where_each_was_compared(self) -> None:
+        judgement = judged(every(RIGHT, REDUCES, MEASURED), rows(moved=1, peak=1))
+        texts = [f.expected for f in judgement.findings if f.step == CALL]
+        assert texts[0].startswith("where its steps were taken, on CPU: returns")
+        assert texts[1] == "one all-reduce"
+        assert texts[2] == "left out: less than two"
+
+    @parameterized.expand(
+        [
+            ("another collective", rows(moved=2), {}, "moved = 2"),
+            (
+                "wrong values on the way",
+                returned([1.0, 1.0], extra={"moved": 1}),
+                {},
+                "dtype float64",
+            ),
+            ("a program that could not be", rows(moved=1), {"failed": ["jit(f): no"]}, "no"),
+            ("a result elsewhere", rows(moved=1), {"differing": ["jit(f): result 0"]}, "result 0"),
+            ("fewer chips", rows(moved=1), {"chips": 1}, "for 1 chips"),
+        ]
+    )
+    def test_what_is_wrong_is_seen(
+        self, name: str, step: Json, compiled: dict[str, Any], says: str
+    ) -> None:
+        judgement = judged(every(RIGHT, REDUCES), step, **compiled)
+        assert judgement.verdict == names.DEVIATES, name
+        assert judgement.reason.startswith("compiled for"), name
+        assert says in judgement.reason, (name, judgement.reason)
+
+    @parameterized.expand(
+        [
+            ("nothing is compiled", rows(moved=2), {"programs": 0}, "no program is compiled"),
+            ("an error on the way", raised("ValueError", "no"), {}, "“a call” raised"),
+            (
+                "what calls back",
+                rows(moved=2),
+                {"failed": ["jit(f): ValueError: the platform for the specified backend cpu is"]},
+                "no compiling of jit(f)",
+            ),
+        ]
+    )
+    def test_what_cannot_be_compiled_here_is_not_applicable(
+        self, name: str, step: Json, compiled: dict[str, Any], says: str
+    ) -> None:
+        judgement = judged(REDUCES, step, **compiled)
+        assert judgement.verdict == names.NOT_APPLICABLE, name
+        assert judgement.reason.startswith("compiled, not run: "), name
+        assert says in judgement.reason, name
+
+    def test_nothing_compiled_because_it_failed_is_no_excuse(self) -> None:
+        judgement = judged(REDUCES, rows(moved=1), programs=0, failed=["jit(f): RuntimeError: x"])
+        assert judgement.verdict == names.DEVIATES
+
+    def test_what_was_measured_on_the_way_decides_nothing(self) -> None:
+        judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
+        assert judgement.verdict == names.CONFORMS
+
+    def test_what_ran_is_judged_as_ever(self) -> None:
+        seen = received(observation(rows(peak=9), topology=ONE))
+        clause = clause_of(MEASURED)
+        assert judge(clause, names.NEW_PMAP, ONE, "0.9.0", [seen], None).verdict == names.DEVIATES
+
+
+class Platforms(TestCase):
+    def test_a_target_that_computes_elsewhere_is_not_run(self) -> None:
+        runner = runner_on(FakePool(), clause_of(RIGHT))
+        runner.platform = "cuda"
+        record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
+        assert record["verdict"] == names.NOT_RUN
+        assert "computes on cpu (cpu), not on the cuda asked for" in record["reason"]
+
+    def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable(self) -> None:
+        pool = FakePool(unmet_by="needs 2 devices, this host has 1")
+        record = runner_on(pool, clause_of(RIGHT)).run(
+            CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
+        )
+        assert record["verdict"] == names.NOT_APPLICABLE
+        assert record["reason"] == "needs 2 devices, this host has 1"

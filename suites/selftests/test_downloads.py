@@ -1,0 +1,110 @@
+"""What can be taken away: the matrix and its counts as JSON, and the feed of what became worse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import sample_results as rows
+
+from reports.effects.pairs import Effects
+from reports.reading.results import Results, load
+from reports.site import feed
+from reports.site.build import render
+from reports.site.downloads import MATRIX, SUMMARY, matrix
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+RUNS = {"0.9.0": "2026-11-20T08:00:00+00:00", "0.10.0": "2026-11-21T08:00:00+00:00"}
+
+
+def results(tmp_path: Path, *records: rows.Record) -> Results:
+    return load([rows.write(tmp_path / "r.jsonl", records)])
+
+
+@pytest.fixture
+def worse(tmp_path: Path) -> Results:
+    """A program that returns in 0.9.0 and raises in 0.10.0, one the other way, one that stays."""
+
+    def seen(id: str, jax: str, step: rows.Record) -> rows.Record:
+        observed = [rows.observation(process, steps=[step]) for process in range(4)]
+        return rows.cell(id, target=f"jax=={jax}", observations=observed)
+
+    fails = rows.raised(message="<b>no</b>") | {"name": "first call"}
+    works = rows.returned(warnings=[], logs=[])
+    return results(
+        tmp_path,
+        *(rows.target(v, started=when) for v, when in RUNS.items()),
+        rows.claim("migrate-pmap.errors"),
+        *(
+            rows.clause(f"errors.{n}", title=f"Title <i> of {n}")
+            for n in ("worse", "better", "same")
+        ),
+        seen("errors.worse", "0.9.0", works),
+        seen("errors.worse", "0.10.0", fails),
+        seen("errors.better", "0.9.0", fails),
+        seen("errors.better", "0.10.0", works),
+        seen("errors.same", "0.9.0", works),
+        seen("errors.same", "0.10.0", works),
+    )
+
+
+def entries(of: Results) -> list[ElementTree.Element]:
+    (asset,) = feed.pages(Effects(of))
+    return ElementTree.fromstring(asset.text).findall(f"{ATOM}entry")
+
+
+def test_the_feed_tells_what_became_worse_and_nothing_else(worse: Results) -> None:
+    (entry,) = entries(worse)
+    assert entry.findtext(f"{ATOM}title") == "jax 0.10.0: 1 thing became worse"
+    content = entry.findtext(f"{ATOM}content") or ""
+    assert "raises now" in content
+    assert "against jax 0.9.0" in content
+    assert content.count("<li>") == 1
+
+
+def test_ids_and_dates_come_from_the_results_alone(worse: Results) -> None:
+    (entry,) = entries(worse)
+    assert entry.findtext(f"{ATOM}id") == "tag:pmap-conformance,2026:cpu:0.10.0"
+    assert entry.findtext(f"{ATOM}updated") == RUNS["0.10.0"]
+    assert [a.text for a in feed.pages(Effects(worse))] == [
+        a.text for a in feed.pages(Effects(worse))
+    ]
+
+
+def test_hostile_text_in_the_feed_is_text(worse: Results) -> None:
+    (entry,) = entries(worse)
+    content = entry.findtext(f"{ATOM}content") or ""
+    assert "<i>" not in content
+    assert "<b>no" not in content
+
+
+def test_one_version_makes_a_feed_without_entries(tmp_path: Path) -> None:
+    assert entries(results(tmp_path, *rows.sample())) == []
+
+
+def test_the_matrix_has_every_recorded_cell(tmp_path: Path) -> None:
+    of = results(tmp_path, *rows.sample())
+    found: dict[str, Any] = json.loads(json.dumps(matrix(of)))
+    lists = [found[name] for name in found["columns"]]
+    told = {
+        (clause["id"], target["jax"], implementation, topology, verdict, reason)
+        for row in found["cells"]
+        for clause, target, implementation, topology, verdict, _, reason in [
+            [words[at] for words, at in zip(lists, row, strict=True)]
+        ]
+    }
+    assert told == {
+        (k.clause, k.target.jax, k.implementation, k.topology, o.verdict.value, o.reason)
+        for k, o in of.outcomes.items()
+    }
+
+
+def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
+    site = render(results(tmp_path, *rows.sample()))
+    assert json.loads(site[MATRIX])["format"] == 1
+    assert json.loads(site[SUMMARY])["cells"]
+    for name in (MATRIX, SUMMARY, feed.PAGE):
+        assert f'href="{name}"' in site["targets.html"]

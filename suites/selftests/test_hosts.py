@@ -1,0 +1,326 @@
+"""Hosts and their agents: who may come, in which order, what differs, and what is told of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parameterized import parameterized
+
+from harness.clusters import machine
+from harness.clusters.agent import PLACE, AgentError, new_key, read_key
+from harness.clusters.channel import KEY_VARIABLE, Channel, open_to_controller
+from harness.clusters.hub import Hub
+from harness.clusters.launchers import TargetDown, gathering
+from harness.clusters.launchers.gathering import Hello
+from harness.clusters.launchers.hosts import HostsLauncher, Wanted
+
+SOON_S = 30.0
+SOURCES = "0123456789abcdef"
+
+
+def hello(host: str = "n0", rank: int | None = 0, **other: str) -> Hello:
+    facts = {"python": "3.12.1", "jax": "0.9.0", "jaxlib": "0.9.0", "sources": SOURCES} | other
+    return Hello(host=host, address="10.0.0.1", rank=rank, **facts)
+
+
+def message(host: str, rank: int | None, **other: Any) -> dict[str, Any]:
+    said = machine.described("10.0.0.1", rank, host)
+    return {"place": PLACE, "pid": 1, **said, **other}
+
+
+class Gathering(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("agree", [hello("n0", 0), hello("n1", 1)], None),
+            ("none has a rank", [hello("n0", None), hello("n1", None)], None),
+            (
+                "sources",
+                [hello("n0", 0), hello("n1", 1, sources="f" * 16)],
+                r"^n1 \(rank 1\) has another state of this project than the controller",
+            ),
+            (
+                "jax",
+                [hello("n0", 0), hello("n1", 1, jax="0.9.1"), hello("n2", 2)],
+                r"^n1 \(rank 1\) has jax 0\.9\.1, the others have 0\.9\.0: install the same",
+            ),
+            (
+                "jaxlib",
+                [hello("n0", 0, jaxlib="0.8.3"), hello("n1", 1), hello("n2", 2)],
+                r"^n0 \(rank 0\) has jaxlib 0\.8\.3, the others have 0\.9\.0",
+            ),
+            (
+                "some have ranks",
+                [hello("n0", 0), hello("n1", None)],
+                r"^n1 has no rank, the others have: start all by one launcher",
+            ),
+            (
+                "a rank twice",
+                [hello("n0", 1), hello("n1", 1)],
+                r"^n0 and n1 both have rank 1: give each one",
+            ),
+        ]
+    )
+    def test_hosts_that_cannot_be_one_cluster(
+        self, case: str, hosts: list[Hello], says: str | None
+    ) -> None:
+        found = gathering.disagreement(hosts, SOURCES)
+        if says is None:
+            assert found is None
+        else:
+            assert re.search(says, found or "")
+
+    def test_order(self) -> None:
+        some = [hello("b", None), hello("n2", 2), hello("a", None), hello("n10", 10)]
+        ordered = sorted(some, key=gathering.order)
+        assert [one.host for one in ordered] == ["n2", "n10", "a", "b"]
+
+    @parameterized.expand(
+        [
+            ("by rank", [hello("n1", 1)], 3, (), "ranks 0, 2"),
+            ("by name", [hello("n1", 1)], 2, ("a", "b"), "a (rank 0)"),
+            ("without ranks", [hello("n1", None)], 3, (), "2 of 3 hosts"),
+            ("ranks of another job", [hello("n9", 9)], 2, (), "1 of 2 hosts"),
+            ("all", [], 1, (), "rank 0"),
+        ]
+    )
+    def test_who_is_missing(
+        self, case: str, here: list[Hello], count: int, names: tuple[str, ...], says: str
+    ) -> None:
+        assert gathering.missing(here, count, names) == says
+
+    @parameterized.expand(
+        [
+            ("nothing", {}),
+            ("no devices", {"devices": None}),
+            ("a rank in words", {"rank": "first"}),
+        ]
+    )
+    def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
+        said = {**message("n0", 0), **changes} if changes else {}
+        with pytest.raises(ValueError, match="no agent's hello"):
+            gathering.parse(said)
+
+
+class Machine(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("slurm", {"SLURM_PROCID": "3"}, 3),
+            ("mpirun inside Slurm's job", {"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "2"}, 2),
+            ("pod", {"JOB_COMPLETION_INDEX": "1"}, 1),
+            ("slice", {"TPU_WORKER_ID": "7"}, 7),
+            ("no number", {"SLURM_PROCID": "", "TPU_WORKER_ID": "seven"}, None),
+            ("nothing", {}, None),
+        ]
+    )
+    def test_rank(self, case: str, variables: Mapping[str, str], rank: int | None) -> None:
+        assert machine.rank_in_job(variables) == rank
+
+    @parameterized.expand([("elsewhere", False, set()), ("on TPUs", True, {"TPU_WORKER_ID"})])
+    def test_a_worker_is_told_nothing_by_the_job(
+        self, case: str, tpu: bool, kept: set[str]
+    ) -> None:
+        told = dict.fromkeys(
+            ["JAX_PLATFORMS", "XLA_FLAGS", "SLURM_PROCID", "OMPI_X", "KUBERNETES_X", KEY_VARIABLE],
+            "1",
+        )
+        variables = {**told, "TPU_WORKER_ID": "1", "PATH": "/bin"}
+        machine.forget_the_job(variables, tpu=tpu)
+        assert set(variables) == {"PATH", *kept}
+
+
+def test_devices_are_counted_by_their_files(tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "accel0", "vfio/1", "vfio/vfio"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    found = machine.devices(tmp_path)
+    assert (found["cuda"], found["tpu"]) == (2, 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert machine.devices(tmp_path)["cuda"] == 1
+
+
+def test_sources_differ_with_each_file_of_a_worker(tmp_path: Path) -> None:
+    files = [tmp_path / "conformance" / "a.py", tmp_path / "harness" / "clusters" / "b.py"]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("x = 1\n")
+    hashes = {machine.sources(tmp_path)}
+    (tmp_path / "reports.py").write_text("x = 1\n")
+    assert machine.sources(tmp_path) in hashes
+    files[1].write_text("x = 2\n")
+    hashes.add(machine.sources(tmp_path))
+    files[0].rename(files[0].with_name("c.py"))
+    hashes.add(machine.sources(tmp_path))
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "variable", "says"),
+    [
+        (None, None, "no key: give --key-file FILE, or set CONFORMANCE_KEY"),
+        (None, "abc", "the variable CONFORMANCE_KEY holds no key of at least 32 hexadecimal"),
+        ("short", None, "key holds no key"),
+        ("00" * 15, None, "key holds no key"),
+    ],
+    ids=["none", "variable", "words", "short"],
+)
+def test_a_key_that_is_none(
+    tmp_path: Path, text: str | None, variable: str | None, says: str
+) -> None:
+    file = None
+    if text is not None:
+        file = tmp_path / "key"
+        file.write_text(text)
+    with pytest.raises(AgentError, match=says):
+        read_key(file, variable)
+
+
+# Hosts as they come and go
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.close()
+
+
+def come(hub: Hub, host: str, rank: int | None, **other: Any) -> Channel:
+    channel = open_to_controller(hub.address, hub.key)
+    channel.send(message(host, rank, **other))
+    return channel
+
+
+def test_hosts_are_waited_for_and_ordered(hub: Hub) -> None:
+    said: list[str] = []
+    launcher = HostsLauncher(hub, Wanted(2, within_s=SOON_S), progress=said.append)
+    came: list[Channel] = []
+
+    def late() -> None:
+        came.append(come(hub, "n1", 1))
+        time.sleep(0.3)
+        came.append(come(hub, "n0", 0))
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    launcher.warm_up()
+    thread.join()
+    assert [one.host for one in launcher.hellos] == ["n0", "n1"]
+    assert [line.split(":")[0] for line in said] == [
+        "host n1 (rank 1) at 10.0.0.1",
+        "host n0 (rank 0) at 10.0.0.1",
+    ]
+    extra = come(hub, "n2", 2)
+    launcher.warm_up()
+    assert said[-1] == "host n2 (rank 2) is sent away: all 2 are there"
+    with pytest.raises(EOFError):
+        extra.receive()
+    launcher.close()
+
+
+def test_a_host_that_does_not_come_is_named(hub: Hub) -> None:
+    wanted = Wanted(2, names=("alpha", "beta"), within_s=0.5)
+    launcher = HostsLauncher(hub, wanted)
+    alpha = come(hub, "alpha", 0)
+    with pytest.raises(TargetDown) as caught:
+        launcher.warm_up()
+    assert str(caught.value) == "beta (rank 1): no agent within 0.5 s; here: alpha (rank 0)"
+    began = time.monotonic()
+    with pytest.raises(TargetDown):
+        launcher.warm_up()
+    assert time.monotonic() - began < 0.5, "waited for a second time"
+    alpha.close()
+
+
+def test_another_agent_takes_the_place_of_a_lost_one(hub: Hub) -> None:
+    said: list[str] = []
+    launcher = HostsLauncher(hub, Wanted(2, within_s=SOON_S), progress=said.append)
+    first, second = come(hub, "n0", 0), come(hub, "n1", 1)
+    launcher.warm_up()
+    second.close()
+    again = come(hub, "n1b", 1)
+    launcher.warm_up()
+    assert [one.host for one in launcher.hellos] == ["n0", "n1b"]
+    assert "host n1 (rank 1) is gone" in said
+    launcher.close()
+    for one in (first, again):
+        with pytest.raises(EOFError):
+            one.receive()
+
+
+def test_a_host_of_another_state_is_named_each_time(hub: Hub) -> None:
+    launcher = HostsLauncher(hub, Wanted(2, within_s=SOON_S))
+    here = [come(hub, "n0", 0), come(hub, "n1", 1, sources="other")]
+    for _ in range(2):
+        with pytest.raises(TargetDown, match=r"^n1 \(rank 1\) has another state of this project"):
+            launcher.warm_up()
+    assert here
+
+
+def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
+    said: list[str] = []
+    launcher = HostsLauncher(hub, Wanted(1, within_s=0.5), progress=said.append)
+    other = open_to_controller(hub.address, hub.key)
+    other.send({"place": PLACE, "host": "n0"})
+    with pytest.raises(TargetDown, match=r"^rank 0: no agent within"):
+        launcher.warm_up()
+    assert said[0].startswith("no agent's hello: ")
+
+
+# The agent's own command
+
+
+def agent(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k != KEY_VARIABLE}
+    return subprocess.run(
+        [sys.executable, "-m", "harness", "agent", *words],
+        env=kept | variables,
+        capture_output=True,
+        text=True,
+        timeout=SOON_S * 4,
+    )
+
+
+def test_an_agent_with_another_key_is_refused_and_told_on_both_sides() -> None:
+    said: list[str] = []
+    hub = Hub(refused=said.append)
+    try:
+        ended = agent("--controller", hub.address, **{KEY_VARIABLE: new_key()})
+        assert ended.returncode == 2
+        assert ended.stderr == (
+            f"agent: the controller at {hub.address} and this host have different keys: give "
+            "both the same --key-file\n"
+        )
+        assert said == ["127.0.0.1 was refused: it has another key"]
+        assert hub.wait_for(PLACE, 0.0) is None
+        welcome = open_to_controller(hub.address, hub.key)  # the others are not disturbed
+        welcome.send({"place": "other"})
+        assert hub.wait_for("other", SOON_S) is not None
+    finally:
+        hub.close()
+
+
+def test_an_agent_gives_up_on_a_controller_that_is_not_there() -> None:
+    key = {KEY_VARIABLE: new_key()}
+    ended = agent("--controller", "127.0.0.1:9", "--patience", "0.2", **key)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("agent: no controller at 127.0.0.1:9 within 0.2 s (")
+
+
+def test_an_agent_needs_no_more_than_a_worker() -> None:
+    code = (
+        "import sys, harness.clusters.agent; "
+        "print({'psutil', 'filelock', 'pytest', 'packaging', 'jax'} & {*sys.modules})"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.stdout == "set()\n"

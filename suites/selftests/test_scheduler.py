@@ -1,0 +1,131 @@
+"""Test processes that die, at whatever moment: what they had to run is run, and never for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.plugin.scheduler import ClusterScheduling
+
+ITEMS = [f"suites/test_x.py::test_x[errors.{name}-new_pmap-2x2-current]" for name in "abcd"]
+ITEMS += [f"suites/test_x.py::test_x[errors.{name}-new_pmap-4x2-current]" for name in "abcd"]
+
+
+class Node:
+    """A test process, as far as a scheduler sees it."""
+
+    def __init__(self, name: str) -> None:
+        self.gateway = SimpleNamespace(id=name)
+        self.given: list[int] = []
+        self.shutting_down = False
+
+    def send_runtest_some(self, indices: Sequence[int]) -> None:
+        self.given += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+class Run:
+    """A scheduler of two test processes, driven as xdist drives it."""
+
+    def __init__(self) -> None:
+        config: Any = SimpleNamespace(
+            getvalue=lambda _: ["popen", "popen"],
+            option=SimpleNamespace(loadscopereorder=False),
+        )
+        self.scheduler = ClusterScheduling(config, SimpleNamespace(loadscopesched=lambda *_: None))
+        self.finished: list[str] = []
+
+    def add(self, name: str) -> Node:
+        node = Node(name)
+        self.scheduler.add_node(node)
+        return node
+
+    def collected(self, node: Node) -> None:
+        self.scheduler.add_node_collection(node, ITEMS)
+        if self.scheduler.collection_is_completed:
+            self.scheduler.schedule()
+
+    def finish(self, node: Node, count: int = len(ITEMS)) -> None:
+        """Let a test process run as many of its items as that."""
+        for _ in range(count):
+            if not node.given:
+                return
+            index = node.given.pop(0)
+            self.finished.append(ITEMS[index])
+            self.scheduler.mark_test_complete(node, index)
+
+
+def test_nobody_dies() -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    run.finish(a)
+    run.finish(b)
+    assert sorted(run.finished) == sorted(ITEMS)
+
+
+@pytest.mark.parametrize("had_collected", [False, True])
+def test_one_that_dies_while_it_starts_is_replaced(had_collected: bool) -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    if had_collected:
+        run.collected(a)
+    assert run.scheduler.remove_node(a) is None
+    c = run.add("c")
+    run.collected(b)
+    run.collected(c)
+    run.finish(b)
+    run.finish(c)
+    assert sorted(run.finished) == sorted(ITEMS)
+
+
+def test_one_that_dies_before_its_predecessors_successor_has_collected() -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    first = run.scheduler.remove_node(a)
+    c = run.add("c")
+    second = run.scheduler.remove_node(b)
+    assert {first, second} == {ITEMS[0], ITEMS[4]}
+    assert not c.given
+    run.collected(c)
+    d = run.add("d")
+    run.collected(d)
+    run.finish(c)
+    run.finish(d)
+    assert sorted(run.finished) == sorted(ITEMS)
+
+
+def test_what_kills_its_test_process_each_time_is_run_twice() -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    run.finish(b)
+    run.finish(a, 1)
+    victim = ITEMS[a.given[0]]
+    died = []
+    node = a
+    for name in "cd":
+        died.append(run.scheduler.remove_node(node))
+        node = run.add(name)
+        run.collected(node)
+    assert died == [victim, victim]
+    run.finish(node)
+    assert sorted([*run.finished, victim]) == sorted(ITEMS)
+
+
+def test_one_that_has_run_all_it_was_given_dies_of_nothing() -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    run.finish(a)
+    assert run.scheduler.remove_node(a) is None

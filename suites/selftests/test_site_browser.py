@@ -1,0 +1,319 @@
+"""The site in a real browser: opened from the disk, with and without scripts, wide and narrow.
+
+Chromium is the system's; where there is none these tests are skipped and say so. axe-core is a
+file whose place PMAP_CONFORMANCE_AXE names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from browsed_site import browsed
+from browser import CHROMIUM, Browser, Tab, chromium
+
+from reports.site.build import PAGES, build
+from reports.site.page import Page
+
+AXE = os.environ.get("PMAP_CONFORMANCE_AXE", "")
+WIDE, PHONE = (1366, 900), (390, 844)
+MOST_TABS = 600  # presses until every link of a small page must have been reached
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium here: apt-get install chromium"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A built site: where it is, and one page of each kind."""
+
+    folder: Path
+    kinds: dict[str, str]
+
+    def __getitem__(self, path: str) -> Path:
+        return self.folder / path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    folder = tmp_path_factory.mktemp("browsed")
+    results = browsed(folder)
+    build(results, folder / "site")
+    kinds = {p.template: p.path for make in PAGES for p in make(results) if isinstance(p, Page)}
+    return Site(folder / "site", kinds)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Tab:
+    fresh = Tab(browser)
+    fresh.resize(*WIDE)
+    return fresh
+
+
+def test_each_kind_of_page_opens_from_the_disk_without_a_complaint(site: Site, tab: Tab) -> None:
+    troubles = {}
+    for kind, path in site.kinds.items():
+        tab.open(site[path])
+        assert tab.evaluate("document.querySelector('h1').textContent.trim().length") > 0, kind
+        if found := tab.troubles():
+            troubles[kind] = found
+    assert len(site.kinds) > 5
+    assert troubles == {}
+
+
+def test_a_browser_that_is_asked_for_more_than_the_disk_says_so(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<script src="absent.js"></script><script>console.error("oh")</script>'
+        '<img src="http://127.0.0.1:9/x.png" alt="">'
+    )
+    tab.open(page)
+    said = " ".join(tab.troubles())
+    assert "asked for http://127.0.0.1:9/x.png" in said
+    assert "oh" in said
+    assert "a request failed: net::ERR_FILE_NOT_FOUND" in said
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways_on_a_phone(site: Site, tab: Tab, scheme: str) -> None:
+    tab.resize(*PHONE)
+    tab.scheme(scheme)
+    widths = {}
+    for kind, path in site.kinds.items():
+        tab.open(site[path])
+        tab.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+        width = tab.evaluate("document.documentElement.scrollWidth")
+        if width > PHONE[0]:
+            widths[kind] = (width, tab.evaluate(WIDEST))
+    assert widths == {}
+
+
+# The innermost elements that reach beyond the window and lie in nothing that scrolls by itself.
+WIDEST = """
+[...document.querySelectorAll("body *")]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth + 1
+    && !e.closest(".scroll, pre") && !e.querySelector("*"))
+  .slice(0, 5).map((e) => `${e.tagName}.${e.className}: ${e.textContent.slice(0, 60)}`)
+"""
+
+
+@pytest.mark.skipif(not AXE, reason="no axe-core: PMAP_CONFORMANCE_AXE names its axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(site: Site, tab: Tab, scheme: str) -> None:
+    axe = Path(AXE).read_text(encoding="utf-8")
+    tab.scheme(scheme)
+    violations = {}
+    for kind, path in site.kinds.items():
+        tab.open(site[path])
+        tab.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+        tab.evaluate(f"{axe};0")
+        if found := tab.evaluate(VIOLATIONS):
+            violations[kind] = found
+    assert violations == {}
+
+
+VIOLATIONS = """
+axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map(
+  (v) => `${v.id}: ` + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | ")))
+"""
+
+
+@pytest.mark.skipif(not AXE, reason="no axe-core: PMAP_CONFORMANCE_AXE names its axe.min.js")
+def test_axe_does_find_what_is_wrong(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<p style="color:#999;background:#aaa">pale</p><img src="data:,">')
+    tab.open(page)
+    tab.evaluate(f"{Path(AXE).read_text(encoding='utf-8')};0")
+    found = " ".join(tab.evaluate(VIOLATIONS))
+    assert "color-contrast" in found
+    assert "image-alt" in found
+
+
+def test_without_scripts_nothing_is_hidden_but_what_needs_them(site: Site, tab: Tab) -> None:
+    tab.scripts(on=False)
+    hidden = {}
+    for kind, path in site.kinds.items():
+        tab.open(site[path])
+        if found := tab.evaluate(HIDDEN):
+            hidden[kind] = found
+    assert hidden == {}
+
+
+# What a box of the page shows when it is ticked is not hidden: that needs no script.
+HIDDEN = """
+(() => {
+  const gone = (e) => getComputedStyle(e).display === "none";
+  let hidden = [...document.querySelectorAll("main *")].filter((e) => gone(e)
+    && e.textContent.trim()
+    && !e.closest("form.find, .needs-js, [data-copy], script, style, svg, details:not([open])"));
+  for (const box of document.querySelectorAll("main :is([type=checkbox], [type=radio])")) {
+    const before = document.querySelector(`[name="${box.name}"]:checked`);
+    box.checked = true;
+    hidden = hidden.filter(gone);
+    box.checked = false;
+    if (before) before.checked = true;
+  }
+  return hidden.map((e) => `${e.tagName}.${e.className}: ${e.textContent.trim().slice(0, 60)}`);
+})()
+"""
+
+
+def test_without_scripts_the_lists_stand_in_for_the_search(site: Site, tab: Tab) -> None:
+    tab.open(site["errors.html"])
+    assert not tab.evaluate("document.querySelector('form.find').hidden")
+    tab.scripts(on=False)
+    tab.open(site["errors.html"])
+    assert tab.evaluate("document.querySelector('form.find').hidden")
+    assert tab.evaluate("document.querySelectorAll('main table a').length") > 3
+
+
+def searched(tab: Tab, query: str) -> list[str]:
+    """The addresses of what is found, in order, by typing."""
+    tab.evaluate("document.querySelector('#find').focus()")
+    tab.evaluate("document.querySelector('#find').select()")
+    tab.type(query)
+    tab.until("document.querySelector('#find-said').textContent")
+    return list(tab.evaluate("[...document.querySelectorAll('#found a')].map((a) => a.pathname)"))
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("x[0]", "causes/index-replicates-the-row.html"),
+        ("donate", "causes/donated-copy-"),
+        ("CopyArrays", "copy-?arrays"),
+        ("nested", "causes/nested-pmap-refused"),
+        ("incompatible devices", "errors/received-incompatible-devices"),
+        ("unreplicate", "causes/(unreplicated-|replicated-array|first-shard)"),
+        ("SIGABRT", "errors/killed-by-sigabrt.html"),
+        ("make_mesh shape", "causes/make-mesh-takes-no-shape.html"),
+        (
+            "ValueError: Received incompatible devices for jitted computation. Got argument x of "
+            "my_step with shape float32[16,4] and device ids [0, 1] on platform GPU",
+            "errors/received-incompatible-devices",
+        ),
+        ("  donation.PEAK ", "clauses/donation.peak.html"),
+    ],
+)
+def test_the_search_finds_the_right_page_first(site: Site, tab: Tab, query: str, page: str) -> None:
+    tab.open(site["errors.html"])
+    first, *_ = searched(tab, query)
+    assert re.search(page, first)
+    assert tab.troubles() == []
+
+
+def test_the_first_page_has_the_same_search(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    first, *_ = searched(tab, "CopyArrays")
+    assert Path(first).is_file()
+
+
+def test_what_cannot_be_found_is_said(site: Site, tab: Tab) -> None:
+    tab.open(site["errors.html"])
+    assert searched(tab, "zzzz <b>") == []
+    assert "Nothing found" in tab.evaluate("document.querySelector('#find-said').textContent")
+
+
+def test_results_are_reached_by_the_keyboard_alone(site: Site, tab: Tab) -> None:
+    tab.open(site["errors.html"])
+    searched(tab, "SIGABRT")
+    focused = "document.activeElement.pathname ?? document.activeElement.id"
+    tab.press("ArrowDown")
+    first = tab.evaluate(focused)
+    tab.press("ArrowDown")
+    assert tab.evaluate(focused) != first
+    tab.press("Escape")
+    assert tab.evaluate(focused) == "find"
+    tab.press("Enter")
+    tab.until(f"location.pathname === {first!r}")
+    assert "SIGABRT" in tab.evaluate("document.title")
+
+
+def test_a_search_is_remembered_in_the_address(site: Site, tab: Tab) -> None:
+    tab.open(site["errors.html"], "find=CopyArrays")
+    found = tab.until("document.querySelector('#found a')?.textContent")
+    assert "CopyArrays" in found
+
+
+def test_every_link_of_the_matrix_is_reached_by_tab(site: Site, tab: Tab) -> None:
+    tab.open(site[site.kinds["matrix"]])
+    # What a closed part of the page holds is reached once it is opened, by Enter.
+    tab.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+    visible = "[...document.querySelectorAll('main a[href]')].filter((a) => a.checkVisibility())"
+    wanted = set(tab.evaluate(f"{visible}.map((a) => a.href)"))
+    reached = set()
+    for _ in range(MOST_TABS):
+        tab.press("Tab")
+        reached.add(tab.evaluate("document.activeElement.href ?? ''"))
+        if wanted <= reached:
+            break
+    assert wanted
+    assert wanted - reached == set()
+
+
+def test_the_chooser_leads_to_the_upgrade(site: Site, tab: Tab) -> None:
+    tab.open(site["index.html"])
+    assert tab.evaluate(CHOSEN) == "new pmap on jax 0.12.0.1"
+    tab.evaluate("document.querySelector('[data-chooser] button').focus()")
+    tab.press("Enter")
+    tab.until("location.pathname.includes('/upgrade/')")
+    assert tab.evaluate("document.title").startswith(
+        "From legacy pmap on jax 0.9.0 to new pmap on jax 0.12.0.1"
+    )
+    assert tab.troubles() == []
+
+
+CHOSEN = """
+(() => {
+  const { from, to } = document.querySelector("form[data-chooser]").elements;
+  from.value = "legacy pmap on jax 0.9.0";
+  from.dispatchEvent(new Event("change"));
+  to.value = "new pmap on jax 0.12.0.1";
+  return to.value;
+})()
+"""
+
+
+def test_without_scripts_the_chooser_is_a_table_of_links(site: Site, tab: Tab) -> None:
+    tab.scripts(on=False)
+    tab.open(site["index.html"])
+    assert not tab.evaluate("document.querySelector('form[data-chooser]').checkVisibility()")
+    there = tab.evaluate(
+        "[...document.querySelectorAll('main a[href^=\"upgrade/\"]')].map((a) => a.pathname)"
+    )
+    assert there
+    assert all(Path(path).is_file() for path in there)
+
+
+SHOWN = "[...document.querySelectorAll('tbody.row')].filter((r) => r.checkVisibility()).length"
+
+
+def test_a_filter_of_words_leaves_what_has_them(site: Site, tab: Tab) -> None:
+    tab.open(site["matrix/errors.html"])
+    every = tab.evaluate(SHOWN)
+    tab.evaluate("document.querySelector('input[data-filter]').focus()")
+    tab.type("errors.indexed")
+    assert 0 < tab.evaluate(SHOWN) < every
+    assert "words=errors.indexed" in tab.evaluate("location.hash")
+    tab.open(site["matrix/errors.html"], "words=errors.indexed")
+    assert 0 < tab.evaluate(SHOWN) < every
+
+
+def test_filters_by_effect_need_no_script(site: Site, tab: Tab) -> None:
+    tab.scripts(on=False)
+    tab.open(site["matrix/errors.html"])
+    every = tab.evaluate(SHOWN)
+    tab.evaluate("document.querySelector('#show-changed').focus()")
+    tab.evaluate("document.querySelector('#show-changed').click()")
+    assert 0 < tab.evaluate(SHOWN) < every

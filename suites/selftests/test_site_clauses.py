@@ -1,0 +1,312 @@
+"""The matrix, clause pages and causes: what happened in words, equal outcomes once, in bounds."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from parameterized import parameterized
+from sample_results import (
+    HOSTILE,
+    Record,
+    cause,
+    claim,
+    clause,
+    observation,
+    raised,
+    returned,
+    sample,
+    target,
+    timing,
+)
+from sample_results import cell as cell_of
+from site_pages import Tags, loaded
+
+from reports.effects.effect import Effect
+from reports.reading.results import Results
+from reports.site.build import Frame, environment, render
+from reports.site.causes import causes
+from reports.site.clauses import ClausePage, pages
+from reports.site.columns import columns
+from reports.site.happened import happened
+from reports.site.marks import Mark
+from reports.site.matrix import Section
+from reports.site.matrix import pages as matrix_pages
+from reports.site.page import Page
+
+VERSIONS = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
+LEGACY, PMAP, SHARD = "legacy_pmap", "new_pmap", "shard_map"
+PAGE_BYTES = 150_000
+SECTION_BYTES = 1_000_000
+
+
+def results_of(*records: Record) -> Results:
+    with TemporaryDirectory() as folder:
+        return loaded(Path(folder), list(records))
+
+
+def head(*clauses: Record, versions: tuple[str, ...] = VERSIONS) -> list[Record]:
+    return [*(target(one) for one in versions), claim("migrate-pmap.errors"), *clauses]
+
+
+def cell(jax: str, implementation: str = PMAP, verdict: str = "conforms", **other: Any) -> Record:
+    """A cell of errors.a on one process."""
+    place = {"target": f"jax=={jax}", "implementation": implementation, "topology": "1x8"}
+    return cell_of(other.pop("id", "errors.a"), verdict, **place | other)
+
+
+def stepped(*steps: Record) -> list[Record]:
+    return [observation(0, steps=list(steps))]
+
+
+A = clause("errors.a", topologies=["1x8"])
+FIRST, SECOND = {"name": "first call"}, {"name": "second call"}
+FAILS = stepped(raised() | FIRST, raised() | SECOND)
+FAILS_AGAIN = stepped(returned() | FIRST, raised() | SECOND)
+WORKS = stepped(returned() | FIRST, returned() | SECOND)
+
+
+class Happened(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("returns", "conforms", {"observations": WORKS}, "returns"),
+            ("raises", "conforms", {"observations": FAILS}, "raises ValueError"),
+            ("again", "conforms", {"observations": FAILS_AGAIN}, "raises ValueError, second call"),
+            ("crashed", "crashed", {}, "crashes"),
+            ("hung", "hung", {}, "hangs"),
+            ("removed", "removed", {}, "gone"),
+            ("not applicable", "not applicable", {}, "n/a"),
+            ("nothing observed", "deviates", {"observations": [], "findings": []}, "deviates"),
+            ("odd", "conforms", {"observations": [{"steps": 3}]}, "returns"),
+            (
+                "a remedy's error",
+                "conforms",
+                {"observations": stepped(raised() | {"name": "without the fix"}, returned())},
+                "returns",
+            ),
+        ]
+    )
+    def test_words(self, name: str, verdict: str, other: Record, words: str) -> None:
+        results = results_of(*head(A), cell("0.9.0", verdict=verdict, **other))
+        (outcome,) = results.outcomes.values()
+        assert happened(outcome) == words, name
+
+
+class Clauses(unittest.TestCase):
+    def page(self, *records: Record) -> ClausePage:
+        results = results_of(*records)
+        (view,) = (p.view for p in pages(results) if p.view.clause.clause == "errors.a")
+        assert isinstance(view, ClausePage)
+        return view
+
+    def test_equal_outcomes_are_told_once_with_their_versions(self) -> None:
+        page = self.page(
+            *head(A),
+            *(cell(one, observations=WORKS, reason="returned [1.]") for one in VERSIONS[:2]),
+            *(cell(one, observations=FAILS, reason=f"no: {one}") for one in VERSIONS[2:]),
+        )
+        new = page.implementations[0]
+        assert new.name == PMAP
+        assert [(told.words, told.places) for told in new.told] == [
+            ("raises ValueError", ("0.10.0 to 0.12.0.1 on 1x8",)),
+            ("returns", ("0.8.0 to 0.9.0 on 1x8",)),
+        ]
+
+    def test_what_was_not_run_is_said_and_legacy_comes_last(self) -> None:
+        page = self.page(
+            *head(A),
+            cell("0.9.0", LEGACY, observations=WORKS),
+            cell("0.12.0.1", observations=WORKS),
+        )
+        assert [one.name for one in page.implementations] == [PMAP, SHARD, LEGACY]
+        assert [told.words for told in page.implementations[0].told] == ["returns", "not run"]
+        assert page.implementations[0].told[1].places == ("0.8.0 to 0.10.0 on 1x8",)
+
+    def test_the_difference_from_legacy_is_told(self) -> None:
+        page = self.page(
+            *head(A),
+            cell("0.9.0", LEGACY, observations=WORKS),
+            cell("0.12.0.1", observations=FAILS_AGAIN),
+        )
+        told = page.implementations[0].told[0]
+        assert told.felt is not None
+        assert told.felt.effect is Effect.RAISES
+        assert told.felt.second_call
+
+    def test_a_cell_is_found_by_its_anchor_wherever_it_is_told(self) -> None:
+        site = render(results_of(*head(A), *(cell(one, observations=WORKS) for one in VERSIONS)))
+        ids = Tags(site["clauses/errors.a.html"]).attributes("id")
+        for version in VERSIONS:
+            for implementation in (LEGACY, PMAP, SHARD):
+                assert f"c-{version}.{implementation}.1x8" in ids
+
+    def test_times_stand_with_their_version(self) -> None:
+        page = self.page(*head(A), cell("0.9.0"), timing("errors.a", topology="1x8"))
+        ((where, lines),) = page.timings
+        assert where == "0.9.0, new_pmap on 1x8"
+        assert lines[0].startswith("timing.index.4kib, index: 1.58 ms")
+
+    @parameterized.expand(
+        [
+            ("a long message", {"observations": stepped(raised(message="x" * 1_000_000))}),
+            (
+                "a long log",
+                {"observations": stepped(returned(logs=[{"message": "y" * 10**6}] * 99))},
+            ),
+            ("many processes", {"observations": [observation(p, extra=p) for p in range(64)]}),
+            ("a long reason", {"reason": "z " * 50_000}),
+            ("hostile", {"reason": HOSTILE * 1_000}),
+        ]
+    )
+    def test_a_page_stays_small(self, name: str, other: Record) -> None:
+        implementations = (LEGACY, PMAP, SHARD)
+        cells = [
+            cell(jax, implementation, "deviates", **{"reason": f"{name} {'abcd'[n]}"} | other)
+            for n, jax in enumerate(VERSIONS)
+            for implementation in implementations[1:]
+        ]
+        site = render(results_of(*head(A), *cells))
+        assert len(site["clauses/errors.a.html"].encode()) < PAGE_BYTES
+
+    def test_records_that_disagree_are_all_shown(self) -> None:
+        with TemporaryDirectory() as folder:
+            files = [
+                [*head(A), cell("0.9.0", observations=WORKS)],
+                [*head(A), cell("0.9.0", verdict="deviates", observations=FAILS)],
+            ]
+            site = render(loaded(Path(folder), *files))
+        text = Tags(site["clauses/errors.a.html"]).text
+        assert "0.jsonl, run r1" in text
+        assert "1.jsonl, run r1" in text
+
+
+class Matrix(unittest.TestCase):
+    def section(self, *records: Record) -> Section:
+        found = [p.view for p in matrix_pages(results_of(*records))]
+        (section,) = (view for view in found if isinstance(view, Section))
+        return section
+
+    def test_the_columns_are_where_each_last_was(self) -> None:
+        b, c = (clause(id, topologies=["1x8"]) for id in ("errors.b", "errors.c"))
+        results = results_of(
+            *head(A, b, c),
+            *(cell("0.9.0", LEGACY, id=id) for id in ("errors.a", "errors.b", "errors.c")),
+            # One program still asks for it where it is gone: that is not where it last was.
+            cell("0.12.0.1", LEGACY),
+            cell("0.10.0"),
+            cell("0.12.0.1"),
+        )
+        assert [(one.side.implementation, one.version) for one in columns(results)] == [
+            (LEGACY, "0.9.0"),
+            (PMAP, "0.12.0.1"),
+        ]
+
+    def test_a_row_knows_its_effect_its_mark_and_its_filters(self) -> None:
+        section = self.section(
+            *head(A),
+            cell("0.9.0", LEGACY, observations=WORKS),
+            cell("0.12.0.1", PMAP, "deviates", observations=FAILS),
+        )
+        (group,) = section.groups
+        (row,) = group.rows
+        legacy, new = row.lines[0].entries
+        assert (legacy.words, legacy.effect, legacy.mark) == ("returns", None, Mark.RIGHT)
+        assert (new.effect, new.mark) == (Effect.RAISES, Mark.WRONG)
+        assert row.css.split() == ["changed", "untrue"]
+        assert group.counted == ((Effect.RAISES, 1),)
+
+    def test_rows_are_grouped_by_the_first_two_parts_of_their_ids(self) -> None:
+        ids = ["errors.b.two", "errors.a.one", "errors.a.two", "errors.c"]
+        section = self.section(*head(*(clause(id) for id in ids)), cell("0.9.0", id="errors.c"))
+        assert [(group.name, len(group.rows)) for group in section.groups] == [
+            ("errors.a", 2),
+            ("errors.b", 1),
+            ("errors.c", 1),
+        ]
+
+    def test_a_cell_without_a_record_is_not_run_not_right(self) -> None:
+        section = self.section(*head(A), cell("0.9.0", LEGACY), cell("0.12.0.1", id="errors.a"))
+        (group,) = section.groups
+        strips = group.rows[0].lines[0].strips
+        for one in strips:
+            assert sum(n for mark, n in one.runs if mark is Mark.NOT_RUN) >= len(VERSIONS) - 1
+
+    def test_a_section_of_hundreds_stays_small(self) -> None:
+        clauses = [
+            clause(f"errors.group-{n // 9}.number-{n}", topologies=["1x8", "2x2"])
+            for n in range(400)
+        ]
+        cells = [
+            cell(jax, implementation, verdict, id=one["clause"], observations=WORKS)
+            for n, one in enumerate(clauses)
+            for jax, implementation in (("0.9.0", LEGACY), ("0.12.0.1", PMAP))
+            for verdict in [("conforms", "deviates")[n % 2]]
+        ]
+        results = results_of(*head(*clauses), *cells)
+        (page,) = (p for p in matrix_pages(results) if p.template == "section")
+        assert page.path == "matrix/errors.html"
+        text = shown(page)
+        assert len(text.encode()) < SECTION_BYTES
+        assert text.count('<tbody class="row') == 400
+
+    def test_an_unknown_section_has_a_safe_page(self) -> None:
+        site = render(results_of(*head(clause("errors.a", section=HOSTILE)), cell("0.9.0")))
+        (name,) = (name for name in site if name.startswith("matrix/"))
+        assert name.count("/") == 1
+        assert "<script>alert" in Tags(site[name]).text
+
+
+def shown(page: Page) -> str:
+    """The text of one page, without the rest of its site."""
+    template = environment().get_template(f"{page.template}.html.j2")
+    frame = Frame(navigation=(), measured="")
+    words = {"title": page.title, "description": page.description}
+    return template.render(page=page.view, root=page.root, frame=frame, here="", **words)
+
+
+class Causes(unittest.TestCase):
+    def test_where_it_shows_comes_from_cells(self) -> None:
+        entry = {
+            "observed": "^raised",
+            "why": "It is so.",
+            "link": None,
+            "kind": "implementation",
+            "review": None,
+            "jax": None,
+            "cause": "dies",
+        }
+        results = results_of(
+            *head(A, clause("errors.fix", topologies=["1x8"])),
+            cause("dies"),
+            cause("unseen"),
+            cell("0.9.0", LEGACY, observations=WORKS),
+            *(
+                cell(jax, verdict="known deviation", deviation=entry, observations=FAILS)
+                for jax in VERSIONS[1:]
+            ),
+            cell("0.12.0.1", id="errors.fix"),
+        )
+        seen, unseen = causes(results)
+        assert (seen.cause.cause, unseen.cause.cause) == ("dies", "unseen")
+        assert seen.effect is Effect.RAISES
+        assert [(row.implementation, row.ranges) for row in seen.places] == [
+            (PMAP, (("1x8", "0.9.0 to 0.12.0.1"),))
+        ]
+        assert [(one.clause, one.newest) for one in seen.remedies] == [("errors.fix", Mark.RIGHT)]
+        assert (unseen.places, unseen.effect) == ((), None)
+
+    def test_what_its_program_shows_stands_on_its_page(self) -> None:
+        shows = {
+            "implementation": [PMAP],
+            "jax": "<0.10",
+            "topology": ["1x8"],
+            "prints": "kept\nkept",
+            "raises": "",
+            "ends": "SIGSEGV",
+        }
+        site = render(results_of(*sample(), cause("dies", shows=[shows])))
+        text = Tags(site["causes/dies.html"]).text
+        assert "new pmap on 1x8, jax <0.10" in text
+        assert "kept\nkept\n(SIGSEGV)" in text

@@ -1,0 +1,280 @@
+"""Annotated documents, errata and what is unknown: every claim is a row, every gap is drawn."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from parameterized import parameterized
+from sample_results import HOSTILE, Record, cause, claim, clause, target, unavailable
+from sample_results import cell as cell_on
+from site_pages import Tags, loaded
+
+from reports.reading.results import Results
+from reports.site.build import render
+from reports.site.documents import Document, documents
+from reports.site.errata import errata_page
+from reports.site.marks import Mark, together
+from reports.site.strips import ranges, strip, worst_strips
+from reports.site.unknown import unknown_page
+
+VERSIONS = ("0.9.0", "0.9.2", "0.10.0", "0.12.0.1")
+OLD, NEW = target("0.9.0"), target("0.12.0.1")
+LEGACY, PMAP = "legacy_pmap", "new_pmap"
+
+
+def results_of(*records: Record) -> Results:
+    with TemporaryDirectory() as folder:
+        return loaded(Path(folder), list(records))
+
+
+def cell(id: str, verdict: str = "conforms", **other: Any) -> Record:
+    """A cell on one process unless told otherwise."""
+    return cell_on(id, verdict, **{"topology": "1x8"} | other)
+
+
+def deviating(
+    id: str, *, why: str = "It was removed.", kind: str = "documentation", **other: Any
+) -> Record:
+    """A cell in which something else happened than the document says."""
+    entry = {
+        "observed": "^raised",
+        "why": why,
+        "link": "https://example.org/1",
+        "kind": kind,
+        "review": None,
+        "jax": None,
+        "cause": "",
+    }
+    return cell(id, "known deviation", deviation=entry | other.pop("entry", {}), **other)
+
+
+def placed(slug: str, heading: str, order: int, **other: Any) -> Record:
+    """A claim that knows its place."""
+    more = {"outline": "guide", "order": order, "revisions": ["first"], "current": True}
+    return claim(slug, document="guide", heading=heading, **more | other)
+
+
+class Marks(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("all right", [Mark.RIGHT, Mark.RIGHT], Mark.RIGHT),
+            ("all wrong", [Mark.WRONG], Mark.WRONG),
+            ("some", [Mark.RIGHT, Mark.WRONG], Mark.PARTLY),
+            ("what did not run decides nothing", [Mark.NOT_RUN, Mark.WRONG, Mark.NONE], Mark.WRONG),
+            ("nothing ran", [Mark.NOT_RUN, Mark.NONE], Mark.NOT_RUN),
+            ("nothing applies", [Mark.NONE], Mark.NONE),
+            ("nothing at all", [], Mark.NONE),
+        ]
+    )
+    def test_together(self, name: str, marks: list[Mark], whole: Mark) -> None:
+        assert together(marks) is whole, name
+
+    def test_a_strip_says_in_words_what_it_draws(self) -> None:
+        marks = [Mark.RIGHT, Mark.RIGHT, Mark.WRONG, Mark.NOT_RUN]
+        one = strip(PMAP, "1x8", marks, VERSIONS)
+        assert one.says == "right 0.9.0 to 0.9.2; wrong 0.10.0; not run 0.12.0.1"
+        assert sum(times for _, times in one.runs) == len(VERSIONS)
+        assert not one.always_right
+
+    def test_the_worst_topology_is_drawn_and_what_applies_nowhere_is_not(self) -> None:
+        right, wrong, none = ([mark] * 4 for mark in (Mark.RIGHT, Mark.WRONG, Mark.NONE))
+        drawn = worst_strips(
+            {
+                (PMAP, "1x8"): wrong,
+                (PMAP, "2x2"): [*right[:3], Mark.WRONG],
+                ("shard_map", "1x8"): none,
+                (LEGACY, "1x8"): right,
+                (LEGACY, "4x2"): right,
+            },
+            VERSIONS,
+        )
+        assert [(s.implementation, s.topology) for s in drawn] == [(LEGACY, "4x2"), (PMAP, "1x8")]
+
+    @parameterized.expand(
+        [
+            ("none", (), ""),
+            ("one", ("0.9.2",), "0.9.2"),
+            ("neighbours", ("0.9.0", "0.9.2"), "0.9.0 to 0.9.2"),
+            ("apart", ("0.9.0", "0.10.0", "0.12.0.1"), "0.9.0, 0.10.0 to 0.12.0.1"),
+        ]
+    )
+    def test_ranges(self, name: str, held: tuple[str, ...], said: str) -> None:
+        assert ranges(VERSIONS, held) == said, name
+
+
+class Documents(unittest.TestCase):
+    def guide(self, *cells: Record) -> Document:
+        """A document of two headings, the later one first in the file, and a gap."""
+        results = results_of(
+            OLD,
+            placed("b", "Second", 1),
+            placed("a", "First > Example", 0),
+            placed("gap", "First > Example", 0),
+            clause("errors.a", claim="a", topologies=["1x8"]),
+            clause("errors.b", claim="b", topologies=["1x8"]),
+            *cells,
+        )
+        (one,) = documents(results)
+        return one
+
+    def test_headings_stand_in_the_documents_order(self) -> None:
+        one = self.guide(cell("errors.a"))
+        assert [heading.parts for heading in one.headings] == [("First", "Example"), ("Second",)]
+
+    def test_every_claim_is_a_row(self) -> None:
+        one = self.guide(cell("errors.a"))
+        assert [row.claim.slug for row in one.claims] == ["a", "gap", "b"]
+        assert [row.newest for row in one.claims] == [Mark.RIGHT, Mark.NOT_RUN, Mark.NOT_RUN]
+        assert (one.gaps, one.counted(Mark.RIGHT)) == (1, 1)
+
+    def test_a_heading_counts_what_is_untrue_under_it(self) -> None:
+        one = self.guide(cell("errors.a"), deviating("errors.b"))
+        assert [heading.untrue for heading in one.headings] == [0, 1]
+
+    def test_claims_of_older_files_keep_their_order_in_the_file(self) -> None:
+        results = results_of(OLD, claim("x", heading="B"), claim("y", heading="A"))
+        (one,) = documents(results)
+        assert [heading.parts for heading in one.headings] == [("B",), ("A",)]
+
+    def test_a_silence_stands_under_the_section_of_its_checks(self) -> None:
+        silence = claim("s", document="silent", heading="", claim_kind="silence")
+        results = results_of(OLD, silence, clause("errors.s", claim="s", section="errors"))
+        (one,) = documents(results)
+        assert one.silent
+        assert one.headings[0].parts == ("errors",)
+
+    def test_the_newest_is_the_newest_that_ran(self) -> None:
+        results = results_of(
+            OLD,
+            placed("a", "First", 0),
+            clause("errors.a", claim="a"),
+            deviating("errors.a"),
+            unavailable("jax==99.0", "no such version"),
+        )
+        (one,) = documents(results)
+        assert one.newest == "0.9.0"
+        assert one.claims[0].newest is Mark.WRONG
+
+
+class Errata(unittest.TestCase):
+    def entry(self, *cells: Record, **of_claim: Any) -> tuple[str, str]:
+        """The kind and the text of the only entry."""
+        results = results_of(
+            OLD,
+            placed("a", "First", 0, url="https://example.org/guide#first", **of_claim),
+            clause("errors.a", claim="a", topologies=["1x8", "2x2"]),
+            cause("gone", program="print('```')\n", command="python gone.py"),
+            *cells,
+        )
+        (group,) = errata_page(results, documents(results)).groups
+        ((_, (entry,)),) = group.documents
+        return group.kind, entry.text
+
+    def test_the_text_has_all_that_an_issue_needs(self) -> None:
+        kind, text = self.entry(
+            deviating(
+                "errors.a", reason="raised ValueError (phase lower): no", entry={"cause": "gone"}
+            ),
+            cell("errors.a", topology="2x2"),
+        )
+        assert kind == "documentation"
+        for words in (
+            "**Migrating to the new pmap > First**",
+            "https://example.org/guide#first",
+            "Reviewed revision: first.",
+            "What a says.",
+            "jax 0.9.0, Python 3.11.7, cpu",
+            "in 1 of 2 checks",
+            "* new_pmap on 1x8: raised ValueError: no",
+            "It was removed.",
+            "`python gone.py`",
+            "`errors.a`",
+        ):
+            assert words in text, words
+
+    def test_a_program_cannot_close_its_fence(self) -> None:
+        _, text = self.entry(deviating("errors.a", entry={"cause": "gone"}))
+        assert "\n````python\nprint('```')\n````\n" in text
+
+    def test_behaviour_that_differs_in_numbers_only_is_told_once(self) -> None:
+        _, text = self.entry(
+            deviating("errors.a", reason="returned [1., 2.]"),
+            deviating("errors.a", reason="returned [3., 4., 5.]", topology="2x2"),
+        )
+        assert "* new_pmap on 1x8, 2x2: returned [1., 2.]\n" in text
+        assert "in none of 2 checks" in text
+
+    @parameterized.expand(
+        [("implementation", "implementation"), ("platform", "platform"), ("odd", "implementation")]
+    )
+    def test_who_errs_decides_the_group(self, kind: str, group: str) -> None:
+        assert self.entry(deviating("errors.a", kind=kind))[0] == group
+
+    def test_what_is_true_is_not_there(self) -> None:
+        results = results_of(
+            OLD, placed("a", "First", 0), clause("errors.a", claim="a"), cell("errors.a")
+        )
+        assert not errata_page(results, documents(results)).groups
+
+    def test_hostile_texts_are_shown_and_not_run(self) -> None:
+        site = render(
+            results_of(
+                OLD,
+                placed(HOSTILE, HOSTILE, 0, statement=HOSTILE, url="javascript:alert(1)"),
+                clause("errors.a", claim=HOSTILE, title=HOSTILE),
+                deviating("errors.a", why=HOSTILE, reason=HOSTILE * 2000),
+            )
+        )
+        pages = [page for name, page in site.items() if name.endswith(".html")]
+        assert len(pages) > 8
+        for page in pages:
+            tags = Tags(page)
+            assert all(attrs.get("src") for tag, attrs in tags.tags if tag == "script")
+            assert not any(h.startswith("javascript") for h in tags.attributes("href"))
+            assert "\x1b" not in page
+        assert "<script>alert" in Tags(site["errata.html"]).text
+
+
+class Unknown(unittest.TestCase):
+    def test_what_nobody_looked_at_is_listed(self) -> None:
+        page = unknown_page(
+            results_of(
+                OLD,
+                NEW,
+                claim("migrate-pmap.errors"),
+                claim("gap"),
+                clause("errors.a", topologies=["1x8"], left_out="one process is enough"),
+                clause("errors.b", topologies=["1x8", "2x2"]),
+                clause("errors.never", topologies=["1x8"]),
+                cell("errors.a"),
+                cell("errors.b", topology="2x2"),
+            )
+        )
+        ((_, (gap,)),) = page.gaps
+        assert gap.claim.slug == "gap"
+        assert [check.title for check in page.never] == ["Title of errors.never"]
+        assert ("2x2", 1, 3) in page.coverage
+        assert ("2x2", "one process is enough", 1) in [
+            (one.topology, one.reason, one.count) for one in page.left_out
+        ]
+        assert page.others == ("cuda", "tpu")
+        assert {version for one in page.not_run for version in one.versions} == {
+            "0.9.0",
+            "0.12.0.1",
+        }
+        # Of errors.a one of six cells ran, of errors.b one of twelve.
+        assert sum(one.cells for one in page.not_run) == 16
+
+    def test_the_whole_is_known_of_a_whole_run(self) -> None:
+        page = unknown_page(
+            results_of(
+                OLD,
+                claim("migrate-pmap.errors"),
+                clause("errors.a", topologies=["1x8"], expected={PMAP: "returns"}),
+                cell("errors.a"),
+            )
+        )
+        assert (page.gaps, page.never, page.left_out, page.not_run) == ((), (), (), ())

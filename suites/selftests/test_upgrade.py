@@ -1,0 +1,348 @@
+"""An upgrade between two sides: what is one entry, in which order, what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import TestCase
+
+import pytest
+from parameterized import parameterized
+from sample_results import Record, cause, cell, claim, clause, deviation, target, write
+from test_effects import finding, raised, returned, step
+
+from reports.__main__ import main
+from reports.comparing.changes import CompareError
+from reports.effects import told
+from reports.effects.effect import Effect
+from reports.effects.pairs import Effects, side, sides
+from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.reading.results import Results, load
+
+OLD, NEW = "jax==0.8.0", "jax==0.9.0"
+FROM, TO = "legacy_pmap@0.8.0", "new_pmap@0.9.0"
+EVERYWHERE = {"legacy_pmap": "returns it", "new_pmap": "returns it", "shard_map": "returns it"}
+HEAD = [target("0.8.0"), target("0.9.0"), claim("migrate-pmap.errors")]
+
+
+def ran(clause: str, side: str, *steps: Record, topology: str = "1x8", **other: Any) -> Record:
+    """A cell of one side; it conforms unless told otherwise."""
+    implementation, jax = side.split("@")
+    return cell(
+        clause,
+        other.pop("verdict", "conforms"),
+        **{
+            "implementation": implementation,
+            "target": f"jax=={jax}",
+            "topology": topology,
+            "findings": [],
+            "observations": [{"process": 0, "steps": [*steps]}],
+        }
+        | other,
+    )
+
+
+def program(id: str, **other: Any) -> Record:
+    return clause(id, **{"expected": EVERYWHERE} | other)
+
+
+def read(*records: Record) -> Results:
+    with tempfile.TemporaryDirectory() as folder:
+        return load([write(Path(folder) / "x.jsonl", [*HEAD, *records])])
+
+
+def made(*records: Record) -> Upgrade:
+    results = read(*records)
+    return upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+
+
+FINE = returned(1.0)
+FAILS = raised("ValueError", "no")
+
+
+def changed(id: str, new: Record, topology: str = "1x8", **other: Any) -> list[Record]:
+    """A program that returned and does now what `new` says."""
+    return [
+        program(id, **other),
+        ran(id, FROM, FINE, topology=topology),
+        ran(id, TO, new, topology=topology),
+    ]
+
+
+def known(id: str, slug: str, new: Record, topology: str = "1x8") -> list[Record]:
+    """A program that deviates for a cause."""
+    entry = deviation(cause=slug)
+    return [
+        program(id),
+        ran(id, FROM, FINE, topology=topology),
+        ran(id, TO, new, topology=topology, verdict="known deviation", deviation=entry),
+    ]
+
+
+class TestEntries(TestCase):
+    def test_programs_of_one_cause_are_one_entry(self) -> None:
+        found = made(
+            cause("one-cause"),
+            *known("errors.a", "one-cause", FAILS),
+            *known("errors.b", "one-cause", raised("KeyError", "other"), "2x2"),
+        )
+
+        [entry] = found.entries
+        assert entry.group is Group.RAISES
+        assert (entry.title, entry.programs) == ("Title of one-cause", 2)
+        assert entry.topologies == ("1x8", "2x2")
+        assert entry.clauses == ("errors.a", "errors.b")
+
+    def test_without_a_cause_a_claim_and_the_kind_of_difference_are_one(self) -> None:
+        found = made(
+            *changed("errors.a", raised("ValueError", "no devices 1, 2")),
+            *changed("errors.b", raised("ValueError", "no devices 3, 4")),
+            *changed("errors.c", raised("KeyError", "i")),
+        )
+
+        assert sorted(entry.clauses for entry in found.entries) == [
+            ("errors.a", "errors.b"),
+            ("errors.c",),
+        ]
+
+    def test_a_clause_of_several_rows_is_one_program(self) -> None:
+        found = made(
+            *changed("errors.a", FAILS, fact="errors.one"),
+            *changed("errors.b", FAILS, fact="errors.one"),
+        )
+
+        assert [entry.programs for entry in found.entries] == [1]
+
+    def test_groups_come_in_the_order_of_asking(self) -> None:
+        warns = step(
+            value=FINE["value"],
+            warnings=[{"category": "UserWarning", "message": "slow", "count": 1}],
+        )
+        found = made(
+            *changed("a.warns", warns),
+            *changed("b.raises", FAILS),
+            *changed("c.wrong", returned(2.0)),
+            *changed("d.same", FINE),
+            program("e.fine"),
+            ran("e.fine", FROM, FAILS),
+            ran("e.fine", TO, FINE),
+        )
+
+        groups = [group for group, _ in found.groups]
+        assert groups == [Group.WRONG_NUMBERS, Group.RAISES, Group.WARNS, Group.REPAIRED]
+        assert (found.same, found.compared) == (1, 5)
+
+    def test_the_smallest_program_is_the_example(self) -> None:
+        found = made(
+            *changed("errors.a", FAILS, source="x = 1\n" * 9),
+            *changed("errors.b", FAILS, source="x = 1\n"),
+        )
+
+        assert found.entries[0].smallest == "errors.b"
+
+    def test_a_fix_that_fails_there_is_told_as_such(self) -> None:
+        fails = ran(
+            "errors.fix",
+            TO,
+            FAILS,
+            verdict="known deviation",
+            findings=[finding("first call", "raised ValueError: no")],
+        )
+        found = made(
+            program("errors.a"),
+            program("errors.fix", fixes="errors.a"),
+            ran("errors.fix", FROM, FINE),
+            fails,
+        )
+
+        [entry] = found.entries
+        assert (entry.group, entry.effect) == (Group.FIX_FAILS, Effect.RAISES)
+
+    def test_a_fix_that_gives_wrong_numbers_is_graver_than_that(self) -> None:
+        wrong = finding("first call", "same shape, wrong values", "value")
+        found = made(
+            program("errors.a"),
+            program("errors.fix", fixes="errors.a"),
+            ran("errors.fix", FROM, FINE),
+            ran("errors.fix", TO, returned(2.0), verdict="known deviation", findings=[wrong]),
+        )
+
+        assert [entry.group for entry in found.entries] == [Group.WRONG_NUMBERS]
+
+    def test_what_works_where_it_was_seen_comes_first_among_the_remedies(self) -> None:
+        found = made(
+            cause("one-cause", remedies=["fix.elsewhere", "fix.there", "fix.gone"]),
+            *known("errors.a", "one-cause", FAILS, "2x2"),
+            program("fix.elsewhere"),
+            ran("fix.elsewhere", TO, FINE, topology="1x8"),
+            program("fix.there"),
+            ran("fix.there", TO, FINE, topology="2x2"),
+            ran("fix.there", TO, FAILS, topology="4x2", verdict="known deviation"),
+        )
+
+        [entry] = found.entries
+        assert [(one.clause, one.says) for one in entry.remedies] == [
+            ("fix.there", "works on 2x2; does not work on 4x2"),
+            ("fix.elsewhere", "works on 1x8"),
+        ]
+
+    def test_a_hazard_without_a_baseline_is_told_and_said_to_be_uncompared(self) -> None:
+        wrong = finding("first call", "same shape, wrong values", "value")
+        found = made(
+            program("errors.a"),
+            ran("errors.a", FROM, verdict="not applicable", observations=[]),
+            ran("errors.a", TO, returned(2.0), verdict="deviates", findings=[wrong]),
+            *changed("errors.b", FINE),
+        )
+
+        [entry] = found.entries
+        assert entry.group is Group.WRONG_NUMBERS
+        assert list(told.notes(entry)) == [told.UNCOMPARED]
+
+    def test_what_was_not_run_is_counted_and_why(self) -> None:
+        found = made(
+            program("errors.a"),
+            ran("errors.a", FROM, FINE),
+            program("errors.b"),
+            ran("errors.b", TO, FINE),
+            program("errors.c"),
+            ran("errors.c", FROM, FINE),
+            ran("errors.c", TO, verdict="not applicable", observations=[]),
+            *changed("errors.d", FINE),
+        )
+
+        assert dict(found.missing) == {
+            f"not run under {TO}": 1,
+            f"not run under {FROM}": 1,
+            f"not applicable under {TO}": 1,
+        }
+        assert found.entries == ()
+        assert found.compared == 1
+
+    def test_an_old_entry_without_a_cause_takes_the_only_one_that_the_clause_has(self) -> None:
+        found = made(
+            cause("one-cause"),
+            program("errors.a"),
+            ran("errors.a", FROM, FINE),
+            ran("errors.a", TO, FAILS, verdict="known deviation", deviation=deviation()),
+            ran(
+                "errors.a",
+                "shard_map@0.9.0",
+                FAILS,
+                verdict="known deviation",
+                deviation=deviation(cause="one-cause"),
+            ),
+        )
+
+        assert [entry.title for entry in found.entries] == ["Title of one-cause"]
+
+    def test_what_maps_nothing_counts_once_and_not_within_one_jax(self) -> None:
+        of_jax = program("names.a", expected={"jax": "returns it"})
+        results = read(
+            of_jax, ran("names.a", "jax@0.8.0", FINE), ran("names.a", "jax@0.9.0", FAILS),
+            *changed("errors.a", FINE), ran("errors.a", "new_pmap@0.8.0", FINE),
+        )  # fmt: skip
+        effects = Effects(results)
+        here, there, same_jax = (side(results, one, "") for one in (FROM, TO, "new_pmap@0.8.0"))
+
+        assert [e.smallest for e in upgrade(effects, here, there).entries] == ["names.a"]
+        assert upgrade(effects, here, same_jax).entries == ()
+
+
+class TestSides(TestCase):
+    def test_legacy_is_no_side_where_it_is_gone(self) -> None:
+        results = read(
+            program("errors.a"),
+            ran("errors.a", FROM, FINE),
+            ran("errors.a", TO, FINE),
+            ran("errors.a", "legacy_pmap@0.9.0", verdict="removed", observations=[]),
+            program("switches.a"),
+            ran("switches.a", "legacy_pmap@0.9.0", FINE),
+        )
+
+        assert [str(one) for one in sides(results)] == [FROM, TO]
+
+    @parameterized.expand(
+        [
+            ("no version", "legacy_pmap", "write it IMPLEMENTATION@VERSION"),
+            ("unknown version", "legacy_pmap@0.1", "it was in jax 0.8.0"),
+            ("unknown implementation", "old_pmap@0.8.0", "the files have legacy_pmap, new_pmap"),
+        ]
+    )
+    def test_an_unknown_side_says_which_there_are(self, name: str, text: str, said: str) -> None:
+        with pytest.raises(CompareError, match=said) as error:
+            side(read(*changed("errors.a", FINE)), text, "--from")
+        assert text in str(error.value), name
+
+
+RECORDS = [
+    *HEAD,
+    cause("one-cause"),
+    *known("errors.a", "one-cause", FAILS),
+    *changed("errors.b", returned(2.0), title="With `code` and <b>markup</b>"),
+    *changed("errors.c", FINE),
+]
+
+
+def test_the_command_tells_the_same_in_three_ways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(write(tmp_path / "x.jsonl", RECORDS))
+    asked = ["upgrade", file, "--from", FROM, "--to", TO]
+
+    assert main(asked) == 0
+    text = capsys.readouterr().out
+    assert main([*asked, "--markdown"]) == 0
+    markdown = capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+
+    assert text.index("silently gives other numbers: 1") < text.index("raises now: 1")
+    assert "Title of one-cause" in text
+    assert "1 of 3 programs do the same" in text
+    assert "## Raises now: 1" in markdown
+    assert [one["group"] for one in made["groups"]] == [
+        "silently gives other numbers",
+        "raises now",
+    ]
+    assert made["groups"][1]["entries"][0]["cells"][0]["clause"] == "errors.a"
+
+
+def test_the_command_says_in_one_line_that_a_side_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(write(tmp_path / "x.jsonl", RECORDS))
+
+    assert main(["upgrade", file, "--from", FROM, "--to", "new_pmap@7"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("reports: --to new_pmap@7: ")
+    assert "0.9.0" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_markdown_stays_below_its_limit_and_says_what_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    results = read(*RECORDS[len(HEAD) :])
+    found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
+    whole = told.as_markdown(results, found)
+    monkeypatch.setattr(told, "MOST_BYTES", 600)
+
+    short = told.as_markdown(results, found)
+
+    assert "left out" not in whole
+    assert len(short.encode()) <= 600
+    assert "parts are left out here" in short
+
+
+def test_markup_of_a_file_is_no_markup_of_the_page() -> None:
+    hostile = changed("errors.h", raised("ValueError", "<script>alert(1)</script> `x` **y**"))
+    results = read(*hostile)
+    found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
+
+    text = told.as_markdown(results, found)
+
+    assert "<script>" not in text
+    assert "\\<script\\>" in text

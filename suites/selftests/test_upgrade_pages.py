@@ -1,0 +1,205 @@
+"""The pages of effects: the first page, an upgrade, versions, hazards; what they say and link."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
+from site_pages import Tags, goal, loaded
+from test_effects import finding, raised, returned
+from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
+
+from reports.effects.effect import Effect
+from reports.site.build import render
+from reports.site.text import effect_css
+
+UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
+WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+NO_HELP = finding("first call", "raised ValueError: no")
+RECORDS: list[Record] = [
+    *HEAD,
+    cause("one-cause", program="import jax\nprint(jax.pmap)\n", remedies=["errors.fix"]),
+    *known("errors.a", "one-cause", FAILS, "2x2"),
+    program("errors.fix", fixes="errors.a", title="Use `device_put`"),
+    ran("errors.fix", TO, FINE, topology="2x2"),
+    *changed("errors.b", raised("KeyError", "i"), title="The second thing"),
+    *changed("errors.c", FINE),
+    ran("errors.c", "new_pmap@0.8.0", FINE),
+    program("errors.wrong"),
+    ran("errors.wrong", TO, returned(2.0), verdict="deviates", findings=[WRONG]),
+    ran("errors.wrong", "new_pmap@0.8.0", returned(1.0)),
+    program("errors.useless", fixes="errors.a", title="Never a remedy"),
+    *(
+        ran("errors.useless", side, FAILS, verdict="deviates", findings=[NO_HELP])
+        for side in ("new_pmap@0.8.0", TO)
+    ),
+    program("errors.dies"),
+    cell(
+        "errors.dies",
+        "crashed",
+        implementation="legacy_pmap",
+        target="jax==0.8.0",
+        topology="1x8",
+        observations=[],
+        deviation=deviation(why="A call kills the process. It is known."),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return render(loaded(tmp_path_factory.mktemp("effects"), RECORDS))
+
+
+def test_every_sensible_pair_has_a_page_and_no_other(site: dict[str, str]) -> None:
+    assert sorted(path for path in site if path.startswith("upgrade/")) == [
+        "upgrade/legacy_pmap-0.8.0--new_pmap-0.8.0.html",
+        UPGRADE,
+        "upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html",
+    ]
+
+
+def test_the_first_page_links_every_pair_without_a_script(site: dict[str, str]) -> None:
+    links = Tags(site["index.html"]).attributes("href")
+
+    assert {path for path in site if path.startswith("upgrade/")} <= set(links)
+
+
+def test_the_first_page_tells_the_gravest_first_with_the_way_there(site: dict[str, str]) -> None:
+    page = site["index.html"]
+    worst = page[page.index('id="worst"') :]
+
+    assert worst.index("wrong numbers") < worst.index("Title of one-cause")
+    anchors = [href for href in Tags(worst).attributes("href") if href.startswith(f"{UPGRADE}#")]
+    assert anchors
+    for href in anchors:
+        assert href.partition("#")[2] in Tags(site[UPGRADE]).attributes("id")
+
+
+def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
+    site: dict[str, str],
+) -> None:
+    page = site[UPGRADE]
+    text = Tags(page).text
+
+    assert "From legacy pmap on jax 0.8.0 to new pmap on jax 0.9.0" in text
+    assert page.index("Silently gives other numbers") < page.index("Raises now")
+    entry = page[page.index("Title of one-cause") :]
+    parts = ("JAX does this", "print(jax.pmap)", "Use <code>device_put</code>", "works on 2x2")
+    places = [entry.index(part) for part in (*parts, "1 program on 2x2", "errors.a")]
+    assert places == sorted(places)
+    assert "this is the new one alone" in text
+    assert "1 of 3 programs do the same" in text
+
+
+def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
+    cards = [attrs["class"] or "" for tag, attrs in Tags(site[UPGRADE]).tags if tag == "article"]
+
+    assert sorted("at-one" in one for one in cards) == [False, True, True, True]
+    assert sorted("at-several" in one for one in cards) == [False, False, False, True]
+
+
+def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
+    assert "not run under legacy_pmap@0.8.0" in Tags(site[UPGRADE]).text
+
+
+def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str]) -> None:
+    new, first = site["versions/0.9.0.html"], site["versions/0.8.0.html"]
+
+    assert "Against jax 0.8.0" in new
+    assert "Silently gives other numbers" in new
+    assert "The first version that was measured" in first
+    assert "crashes" in first[first.index('id="hazards"') :]
+    listed = [
+        goal("versions.html", href)[0] for href in Tags(site["versions.html"]).attributes("href")
+    ]
+    assert [path for path in listed if path.startswith("versions/")] == [
+        "versions/0.9.0.html",
+        "versions/0.8.0.html",
+    ]
+
+
+def test_a_remedy_that_never_worked_is_no_change_of_a_version(site: dict[str, str]) -> None:
+    assert "Never a remedy" in site[UPGRADE]
+    assert "Never a remedy" not in site["versions/0.9.0.html"]
+
+
+def test_a_hazard_is_titled_by_what_is_known_of_it_not_by_what_is_expected(
+    site: dict[str, str],
+) -> None:
+    crashes = site["hazards.html"].split('id="hangs"')[0]
+
+    assert "<h3>A call kills the process</h3>" in crashes
+    assert "<p>It is known.</p>" in crashes
+
+
+def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
+    site: dict[str, str],
+) -> None:
+    page = site["hazards.html"]
+    wrong = page[page.index('id="wrong-numbers"') :]
+    row = wrong[wrong.index("new pmap") :].split("</tr>")[0]
+
+    assert page.index('id="crashes"') < page.index('id="wrong-numbers"')
+    assert ">no<" in row
+    assert ">1x8<" in row
+    assert "None was seen." in page[page.index('id="hangs"') : page.index('id="wrong-numbers"')]
+
+
+def test_ids_are_unique_and_links_within_a_page_lead_somewhere(site: dict[str, str]) -> None:
+    for path in ("index.html", UPGRADE, "versions/0.9.0.html", "versions.html", "hazards.html"):
+        tags = Tags(site[path])
+        ids = tags.attributes("id")
+        assert len(ids) == len(set(ids)), path
+        for href in tags.attributes("href"):
+            if href.startswith("#"):
+                assert href[1:] in ids, f"{path}: {href}"
+
+
+def test_hostile_texts_are_text_on_these_pages(tmp_path: Path) -> None:
+    bad = changed("errors.h", raised("ValueError", HOSTILE), title=HOSTILE)
+    pages = render(loaded(tmp_path, [*HEAD, *bad]))
+
+    for path in ("index.html", UPGRADE, "versions/0.9.0.html"):
+        assert "<script>alert" not in pages[path], path
+        assert "\x1b" not in pages[path], path
+
+
+def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path) -> None:
+    pages = render(
+        loaded(
+            tmp_path, [target(), claim("migrate-pmap.errors"), clause("errors.a"), cell("errors.a")]
+        )
+    )
+
+    assert "Which upgrade?" not in pages["index.html"]
+    assert not [path for path in pages if path.startswith("upgrade/")]
+
+
+def test_every_effect_has_a_shape_of_its_own_in_the_style(site: dict[str, str]) -> None:
+    shapes = dict(re.findall(r"[.](e-[a-z-]+)::before { content: ([^/;}]+)", site["style.css"]))
+
+    assert all(effect.css == effect_css(effect.value) for effect in Effect)
+    assert {effect.css for effect in Effect} == shapes.keys()
+    assert len(set(shapes.values())) == len(Effect)
+
+
+def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
+    old = [
+        target("0.8.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        ran("errors.a", FROM, FINE),
+    ]
+    new = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        ran("errors.a", TO, FAILS),
+    ]
+
+    pages = render(loaded(tmp_path, old, new))
+
+    assert "Raises now" in pages[UPGRADE]

@@ -1,0 +1,257 @@
+"""Ways to start agents: the commands that each is, what they must not show, and what they lack."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.__main__ import main
+from harness.clusters.agent import new_key
+from harness.clusters.channel import KEY_VARIABLE
+from harness.clusters.launchers import TargetDown, here, kubernetes, mpi, slurm, ssh, tpu_pod
+from harness.clusters.launchers.starting import Command, Plan, Way, WayStarter
+from harness.plugin.options import _hosts
+from harness.running.fleet import WAYS, Hosts, key_of, reached_by
+
+PLAN = Plan(2, "c0:7070", "/venv/bin/python", ("a", "b"), variables={"PYTHONPATH": "/my src"})
+AGENT = ("/venv/bin/python", "-m", "harness", "agent", "--controller", "c0:7070")
+
+
+def written(way: Way, plan: Plan = PLAN) -> list[tuple[str, ...]]:
+    return [one.words for one in way.commands(plan)]
+
+
+def test_slurm_is_one_srun() -> None:
+    (words,) = written(slurm.WAY)
+    assert words[-len(AGENT) :] == AGENT
+    assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--nodelist=a,b"} < set(words)
+
+
+def test_open_mpi_is_one_mpirun_that_hands_variables_on_by_name() -> None:
+    (words,) = written(mpi.WAY)
+    assert words[-len(AGENT) :] == AGENT
+    text = " ".join(words)
+    assert "-n 2 --map-by node" in text
+    assert f"-x {KEY_VARIABLE} -x PYTHONPATH" in text
+    assert "/my src" not in text
+    assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
+
+
+def test_ssh_is_one_client_per_host_whose_shell_reads_the_key() -> None:
+    commands = ssh.WAY.commands(PLAN)
+    assert [one.words[-2] for one in commands] == ["a", "b"]
+    assert all(one.key_on_stdin for one in commands)
+    for rank, one in enumerate(commands):
+        assert one.words[-1] == (
+            f"read -r {KEY_VARIABLE} && export {KEY_VARIABLE} && exec env 'PYTHONPATH=/my src' "
+            f"{' '.join(AGENT)} --rank {rank}"
+        )
+
+
+def test_a_slice_is_one_gcloud_for_all_workers() -> None:
+    (words,) = written(tpu_pod.WAY, Plan(4, "c0:7070", "python3", ("my-slice",)))
+    assert words[:7] == ("gcloud", "compute", "tpus", "tpu-vm", "ssh", "my-slice", "--worker=all")
+    assert words[-1].endswith(f"agent --controller c0:7070 --key-file {tpu_pod.KEY_FILE}")
+
+
+def test_this_machine_is_one_process_per_agent() -> None:
+    assert [one[-2:] for one in written(here.WAY)] == [("--rank", "0"), ("--rank", "1")]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=lambda one: one.key)
+def test_another_place_is_announced_where_the_plan_says_so(way: Way) -> None:
+    names = ("slice",) if way is tpu_pod.WAY else ("a",)
+    plan = Plan(1, "c0:7070", "python3", names, place="agent-of-one-target")
+    assert all("--place agent-of-one-target" in " ".join(words) for words in written(way, plan))
+
+
+@pytest.mark.parametrize(
+    ("way", "names", "says"),
+    [
+        (ssh.WAY, ("a",), r"--launcher ssh: name 2 hosts with --host-list a,b,…; got 1"),
+        (tpu_pod.WAY, (), r"--launcher tpu-pod: name the slice with --host-list NAME"),
+    ],
+    ids=["ssh", "tpu-pod"],
+)
+def test_hosts_that_are_not_named(
+    tmp_path: Path, way: Way, names: tuple[str, ...], says: str
+) -> None:
+    program = tmp_path / way.program
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    plan = Plan(2, "c0:7070", "python3", names)
+    starter = WayStarter(way, plan, {"PATH": str(tmp_path)}, new_key(), tmp_path)
+    with pytest.raises(TargetDown, match=says):
+        starter.start()
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=lambda one: one.key)
+def test_a_program_that_is_missing_is_named_with_its_package(way: Way, tmp_path: Path) -> None:
+    starter = WayStarter(way, PLAN, {"PATH": str(tmp_path)}, new_key(), tmp_path)
+    with pytest.raises(TargetDown) as caught:
+        starter.start()
+    assert str(caught.value) == (
+        f"--launcher {way.key}: there is no {way.program} on this machine's PATH; it comes with "
+        f"{way.package}"
+    )
+
+
+def test_the_key_is_in_no_argument_and_reaches_its_reader(tmp_path: Path) -> None:
+    key = new_key()
+    code = (
+        f"import os; print(os.environ['{KEY_VARIABLE}'] == input(), flush=True); "
+        "raise SystemExit(3)"
+    )
+
+    def commands(plan: Plan) -> list[Command]:
+        return [Command((sys.executable, "-c", code), key_on_stdin=True)]
+
+    way = Way("own", "", sys.executable, "", commands)
+    starter = WayStarter(way, PLAN, dict(os.environ), key, tmp_path)
+    starter.start()
+    said = None
+    while said is None:
+        said = starter.ended()
+    starter.close()
+    assert said == f"{sys.executable} ended with status 3, and said: True"
+
+
+def test_what_does_not_end_by_itself_is_ended(tmp_path: Path, monkeypatch: Any) -> None:
+    from harness.clusters.launchers import starting
+
+    monkeypatch.setattr(starting, "ENDS_BY_ITSELF_S", 0.2)
+    monkeypatch.setattr(starting, "KILL_S", 0.5)
+    stubborn = ("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+    way = Way("own", "", "sh", "", lambda plan: [Command(stubborn)])
+    starter = WayStarter(way, PLAN, dict(os.environ), new_key(), tmp_path)
+    starter.start()
+    ((process, _),) = starter._running
+    starter.close()
+    assert process.returncode == -9
+
+
+# Kubernetes
+
+
+def test_what_kubernetes_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifest", "--hosts", "4", "--image", "me/it:1", "--tpu", "v5e-16"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    service, job, jobset = printed["items"]
+    assert [one["kind"] for one in (service, job, jobset)] == ["Service", "Job", "JobSet"]
+
+    (controller,) = job["spec"]["template"]["spec"]["containers"]
+    assert service["spec"]["selector"] == job["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["ports"][0]["port"] == kubernetes.PORT
+    assert controller["command"][:4] == ["pytest", "suites/", "--hosts", "4"]
+    assert "--platform" in controller["command"]
+
+    (replicated,) = jobset["spec"]["replicatedJobs"]
+    spec = replicated["template"]["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 4, 4)
+    pod = spec["template"]["spec"]
+    (agent,) = pod["containers"]
+    assert agent["image"] == controller["image"] == "me/it:1"
+    assert agent["command"][:4] == ["python", "-m", "harness", "agent"]
+    assert agent["command"][-1] == f"{service['metadata']['name']}.default:{kubernetes.PORT}"
+    assert agent["resources"] == {"limits": {"google.com/tpu": "4"}}
+    assert pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == "4x4"
+    secrets = {agent["env"][0]["valueFrom"]["secretKeyRef"]["name"]}
+    secrets |= {job["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"]}
+    assert secrets == {kubernetes.SECRET}
+
+
+def test_without_a_slice_pods_run_anywhere() -> None:
+    _, job, jobset = kubernetes.objects(2, "image")
+    text = json.dumps([job, jobset])
+    assert "tpu" not in text
+    assert "nodeSelector" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "hosts", "says"),
+    [
+        ("v5e-16", 2, r"--tpu v5e-16 has 4 hosts of 4 chips: give --hosts 4"),
+        ("v5e-17", 4, r"--tpu v5e-17: write one of v5e-8, v5e-16"),
+        ("h100-16", 4, r"--tpu h100-16: write one of"),
+        ("v5e", 4, r"--tpu v5e: write one of"),
+    ],
+)
+def test_a_slice_that_is_none(
+    capsys: pytest.CaptureFixture[str], asked_for: str, hosts: int, says: str
+) -> None:
+    words = ["manifest", "--hosts", f"{hosts}", "--image", "i", "--tpu", asked_for]
+    assert main(words) == 2
+    assert says in capsys.readouterr().err
+
+
+# What a user may ask
+
+
+def asked(**given: Any) -> Hosts | None:
+    options: dict[str, Any] = {
+        "hosts": None,
+        "listen": "0.0.0.0:0",
+        "key_file": None,
+        "launcher": None,
+        "host_list": "",
+        "hosts_within": 600.0,
+        "numprocesses": None,
+    }
+    config: Any = SimpleNamespace(getoption=lambda name, _=None: {**options, **given}[name])
+    return _hosts(config)
+
+
+def test_a_run_without_hosts_asks_nothing_of_them() -> None:
+    assert asked() is None
+
+
+def test_a_list_of_hosts_says_how_many() -> None:
+    found = asked(launcher="ssh", host_list="a,b,c")
+    assert found is not None
+    assert (found.count, found.names) == (3, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"hosts": 0}, r"--hosts 0: give a whole number from 1 on"),
+        ({"hosts": 2}, r"--hosts without --launcher: .* give --listen HOST:PORT and --key-file"),
+        ({"hosts": 2, "listen": "h:7"}, r"--hosts without --launcher"),
+        ({"hosts": 2, "launcher": "mpi", "listen": "7070"}, r"--listen 7070: write HOST:PORT"),
+        ({"hosts": 2, "launcher": "mpi", "numprocesses": 2}, r"leave out -n"),
+        ({"launcher": "mpi"}, r"say how many, --hosts N"),
+        ({"launcher": "tpu-pod", "host_list": "slice"}, r"say how many, --hosts N"),
+    ],
+    ids=["none", "by-hand", "no-key", "listen", "xdist", "launcher", "slice"],
+)
+def test_what_cannot_be_asked(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        asked(**given)
+
+
+def test_a_key_file_is_made_for_its_owner_alone_and_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "key"
+    key = key_of(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert key_of(file) == key
+    assert key_of(None) != key
+    file.chmod(0o644)
+    with pytest.raises(ValueError, match=r"can be read by others: chmod 600"):
+        key_of(file)
+    file.chmod(0o600)
+    file.write_text("short")
+    with pytest.raises(ValueError, match=r"--key-file .*key: .*holds no key of at least"):
+        key_of(file)
+
+
+def test_agents_of_this_machine_dial_the_loopback() -> None:
+    assert reached_by("0.0.0.0:0", here.WAY) == "127.0.0.1"
+    assert reached_by("10.0.0.1:0", ssh.WAY) == "10.0.0.1"
+    assert reached_by("0.0.0.0:0", ssh.WAY) not in ("0.0.0.0", "127.0.0.1")
