@@ -104,6 +104,14 @@ def _findings(args: argparse.Namespace) -> None:
     print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
 
 
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SiteError(f"{file}: {error.strerror}") from None
+
+
 def _upgrade(args: argparse.Namespace) -> None:
     results = load(args.files)
     old, new = (
@@ -117,14 +125,6 @@ def _upgrade(args: argparse.Namespace) -> None:
         print(effects_told.as_markdown(results, found), end="")
     else:
         print(effects_told.as_text(results, found))
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SiteError(f"{file}: {error.strerror}") from None
 
 
 def _side(text: str) -> Results:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from conformance.catalogue import names
-from conformance.judging.judge import SHARD_MAP_PRIMITIVE, WRAPPERS
+from conformance.judging.judge import PMAP_SHARDING, SHARD_MAP_PRIMITIVE, WRAPPERS
 from conformance.judging.observation import Observation, Witness
 from conformance.judging.perturbing.case import Case, Perturbation, Seen, of_observation
 
 ANOTHER_JAX = "0.0.1"
 OF_NUMPY = "ndarray"
+OF_NEW = "NamedSharding"
 
 
 def other_than(implementation: str) -> str:
@@ -28,15 +29,24 @@ def _another(case: Case, seen: Observation) -> Observation:
     wrapper = WRAPPERS[other_than(case.implementation)][0]
     traced = (SHARD_MAP_PRIMITIVE,)
     new = tuple(replace(one, wrapper=wrapper, traced=traced) for one in seen.witness)
-    return replace(seen, witness=new or (Witness(wrapper, ("NamedSharding",), traced),))
+    return replace(seen, witness=new or (Witness(wrapper, (OF_NEW,), traced),))
 
 
 def _label(case: Case, seen: Observation) -> Observation | None:
-    """The map is called what it should be, and traced what it should not."""
-    traced = (SHARD_MAP_PRIMITIVE,) if case.implementation == names.LEGACY_PMAP else ()
+    """The map is called what it should be, and is another by what it traced or returned."""
     if all(one.raised for one in seen.witness):  # before it traced anything, as it may
         return None
-    return replace(seen, witness=tuple(replace(one, traced=traced) for one in seen.witness))
+    if case.implementation != names.LEGACY_PMAP:
+        return replace(seen, witness=tuple(replace(one, traced=()) for one in seen.witness))
+    witness = tuple(
+        replace(
+            one,
+            traced=(SHARD_MAP_PRIMITIVE,),
+            outputs=tuple(OF_NEW if kind == PMAP_SHARDING else kind for kind in one.outputs),
+        )
+        for one in seen.witness
+    )
+    return replace(seen, witness=witness)
 
 
 def _numpy(case: Case, seen: Observation) -> Observation | None:
