@@ -5,11 +5,12 @@ A file that is no results file is one clear error that names the file, the line 
 
 from __future__ import annotations
 
-import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from reports.reading.lazily import Lazily, ResultsError, Scratch, split
 from reports.reading.records import Finding, RecordError, decode
@@ -22,7 +23,7 @@ def records(path: Path, scratch: Scratch, note: Callable[[str], None]) -> Iterat
     for number, line in _lines(path):
         try:
             record = _record(line, scratch, f"{path}:{number}")
-        except (ValueError, RecursionError):
+        except ValueError:
             if not line.endswith(b"\n"):
                 note(f"line {number} is torn (interrupted run) and was dropped")
                 return
@@ -46,14 +47,14 @@ def _record(line: bytes, scratch: Scratch, where: str) -> Any:
     if parts is not None:
         short, findings, observations = parts
         try:
-            record = json.loads(short.decode("utf-8"))
-        except (ValueError, RecursionError):
+            record = orjson.loads(short)
+        except ValueError:
             pass  # in another order than the recorder's: read whole
         else:
             record["findings"] = Lazily(scratch, findings, _finding, where)
             record["observations"] = Lazily(scratch, observations, _observation, where)
             return record
-    return json.loads(line.decode("utf-8"))
+    return orjson.loads(line)
 
 
 def _finding(value: Any, at: str) -> Finding:

@@ -7,12 +7,13 @@ two; so it is kept as it was written, and read when it is first iterated over.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
+
+import orjson
 
 T = TypeVar("T", covariant=True)
 
@@ -57,8 +58,8 @@ class Scratch:
         # By place, as processes that were forked share the position in the file.
         text = os.pread(self._file.fileno(), length, offset)
         try:
-            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(json.loads(text)))
-        except (ValueError, RecursionError) as error:
+            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(orjson.loads(text)))
+        except ValueError as error:
             raise ResultsError(f"{where}: {error}") from None
         self._recent[offset] = values
         if len(self._recent) > MOST_RECENT:

@@ -5,7 +5,7 @@ The same results give the same bytes, so that a site can be kept and compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,9 +22,8 @@ from reports.site import (
     documents,
     downloads,
     errata,
-    errors,
+    lookup,
     matrix,
-    searching,
     targets,
     unknown,
     upgrades,
@@ -33,6 +32,7 @@ from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
+from reports.site.parallel import in_parallel
 from reports.site.text import code_marked, effect_css, plain, unphased
 from reports.site.write import MARK, SiteError, write
 from reports.summary import printable
@@ -48,8 +48,7 @@ PAGES: tuple[Pages, ...] = (
     causes.pages,
     unknown.pages,
     cost.pages,
-    errors.pages,
-    searching.pages,
+    lookup.pages,
     targets.pages,
     downloads.pages,
     clause_pages.pages,
@@ -99,25 +98,34 @@ def render(results: Results) -> dict[str, str]:
 def rendered(results: Results) -> Iterator[tuple[str, str]]:
     """Path and text of every file, one after the other: no two pages need be in memory at once."""
     made = [one for pages in PAGES for one in pages(results)]
-    frame = _frame(results, made)
-    env = environment()
     for name in _ASSETS:
         yield name, _template_text(name)
-    for one in made:
-        match one:
-            case Page():
-                template = env.get_template(f"{one.template}.html.j2")
-                text = template.render(
-                    page=one.view,
-                    root=one.root,
-                    title=one.title,
-                    description=one.description,
-                    frame=frame,
-                    here=_way(one.path),
-                )
-                yield one.path, printable(text)
-            case Asset():
-                yield one.path, printable(one.text)
+    yield from in_parallel(Renderer(_frame(results, made), tuple(made)), len(made))
+
+
+@dataclass(slots=True)
+class Renderer:
+    """Renders the pages that were made, by their number."""
+
+    frame: Frame
+    made: Sequence[Page | Asset]
+    env: Environment | None = None
+
+    def __call__(self, number: int) -> tuple[str, str]:
+        """The path and the text of one of them."""
+        one = self.made[number]
+        if isinstance(one, Asset):
+            return one.path, printable(one.text)
+        self.env = self.env or environment()
+        text = self.env.get_template(f"{one.template}.html.j2").render(
+            page=one.view,
+            root=one.root,
+            title=one.title,
+            description=one.description,
+            frame=self.frame,
+            here=_way(one.path),
+        )
+        return one.path, printable(text)
 
 
 def environment() -> Environment:

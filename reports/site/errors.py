@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from reports.errors.messages import Meaning, Message, Shown, Sort, messages
+from reports.errors.messages import Meaning, Message, Shown, Sort
 from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.site.names import (
@@ -101,9 +101,8 @@ def headline(message: Message) -> str:
     return f"{message.types[0]}: {message.title}"
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
     """The list, and a page per message; nothing where no cell said anything."""
-    found = messages(results)
     if not found:
         return
     yield Page(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
 from reports.comparing.changes import cause_of
-from reports.errors.messages import messages
+from reports.errors.messages import Message
 from reports.reading.results import Results
 from reports.site.errors import error_path, headline
 from reports.site.names import cause_path, claim_path, clause_path
@@ -37,15 +37,15 @@ class Entry(NamedTuple):
     weight: int
 
 
-def pages(results: Results) -> Iterator[Asset]:
+def pages(results: Results, found: Sequence[Message]) -> Iterator[Asset]:
     """The index and the script that searches it."""
-    rows = ",\n".join(json.dumps(one, separators=(",", ":")) for one in entries(results))
+    rows = ",\n".join(json.dumps(one, separators=(",", ":")) for one in entries(results, found))
     yield Asset(INDEX, f'"use strict";\nself.pmapIndex = [\n{rows}\n];\n')
     script = resources.files("reports.site").joinpath(f"templates/{SCRIPT}")
     yield Asset(SCRIPT, script.read_text(encoding="utf-8"))
 
 
-def entries(results: Results) -> Iterator[Entry]:
+def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     """Causes, messages, statements and programs."""
     shown = _programs_by_cause(results)
     for cause in results.causes.values():
@@ -57,7 +57,7 @@ def entries(results: Results) -> Iterator[Entry]:
             shortened(plain(cause.sentence), _SENTENCE_LENGTH),
             shown[cause.cause],
         )
-    for message in messages(results):
+    for message in found:
         yield Entry(
             message.sort.value,
             headline(message),

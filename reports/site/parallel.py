@@ -1,0 +1,42 @@
+"""Does one thing of many kinds on all cores, in processes that are forked from this one.
+
+What is to be rendered is large and cannot be sent to another process; forked, each has it already.
+Where a system cannot fork, all is done here.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+WORTH = 200  # of fewer, starting processes costs more than they save
+AT_ONCE = 16  # numbers that a process is given in one message
+
+_here: list[Callable[[int], Any]] = []  # in a forked process alone: what it does
+
+
+def in_parallel(do: Callable[[int], T], count: int, processes: int | None = None) -> Iterator[T]:
+    """`do` of 0, 1, ..., in that order."""
+    processes = processes or _cores()
+    if count < WORTH or processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        yield from map(do, range(count))
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, context, _here.append, (do,)) as pool:
+        yield from pool.map(_one, range(count), chunksize=AT_ONCE)
+
+
+def _one(number: int) -> Any:
+    return _here[0](number)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
