@@ -19,6 +19,7 @@ from reports.findings import as_json as findings_json
 from reports.findings import as_markdown, findings
 from reports.nightly import as_issue
 from reports.reading.results import Results, ResultsError, load
+from reports.readme import ReadmeError, replaced
 from reports.site.build import SiteError, build
 from reports.summary import as_json, as_text, printable
 
@@ -42,12 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _nightly(args)
             case "findings":
                 _findings(args)
+            case "readme":
+                _readme(args)
             case "upgrade":
                 _upgrade(args)
             case _:
                 results = load(args.files)
                 print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
-    except (ResultsError, SiteError, CompareError, EntryError) as error:
+    except (ResultsError, SiteError, CompareError, EntryError, ReadmeError) as error:
         message = printable(" ".join(str(error).split()))
         print(f"reports: {message}", file=sys.stderr)
         return USAGE_OR_INPUT_ERROR
@@ -102,6 +105,14 @@ def _findings(args: argparse.Namespace) -> None:
         return
     _write(args.output, text)
     print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
+
+
+def _readme(args: argparse.Namespace) -> None:
+    try:
+        text = args.into.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SiteError(f"{args.into}: {error.strerror}") from None
+    _write(args.into, replaced(text, load(args.files)))
 
 
 def _write(file: Path, text: str) -> None:
@@ -189,6 +200,10 @@ def _parser() -> argparse.ArgumentParser:
     shape = upgraded.add_mutually_exclusive_group()
     shape.add_argument("--markdown", action="store_true", help="for a pull request, below 1 MiB")
     shape.add_argument("--json", action="store_true", help="one JSON object, every program listed")
+    made = commands.add_parser(
+        "readme", parents=[files], help="write what upgrades change into a README, between marks"
+    )
+    made.add_argument("--into", type=Path, default=Path("README.md"), metavar="FILE")
     told = commands.add_parser(
         "findings", parents=[files], help="write what JAX does and no document says, a line each"
     )

@@ -46,6 +46,13 @@ class Key(NamedTuple):
 
 Header = tuple[str, str, str]  # what tells a target's record from all others
 
+# What files hold beside cells, by kind, and what tells one such record from the others.
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    "timing": ("timing", "contender", "implementation", "target", "topology"),
+    "strength": ("clause",),
+    "growth": ("clause", "text", "implementation", "jax", "chip"),
+}
+
 
 @dataclass(slots=True)
 class _Known:
@@ -65,6 +72,12 @@ class Gathered:
     _scratch: IO[bytes]
     _headers: dict[Header, Record] = field(default_factory=dict)
     _known: dict[Key, _Known] = field(default_factory=dict)
+    _beside: dict[tuple[str, ...], tuple[Record | None, Record]] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> list[tuple[Record | None, Record]]:
+        """The last record of everything that is no cell, with its target's where it has one."""
+        return list(self._beside.values())
 
     @property
     def kept(self) -> list[Key]:
@@ -90,6 +103,11 @@ class Gathered:
         if before is None or before.ran != ran:
             return before is None or ran
         return bool(target["started"] >= before.started)
+
+    def note(self, target: Record | None, record: Record) -> None:
+        """Take a record that is no cell."""
+        kind = str(record["kind"])
+        self._beside[kind, *(str(record[name]) for name in BESIDE[kind])] = target, record
 
     def add(self, key: Key, target: Record, cell: Record, chooser: Chooser, program: str) -> None:
         """Take the newest record of a cell, and let the chooser decide of it."""
@@ -132,6 +150,8 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
                     if seen % CELLS_BETWEEN_PROGRESS == 0:
                         progress(f"{file}: {seen} cells read")
                     _cell(record, targets[record["target"]], programs, chooser, found)
+                case kind if kind in BESIDE:
+                    found.note(targets.get(record.get("target", "")), record)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ResultsError(f"{file}:{number}: no record of a results file: {error}") from error
     progress(f"{file}: {seen} cells read")

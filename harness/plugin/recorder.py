@@ -47,10 +47,10 @@ class Recorder:
             record = {**record, "program": self.programs[record["clause"]]}
         self._write(record)
 
-    def carried(self, target: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Write a cell of an earlier run, under that run's record of its target."""
-        run = (target["started"], target["run"])
-        if self._carried.get(target["target"]) != run:
+    def carried(self, target: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
+        """Write a record of an earlier run, under that run's record of its target if it has one."""
+        run = (target["started"], target["run"]) if target else None
+        if target and run and self._carried.get(target["target"]) != run:
             self._carried[target["target"]] = run
             self._write({**target, "schema": SCHEMA})
         self._write(record)

@@ -44,7 +44,10 @@ class Anew:
 
 
 def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]) -> Gathered:
-    """Write the newest record of every cell of `files` to `output`; what it is made of."""
+    """Write the newest record of every cell of `files` to `output`; what it is made of.
+
+    Timings and what else stands beside cells are taken over as they are.
+    """
     if output.resolve() in {file.resolve() for file in files}:
         raise ResultsError(f"{output} is one of the files to read: name another one to write")
     clauses = loading.load()
@@ -55,6 +58,8 @@ def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]
         found = gather(files, Anew(recorder.programs, judge), progress)
         for target, record in found.records(found.kept):
             recorder.carried(target, record)
+        for of, record in found.beside:
+            recorder.carried(of, record)
         recorder.close()
         partial.replace(output)
     finally:

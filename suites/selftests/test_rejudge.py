@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import lzma
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
 from observations import clause_of, doubled, observations, returned
+from sample_results import timing
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.claims import load_claims
@@ -20,6 +22,7 @@ from harness.__main__ import main
 from harness.plugin import rejudge as rejudging
 from harness.plugin.recorder import Recorder
 from harness.plugin.rejudge import rejudge
+from reports.reading.results import load
 
 GOOD = clause_of(returns(doubled))
 OTHER = clause_of(returns(doubled), "errors.other")
@@ -49,6 +52,11 @@ def written(path: Path, run: str, *cells: tuple[Clause, object]) -> Path:
     return path
 
 
+def strength(clause: str, **other: Any) -> dict[str, Any]:
+    known = {"kind": "strength", "clause": clause, "cells": 1, "judged": 2, "noticed": 1}
+    return known | {"unnoticed": {}} | other
+
+
 def cells_of(path: Path) -> list[tuple[str, str]]:
     records = [json.loads(line) for _, line in lines(path)]
     return [(one["clause"], one["verdict"]) for one in records if one["kind"] == "cell"]
@@ -63,6 +71,20 @@ def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
         (OTHER.id, names.CONFORMS),
         (GOOD.id, names.CONFORMS),
     ]
+
+
+def test_what_stands_beside_cells_is_taken_over_once(tmp_path: Path) -> None:
+    files = []
+    for number in (1, 2):
+        file = written(tmp_path / f"{number}.jsonl", str(number), (GOOD, observations()))
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(timing(GOOD.id, rounds=number)) + "\n")
+            stream.write(json.dumps(strength(GOOD.id, judged=number)) + "\n")
+        files.append(file)
+    rejudge(files, tmp_path / "all.jsonl", silent)
+    results = load([tmp_path / "all.jsonl"])
+    assert [one.rounds for some in results.timings.values() for one in some] == [2]
+    assert [one.judged for one in results.strength.values()] == [2]
 
 
 def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) -> None:
