@@ -32,6 +32,7 @@ _EACH = (
     'folder="$1"; shift; n="${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID}"; '
     '"$@" >"$folder/$n.out" 2>"$folder/$n.err"; echo $? >"$folder/$n.status"'
 )
+LATE = "late"  # the file that marks the deadline
 _SIGNALLED = 128  # what a shell adds to the number of the signal that ended a program
 
 
@@ -120,6 +121,7 @@ def _run(command: list[str], environment: dict[str, str], folder: Path, deadline
         try:
             launcher.wait(deadline_s)
         except subprocess.TimeoutExpired:
+            (folder / LATE).touch()
             launcher.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 launcher.wait(TERM_S)
@@ -131,7 +133,12 @@ def _run(command: list[str], environment: dict[str, str], folder: Path, deadline
 
 def _ended(folder: Path, rank: int) -> Ended:
     status, out, err = (folder / f"{rank}.{name}" for name in ("status", "out", "err"))
-    code = int(status.read_text()) if status.exists() else None
+    late = folder / LATE
+    # A launcher that is ended kills its programs, and their shells may live to say so.
+    in_time = status.exists() and not (
+        late.exists() and status.stat().st_mtime_ns >= late.stat().st_mtime_ns
+    )
+    code = int(status.read_text()) if in_time else None
     if code is not None and code > _SIGNALLED:
         code = _SIGNALLED - code
     return Ended(code, said(out) if out.exists() else "", said(err) if err.exists() else "")

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from reports.reading.lazily import Lazily, ResultsError, Scratch, split
+from reports.reading.parsing import parsed
 from reports.reading.records import Finding, RecordError, decode
 
 XZ = ".xz"
@@ -47,14 +46,14 @@ def _record(line: bytes, scratch: Scratch, where: str) -> Any:
     if parts is not None:
         short, findings, observations = parts
         try:
-            record = orjson.loads(short)
+            record = parsed(short)
         except ValueError:
             pass  # in another order than the recorder's: read whole
         else:
             record["findings"] = Lazily(scratch, findings, _finding, where)
             record["observations"] = Lazily(scratch, observations, _observation, where)
             return record
-    return orjson.loads(line)
+    return parsed(line)
 
 
 def _finding(value: Any, at: str) -> Finding:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
-import orjson
+from reports.reading.parsing import parsed
 
 T = TypeVar("T", covariant=True)
 
@@ -58,7 +58,7 @@ class Scratch:
         # By place, as processes that were forked share the position in the file.
         text = os.pread(self._file.fileno(), length, offset)
         try:
-            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(orjson.loads(text)))
+            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
         except ValueError as error:
             raise ResultsError(f"{where}: {error}") from None
         self._recent[offset] = values

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from parameterized import parameterized
+from processes import until
 
 from harness.clusters import machine
 from harness.clusters.agent import PLACE, AgentError, new_key, read_key
@@ -221,8 +222,12 @@ def test_hosts_are_waited_for_and_ordered(hub: Hub) -> None:
         "host n0 (rank 0) at 10.0.0.1",
     ]
     extra = come(hub, "n2", 2)
-    launcher.warm_up()
-    assert said[-1] == "host n2 (rank 2) is sent away: all 2 are there"
+
+    def sent_away() -> bool:
+        launcher.warm_up()
+        return said[-1] == "host n2 (rank 2) is sent away: all 2 are there"
+
+    assert until(sent_away, SOON_S)
     with pytest.raises(EOFError):
         extra.receive()
     launcher.close()

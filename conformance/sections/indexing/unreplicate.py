@@ -33,9 +33,9 @@ def _whose(place: Place, step: Step) -> tuple[bool, str]:
     problem = against(first_of_all, place, step)
     # In the first process both are one, and it is told by what it is in the others.
     own = against(first_row, place, step) is None
-    if problem is None or not own:
+    if not own:
         return problem is None, problem or str(step)
-    return False, Problem("it is the process's own first row", Code.VALUE)
+    return problem is None, Problem("it is the process's own first row", Code.VALUE)
 
 
 WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
