@@ -10,9 +10,11 @@ from site_pages import loaded
 
 from reports.__main__ import main
 from reports.reading.results import Results, load
+from reports.reading.verdicts import Verdict
 from reports.readme import BEGIN, END, ReadmeError, lines, replaced
 
 ROOT = Path(__file__).parents[2]
+MOST_BYTES = 15_000_000  # of all that is published
 PUBLISHED = ROOT / "reports" / "published" / "matrix.jsonl.xz"
 
 
@@ -75,7 +77,21 @@ def test_a_command_that_cannot_says_why_and_writes_nothing(
     assert file.read_text(encoding="utf-8") == "nothing here"
 
 
-def test_the_readme_says_what_the_published_results_say() -> None:
+@pytest.fixture(scope="module")
+def published() -> Results:
+    return load([PUBLISHED])
+
+
+def test_the_readme_says_what_the_published_results_say(published: Results) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = replaced(readme, load([PUBLISHED]))
+    made = replaced(readme, published)
     assert readme == made, "run: python -m reports readme reports/published/matrix.jsonl.xz"
+
+
+def test_no_published_cell_is_red_or_unexplained(published: Results) -> None:
+    red = {Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY, Verdict.UNKNOWN}
+    assert [key for key, one in published.outcomes.items() if one.verdict in red] == []
+
+
+def test_what_is_published_is_small() -> None:
+    assert sum(file.stat().st_size for file in PUBLISHED.parent.iterdir()) < MOST_BYTES
