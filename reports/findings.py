@@ -14,24 +14,15 @@ from typing import Any
 from reports.comparing.agreement import Agreement, Found, Where, ordered
 from reports.comparing.agreement_told import by_sentence, said, topologies, versions
 from reports.comparing.changes import cause_of
-from reports.reading.order import implementation_order, topology_order, version_order
+from reports.reading.order import implementation_order, version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Claim
 from reports.reading.results import Results
+from reports.reading.shown import Shown, spans, versions_run, where_shown
 from reports.reading.verdicts import Verdict
 from reports.summary import printable
 
 _KINDS = {"documentation": "the document errs", "platform": "of the platform"}
-_RAN = (Verdict.CONFORMS, Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.CRASHED, Verdict.HUNG)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Under which implementation, in which JAX and on which topologies something was seen."""
-
-    implementation: str
-    jax: str
-    topologies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +74,7 @@ def _causes(results: Results) -> Iterator[Finding]:
     def place(slug: str) -> tuple[str, str]:
         return results.causes[slug].section if slug in results.causes else "", slug
 
+    ran = versions_run(results)
     for slug in sorted(shown, key=place):
         one = results.causes.get(slug)
         yield Finding(
@@ -90,28 +82,9 @@ def _causes(results: Results) -> Iterator[Finding]:
             title=one.title if one else slug,
             cause=slug,
             kind=one.cause_kind if one else "",
-            shown=tuple(_shown(results, shown[slug])),
+            shown=tuple(where_shown(shown[slug], ran)),
             clauses=tuple(dict.fromkeys(key.clause for key in shown[slug])),
             program=one.file if one else "",
-        )
-
-
-def _shown(results: Results, keys: Sequence[CellKey]) -> Iterator[Shown]:
-    for implementation in sorted({key.implementation for key in keys}, key=implementation_order):
-        here = [key for key in keys if key.implementation == implementation]
-        places = {(key.clause, key.topology) for key in here}
-        # What lies between two versions breaks a range only where the same cells were run.
-        ran = {
-            key.target.jax or ""
-            for key, outcome in results.outcomes.items()
-            if key.implementation == implementation
-            and (key.clause, key.topology) in places
-            and outcome.verdict in _RAN
-        }
-        yield Shown(
-            implementation,
-            spans({key.target.jax or "" for key in here}, ran),
-            tuple(sorted({key.topology for key in here}, key=topology_order)),
         )
 
 
@@ -135,20 +108,6 @@ def _by_implementation(results: Results, seen: Sequence[Where]) -> Iterator[Show
     for name in sorted({one.pair.new for one in seen}, key=implementation_order):
         here = [one for one in seen if one.pair.new == name]
         yield Shown(name, spans(versions(here), every), tuple(topologies(here)))
-
-
-def spans(some: Iterable[str], of: Iterable[str]) -> str:
-    """Versions in order, as in "0.7.2 to 0.9.0, 0.10.2": those between two of a span are in it."""
-    chosen, runs = set(some), list[list[str]]()
-    before = ""
-    for version in sorted({*of, *chosen}, key=version_order):
-        if version in chosen:
-            if runs and runs[-1][-1] == before:
-                runs[-1].append(version)
-            else:
-                runs.append([version])
-        before = version
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def as_markdown(found: Findings) -> str:

@@ -86,8 +86,8 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--skip-missing-targets",
         action="store_true",
-        help="cells that cannot be run here, for want of a target, package or program, fail "
-        "nothing: they are reported as not run",
+        help="a target that cannot be had, or a cell that was lost, fails nothing: it is reported "
+        "as not run",
     )
     group.addoption(
         "--topology",

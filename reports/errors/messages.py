@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 
 from reports.comparing.changes import cause_of
 from reports.errors.wording import SLOT, address, first_sentence, template
-from reports.findings import spans
-from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
+from reports.reading.shown import Shown, versions_run, where_shown
 
 _EXAMPLE_LENGTH = 1500
 _QUOTE_LENGTH = 8  # characters of a cause's tag that are more than a name
@@ -29,7 +27,6 @@ _OURS = ("conformance.", "harness.")
 _OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
 # Names of the harness's own functions make no good example of what a user reads.
 _HARNESS_NAMES = ("Implementation", "conformance")
-_SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 
 class Sort(StrEnum):
@@ -47,15 +44,6 @@ class Said(NamedTuple):
     type: str
     text: str
     phase: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Under which implementation, in which JAX (as ranges) and on which topologies."""
-
-    implementation: str
-    jax: str
-    topologies: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +111,7 @@ def messages(results: Results) -> tuple[Message, ...]:
             one = gathered.setdefault(name, _Gathered(said.sort))
             clause = results.clauses[key.clause]
             one.add(key, cause_of(outcome) or clause.cause, said, words)
-    ran = _ran(results)
+    ran = versions_run(results)
     found = [_message(results, name, one, ran) for name, one in gathered.items()]
     return tuple(_with_related(_ordered(found)))
 
@@ -183,7 +171,7 @@ def _message(
         example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
         phases=tuple(phase for phase, _ in one.phases.most_common()),
         meanings=_meanings(results, one),
-        shown=tuple(_shown(one.keys, ran)),
+        shown=tuple(where_shown(one.keys, ran)),
     )
 
 
@@ -210,36 +198,6 @@ def _quotes(results: Results, slug: str, text: str) -> bool:
     """Whether a cause is searched for by words of the message."""
     tags = results.causes[slug].tags if slug in results.causes else ()
     return any(len(tag) >= _QUOTE_LENGTH and tag in text for tag in tags)
-
-
-def _ran(results: Results) -> dict[tuple[str, str, str], set[str]]:
-    """Clause, implementation and topology to the versions of JAX in which something was seen."""
-    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for key, outcome in results.outcomes.items():
-        if outcome.verdict not in _SILENT:
-            place = key.clause, key.implementation, key.topology
-            found[place].add(key.target.jax or key.target.target)
-    return found
-
-
-def _shown(
-    keys: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]
-) -> Iterator[Shown]:
-    by_implementation: dict[str, list[CellKey]] = defaultdict(list)
-    for key in keys:
-        by_implementation[key.implementation].append(key)
-    for name in sorted(by_implementation, key=implementation_order):
-        here = by_implementation[name]
-        # What lies between two versions breaks a range only where the same cells were run.
-        places = {(key.clause, key.implementation, key.topology) for key in here}
-        yield Shown(
-            name,
-            spans(
-                {key.target.jax or key.target.target for key in here},
-                set().union(*(ran.get(place, set()) for place in places)),
-            ),
-            tuple(sorted({key.topology for key in here}, key=topology_order)),
-        )
 
 
 def _ordered(found: Iterable[Message]) -> list[Message]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from reports.errors.messages import Meaning, Message, Shown, Sort
+from reports.errors.messages import Meaning, Message, Sort
 from reports.reading.records import Target
 from reports.reading.results import Results
+from reports.reading.shown import Shown
 from reports.site.names import (
     Link,
     cause_link,

@@ -13,8 +13,9 @@ from test_agreement import ENTRY, OTHER, array, run
 from reports.__main__ import main
 from reports.comparing.agreement import agree
 from reports.comparing.entries import load_entries
-from reports.findings import Findings, as_json, as_markdown, findings, spans
+from reports.findings import Findings, as_json, as_markdown, findings
 from reports.reading.results import load
+from reports.reading.shown import spans
 
 HEAD = [
     target("0.8.0"),
