@@ -15,12 +15,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 
 from conformance.catalogue.topology import Topology
+from conformance.judging import hlo
+from conformance.probing import programs
 from conformance.probing.compiling import compilations, compiled_as_by_default
 
 VARIABLE = "CONFORMANCE_COMPILES_FOR"  # the topology, as a worker of this tier is told it
@@ -31,10 +34,31 @@ PLATFORM = "tpu"
 HOSTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 4)}
 LONGEST = 16  # chips along a side: beyond it the compiler does not refuse, it aborts
 MOST_SAID = 300  # characters of an error
+SIZE = "_size_in_bytes"  # how the runtime's counts of memory are called
 
 
 class NoChipsError(RuntimeError):
     """There are no such chips, or nothing that could compile for them."""
+
+
+class Program:
+    """A program for chips, seen as the runtime shows those that are here."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def hlo_modules(self) -> list[Any]:
+        """Its modules, as the compiler left them."""
+        return list(self._compiled.hlo_modules())
+
+    def get_compiled_memory_stats(self) -> SimpleNamespace:
+        """Bytes on one chip. What is aliased is said in its own bytes: the compiler's count is of
+        arrays padded to whole tiles.
+        """
+        stats = self._compiled.get_compiled_memory_stats()
+        said = {name: getattr(stats, name) for name in dir(stats) if name.endswith(SIZE)}
+        aliased = sum(hlo.aliased(module.to_string()) for module in self.hlo_modules())
+        return SimpleNamespace(**{**said, f"alias{SIZE}": aliased})
 
 
 class Elsewhere:
@@ -46,7 +70,7 @@ class Elsewhere:
 
     def __init__(self, chips: Sequence[Any]) -> None:
         self.chips = list(chips)
-        self.programs: list[Any] = []
+        self.programs: list[Program] = []
         self.failed: list[str] = []
         self.differing: list[str] = []
 
@@ -95,7 +119,7 @@ class Elsewhere:
             text = " ".join(str(error).split())[:MOST_SAID]
             self.failed.append(f"{name}: {type(error).__name__}: {text}")
             return
-        self.programs.insert(0, program)
+        self.programs.insert(0, Program(program))
         if difference:
             self.differing.append(f"{name}: {difference}")
 
@@ -108,6 +132,7 @@ def elsewhere() -> Elsewhere | None:
         return None
     there = Elsewhere(chips_of(Topology.parse(topology)))
     _watch(there)
+    programs.instead.append(lambda: list(there.programs))
     return there
 
 
