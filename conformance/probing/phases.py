@@ -92,6 +92,10 @@ _FAST_PATH = (
     "traceback_util.py:reraise_with_filtered_traceback",
 )
 
+# The first new pmap called its program from a function that is called as one of shard_map's own,
+# which is never reached straight from a probe's call: `api_boundary` stands between.
+_FIRST_NEW_PMAP = ["implementations.py:__call__", "shard_map.py:wrapped"]
+
 # The exception is raised here from another one that was raised while lowering.
 _RERAISED_FROM_LOWERING = ("_python_pjit_helper", "_run_python_pjit")
 
@@ -111,7 +115,7 @@ def frames_of(error: BaseException, *, after: str) -> list[str]:
 def phase_of(frames: Iterable[str]) -> str:
     """The phase that the innermost known frame (`file.py:function`) marks, else `unknown`."""
     frames = list(frames)
-    if frames and frames[-1] in _FAST_PATH:
+    if frames and (frames[-1] in _FAST_PATH or frames[-2:] == _FIRST_NEW_PMAP):
         return "execute"
     functions = [frame.rsplit(":", 1)[-1] for frame in frames]
     if functions and functions[-1] in _RERAISED_FROM_LOWERING:

@@ -56,6 +56,16 @@ class PhaseTest(TestCase):
                 ["pjit.py:_python_pjit_helper", "probe.py:body"],
                 "unknown",
             ),
+            (
+                "the_first_new_pmaps_program",
+                ["implementations.py:__call__", "shard_map.py:wrapped"],
+                "execute",
+            ),
+            (
+                "a_shard_map_called_straight",
+                ["traceback_util.py:reraise", "shard_map.py:wrapped"],
+                "unknown",
+            ),
             ("a_file_of_a_marks_name", ["shard_args.py:helper"], "unknown"),
             ("a_function_whose_name_contains_a_mark", ["x.py:my_shard_args"], "unknown"),
             ("a_qualified_path", ["C:/jax/pxla.py:shard_args"], "arguments"),

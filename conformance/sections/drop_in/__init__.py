@@ -29,7 +29,7 @@ STRUCTURE = "structure"
 ORIGINAL = "original"  # the step that calls the function which is replaced
 ORIGINALS_LEFT_IN = "0.10.0"  # the release that has them no more
 GONE = "it left JAX in 0.10.0, and up to 0.9.2 it returned and raised what is expected here"
-NEW_BY_DEFAULT = "0.8.0"  # the release from which on both functions return a NamedSharding
+NAMED_FROM = "0.8.2"  # the release from which on both functions return a NamedSharding
 
 # Why most kinds of arguments are tried in one process.
 OWN_DEVICES = (
@@ -275,7 +275,7 @@ def reproduced(
         of_the_original(value),
         of_the_original(like_the_replacement()),
         by_release(
-            NEW_BY_DEFAULT,
+            NAMED_FROM,
             before=steps(original=of_sharding("PmapSharding")),
             since=of_the_original(of_sharding("NamedSharding")),
         ),
