@@ -23,6 +23,7 @@ from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Port, Started, TargetDown
 from harness.clusters.member import CLOSED, RAISED, Member
 from harness.clusters.postmortem import ClusterFault, ending
+from harness.clusters.starving import Delays, starved
 
 
 class ClusterDown(Exception):
@@ -118,7 +119,7 @@ class Cluster:
             "clause": case.clause,
             "implementation": case.implementation,
             "parameters": dict(case.parameters),
-            "deadline_s": case.deadline_s + deadlines.BARRIER_S,
+            "deadline_s": case.deadline_s + deadlines.STARVED_MOST_S + deadlines.BARRIER_S,
         }
         began = time.monotonic()
         try:
@@ -192,8 +193,9 @@ class Cluster:
 
     def _await(self, name: str, deadline: float, deadline_s: float) -> ClusterFault | None:
         looked = time.monotonic()
+        before: list[Delays] = []
         while True:
-            self._receive(min(deadline, time.monotonic() + deadlines.POLL_S), name)
+            self._receive(time.monotonic() + deadlines.POLL_S, name)
             if all(m.ready for m in self._members):
                 return None
             if any(m.trouble for m in self._members):
@@ -201,10 +203,17 @@ class Cluster:
             now = time.monotonic()
             if now - looked >= deadlines.POLL_S:
                 looked = now
+                before = before or self._started.delays()
                 for member, written in zip(self._members, self._started.written(), strict=True):
                     member.look_for_flood(written)
-            if now > deadline:
+            if now > deadline and now > deadline + self._starved(before):
                 return self._fault_of_hang(deadline_s)
+
+    def _starved(self, before: list[Delays]) -> float:
+        """Seconds by which a case may be late, since the processes had no core for as long."""
+        if not before:
+            return 0.0
+        return min(starved(before, self._started.delays()), deadlines.STARVED_MOST_S)
 
     def _receive(self, until: float, name: str | None = None) -> None:
         """Take what the members have sent; wait for it until `until` at the most."""

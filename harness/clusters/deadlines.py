@@ -14,6 +14,7 @@ KILL_S = 10.0  # from SIGKILL to the exit status
 STACK_S = 1.0  # from the signal to the Python stacks in the file
 BARRIER_S = 20.0  # all processes of a case at its start
 CASE_S = 60.0  # one case, compile included
+STARVED_MOST_S = 30.0  # added to a case's, for the time in which its processes had no core
 CLUSTER_START_S = 120.0  # fork, distributed initialisation, devices
 ZYGOTE_START_S = 180.0  # a cold interpreter imports jax, on a loaded machine
 HOSTS_S = 600.0  # for the agents of all hosts to dial in: a scheduler may let them wait
@@ -26,4 +27,6 @@ CI_S = 5400.0
 
 ORDER = (POLL_S, CRASH_GRACE_S, STACK_S, DEATH_S, KILL_S, BARRIER_S, CASE_S, CLUSTER_START_S, CI_S)
 assert list(ORDER) == sorted(ORDER), "an inner wait must end before the outer one"
-assert CASE_S < HEARTBEAT_S, "a hang must be ours to report, before JAX aborts the processes"
+assert CASE_S + STARVED_MOST_S < HEARTBEAT_S, (
+    "a hang must be ours to report, before JAX aborts the processes"
+)

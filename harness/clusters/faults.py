@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import Any
@@ -150,7 +151,24 @@ def rubbish(impl: Any, cluster: Any, channel: Any, kind: str = "bytes") -> None:
 @clause("faults.leaves-a-child", claim=CLAIM, expect=EXPECT)
 def leaves_a_child(impl: Any, cluster: Any) -> None:
     """A process of the program's own outlives the worker that started it, then the worker dies."""
-    import subprocess
-
     subprocess.Popen(["sleep", str(int(FOREVER_S))])
     os._exit(4)
+
+
+@clause("faults.starves", claim=CLAIM, expect=EXPECT)
+def starves(impl: Any, cluster: Any, work_s: float, rivals: int) -> None:
+    """It works for so many seconds on one core, which so many other processes want as well."""
+    core = min(os.sched_getaffinity(0))
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})  # what is started from here on inherits it
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(rivals)]
+    try:
+        until = time.thread_time() + work_s
+        while time.thread_time() < until:
+            pass
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+        os.sched_setaffinity(0, everywhere)
+    cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))

@@ -28,6 +28,7 @@ from harness.clusters.channel import (
     open_to_controller,
 )
 from harness.clusters.output import Output, await_stacks
+from harness.clusters.starving import delays
 
 PLACE_VARIABLE = "CONFORMANCE_PLACE"
 CATALOGUE_VARIABLE = "CONFORMANCE_CATALOGUE"
@@ -117,6 +118,9 @@ class Zygote:
                 self._outputs[place].mark()
         elif order["do"] == "written":
             answer = {"written": [self._outputs[place].written() for place in places]}
+        elif order["do"] == "delays":
+            pids = {place: pid for pid, place in self._children.items()}
+            answer = {"delays": [delays(pids[one]) if one in pids else {} for one in places]}
         elif order["do"] == "dump stacks":
             self._dump_stacks(places)
         elif order["do"] == "evidence":

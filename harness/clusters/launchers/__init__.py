@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.clusters.output import Evidence
+from harness.clusters.starving import Delays
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,9 @@ class Started(Protocol):
 
     def written(self) -> list[int]:
         """Bytes of output of each process since the case began."""
+
+    def delays(self) -> list[Delays]:
+        """Seconds that each thread of each process could have run and had no core (`starving`)."""
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
         """What each process wrote; those named are asked for their Python stacks before."""

@@ -20,6 +20,7 @@ from harness.clusters.hub import Hub
 from harness.clusters.launchers import Exit, TargetDown
 from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.output import Evidence, Output, await_stacks, tail
+from harness.clusters.starving import Delays, delays
 from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 
 
@@ -186,6 +187,10 @@ class LocalProcesses:
     def written(self) -> list[int]:
         """By the sizes of the files."""
         return [one.written() for one in self._outputs]
+
+    def delays(self) -> list[Delays]:
+        """As this machine counts."""
+        return [delays(pid) for pid in self.pids]
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
         """What is in the files, once those that run have written their stacks."""

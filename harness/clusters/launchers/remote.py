@@ -13,6 +13,7 @@ from harness.clusters.launchers import Exit, TargetDown
 from harness.clusters.launchers.gathering import Hello
 from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.output import Evidence
+from harness.clusters.starving import Delays
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,11 @@ class HostProcesses:
 
     def written(self) -> list[int]:
         """As the hosts see it."""
-        answers = self._all("written")
-        rest = {one: iter(answer["written"]) for one, answer in answers.items()}
-        return [int(next(rest[one])) for one in self._where]
+        return [int(size) for size in self._of_each("written")]
+
+    def delays(self) -> list[Delays]:
+        """As the hosts count."""
+        return list(self._of_each("delays"))
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
         """From all hosts that still answer; nothing of the processes of others."""
@@ -136,6 +139,12 @@ class HostProcesses:
             with lost(one):
                 answers[one] = one.host.answer(number)
         return answers
+
+    def _of_each(self, what: str) -> list[Any]:
+        """What the hosts answer of each of their processes, in the order of all."""
+        answers = self._all(what)
+        rest = {one: iter(answer[what]) for one, answer in answers.items()}
+        return [next(rest[one]) for one in self._where]
 
     def _on(self, host: RemoteHost) -> list[str]:
         pairs = zip(self._where, self._places, strict=True)
