@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from reports.comparing.changes import cause_of
 from reports.errors.wording import SLOT, address, first_sentence, template
-from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.alike import Once
+from reports.reading.outcomes import CellKey
+from reports.reading.records import Cell
 from reports.reading.results import Results
 from reports.reading.shown import Shown, versions_run, where_shown
 
@@ -102,8 +104,9 @@ def messages(results: Results) -> tuple[Message, ...]:
     """Every message of the results: by sort and type, what most programs meet first."""
     gathered: dict[str, _Gathered] = {}
     known: dict[Said, tuple[str, str]] = {}
+    said_of = Once(_said)
     for key, outcome in results.outcomes.items():
-        for said in dict.fromkeys(_said(outcome)):
+        for said in said_of(outcome.runs[-1].cell) if outcome.runs else ():
             if said not in known:
                 words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
                 known[said] = _page_of(said, words), words
@@ -122,16 +125,13 @@ def _page_of(said: Said, words: str) -> str:
     return address(said.type, words)
 
 
-def _said(outcome: Outcome) -> Iterator[Said]:
-    """What each process of the last run raised, warned of and died of."""
-    for run in outcome.runs[-1:]:
-        for observation in run.cell.observations:
-            for step in _list(observation.get("steps")):
-                if isinstance(step, dict):
-                    yield from _of_step(step)
-        for process in run.cell.fault.processes if run.cell.fault else ():
-            if process.signal:
-                yield Said(Sort.SIGNAL, process.signal, process.log or "")
+def _said(cell: Cell) -> tuple[Said, ...]:
+    """What each process raised, warned of and died of, each thing once."""
+    steps = (step for one in cell.observations for step in _list(one.get("steps")))
+    said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
+    died = cell.fault.processes if cell.fault else ()
+    said += [Said(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
+    return tuple(dict.fromkeys(said))
 
 
 def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.pairs import Effects
 from reports.figures.measured import times
 from reports.reading.outcomes import TimingKey
 from reports.reading.records import Timing
@@ -51,8 +52,9 @@ class CostPage:
     implementations: tuple[tuple[str, str], ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page of costs, where any was measured."""
+    results = effects.results
     view = cost_page(results)
     if view.groups or view.times:
         yield Page(

@@ -114,9 +114,8 @@ class Index:
     newest: str
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
     """The list of documents, and a page per document."""
-    found = documents(results)
     if not found:
         return
     yield Page(

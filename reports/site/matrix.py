@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from reports.effects.effect import Effect
-from reports.effects.pairs import cell_of
+from reports.effects.pairs import Effects, cell_of
 from reports.reading.records import Clause
-from reports.reading.results import Results
 from reports.site.columns import Column, columns
-from reports.site.happened import felt, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
 from reports.site.page import Page
@@ -111,14 +109,14 @@ class Index:
     columns: tuple[Column, ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The list of sections, and a page per section."""
-    found = tuple(_sections(results))
-    effects = {effect for section in found for effect in section.counted}
+    found = tuple(_sections(effects))
+    felt = {effect for section in found for effect in section.counted}
     yield Page(
         INDEX,
         "matrix",
-        Index(found, tuple(e for e in Effect if e in effects), columns(results)),
+        Index(found, tuple(e for e in Effect if e in felt), columns(effects.results)),
         "The full matrix",
         "Every check under every implementation, in every version of JAX and on every topology.",
     )
@@ -132,7 +130,8 @@ def pages(results: Results) -> Iterator[Page]:
         )
 
 
-def _sections(results: Results) -> Iterator[Section]:
+def _sections(effects: Effects) -> Iterator[Section]:
+    results = effects.results
     default = columns(results)
     marks, named = marks_of_clauses(results), versions(results)
     by_section: dict[str, list[Row]] = {}
@@ -140,7 +139,7 @@ def _sections(results: Results) -> Iterator[Section]:
         lines = tuple(
             Line(
                 topology,
-                tuple(_entry(results, clause, topology, column, default) for column in default),
+                tuple(_entry(effects, clause, topology, column, default) for column in default),
                 tuple(
                     strip(implementation, topology, row, named)
                     for (implementation, where), row in marks[clause.clause].items()
@@ -181,19 +180,20 @@ def _gravest(row: Row) -> Effect:
 
 
 def _entry(
-    results: Results, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
+    effects: Effects, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
 ) -> Entry:
+    results = effects.results
     key = cell_of(results, clause.clause, topology, column.side)
     if key.implementation not in results.columns(clause.clause):
         return Entry("", Mark.NONE, "", None, "")
     outcome = results.outcome(key)
-    found = felt(results, key, default[0] if default[0].baseline else None)
+    found = effects.from_baseline(key, default[0].side if default[0].baseline else None)
     mark = mark_of(outcome.verdict)
     said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(results, key),
         mark=mark,
-        words=happened(outcome),
+        words=effects.happened(key),
         effect=found.effect if found else None,
         sentence=shortened(said, _SENTENCE_SHOWN),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports.effects.pairs import Effects
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Target, TargetKey
 from reports.reading.results import Results
@@ -48,8 +49,9 @@ class TargetsPage:
     counts: tuple[tuple[str, int], ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page of targets, in every site."""
+    results = effects.results
     yield Page(
         PAGE,
         "targets",

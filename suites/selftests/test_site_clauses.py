@@ -25,12 +25,13 @@ from sample_results import cell as cell_of
 from site_pages import Tags, loaded
 
 from reports.effects.effect import Effect
+from reports.effects.happened import happened
+from reports.effects.pairs import Effects
 from reports.reading.results import Results
 from reports.site.build import Frame, environment, render
 from reports.site.causes import causes
 from reports.site.clauses import ClausePage, pages
 from reports.site.columns import columns
-from reports.site.happened import happened
 from reports.site.marks import Mark
 from reports.site.matrix import Section
 from reports.site.matrix import pages as matrix_pages
@@ -61,6 +62,14 @@ def stepped(*steps: Record) -> list[Record]:
     return [observation(0, steps=list(steps))]
 
 
+def job(*texts: str) -> list[Record]:
+    """The steps of a plain job: a process each, its end and what it printed."""
+    return [
+        returned() | {"name": f"process {number}", "extra": {"text": text}}
+        for number, text in enumerate(texts)
+    ]
+
+
 A = clause("errors.a", topologies=["1x8"])
 FIRST, SECOND = {"name": "first call"}, {"name": "second call"}
 FAILS = stepped(raised() | FIRST, raised() | SECOND)
@@ -81,6 +90,18 @@ class Happened(unittest.TestCase):
             ("nothing observed", "deviates", {"observations": [], "findings": []}, "deviates"),
             ("odd", "conforms", {"observations": [{"steps": 3}]}, "returns"),
             (
+                "a plain job",
+                "conforms",
+                {"observations": stepped(*job("exit 0 | sum 3.0", "exit 0 | sum 3.0 | done"))},
+                "exit 0: sum 3.0",
+            ),
+            (
+                "a job of which a process dies",
+                "conforms",
+                {"observations": stepped(*job("exit 0 | sum 3.0", "SIGABRT"))},
+                "SIGABRT",
+            ),
+            (
                 "a remedy's error",
                 "conforms",
                 {"observations": stepped(raised() | {"name": "without the fix"}, returned())},
@@ -97,7 +118,7 @@ class Happened(unittest.TestCase):
 class Clauses(unittest.TestCase):
     def page(self, *records: Record) -> ClausePage:
         results = results_of(*records)
-        (view,) = (p.view for p in pages(results) if p.view.clause.clause == "errors.a")
+        (view,) = (p.view for p in pages(Effects(results)) if p.view.clause.clause == "errors.a")
         assert isinstance(view, ClausePage)
         return view
 
@@ -184,7 +205,7 @@ class Clauses(unittest.TestCase):
 
 class Matrix(unittest.TestCase):
     def section(self, *records: Record) -> Section:
-        found = [p.view for p in matrix_pages(results_of(*records))]
+        found = [p.view for p in matrix_pages(Effects(results_of(*records)))]
         (section,) = (view for view in found if isinstance(view, Section))
         return section
 
@@ -245,7 +266,7 @@ class Matrix(unittest.TestCase):
             for verdict in [("conforms", "deviates")[n % 2]]
         ]
         results = results_of(*head(*clauses), *cells)
-        (page,) = (p for p in matrix_pages(results) if p.template == "section")
+        (page,) = (p for p in matrix_pages(Effects(results)) if p.template == "section")
         assert page.path == "matrix/errors.html"
         text = shown(page)
         assert len(text.encode()) < SECTION_BYTES
@@ -288,7 +309,7 @@ class Causes(unittest.TestCase):
             ),
             cell("0.12.0.1", id="errors.fix"),
         )
-        seen, unseen = causes(results)
+        seen, unseen = causes(Effects(results))
         assert (seen.cause.cause, unseen.cause.cause) == ("dies", "unseen")
         assert seen.effect is Effect.RAISES
         assert [(row.implementation, row.ranges) for row in seen.places] == [
