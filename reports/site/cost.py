@@ -21,6 +21,7 @@ from reports.site.cost_figures import (
     ratios,
     timed,
 )
+from reports.site.growth import growth_figures
 from reports.site.memory import Table, memory
 from reports.site.names import implementation_words
 from reports.site.page import Page
@@ -83,6 +84,7 @@ def cost_page(results: Results) -> CostPage:
         ),
         by_devices(results, taken),
         moved_figures(results),
+        growth_figures(results),
         ratios(
             taken,
             "call",
