@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reports.effects.pairs import Effects
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Target, TargetKey
+from reports.reading.releases import released
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.downloads import MATRIX, SUMMARY
@@ -15,6 +16,9 @@ from reports.site.feed import PAGE as FEED
 from reports.site.page import Page
 
 PAGE = "targets.html"
+HEADS = ("Released", "jaxlib", "NumPy", "Python", "Platform", "Machine", "Cores", "Memory")
+NOT_RECORDED = "not recorded"
+_GIB = 2**30
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 
@@ -26,6 +30,19 @@ class TargetView:
     label: str
     packages: str
     cells: int
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What is told of it, in the order of the table's heads."""
+        one = self.target
+        day = released().get(one.jax or "")
+        return (
+            day.isoformat() if day else "not in our table",
+            *(value or NOT_RECORDED for value in (one.jaxlib, one.numpy, one.python, one.platform)),
+            one.machine or NOT_RECORDED,
+            str(one.cores) if one.cores else NOT_RECORDED,
+            f"{one.memory / _GIB:.0f} GiB" if one.memory else NOT_RECORDED,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,7 @@ class TargetsPage:
     """All targets, the files, and what was noted while the results were read."""
 
     targets: tuple[TargetView, ...]
+    heads: tuple[str, ...]
     topologies: tuple[str, ...]
     implementations: tuple[str, ...]
     machines: tuple[str, ...]
@@ -73,6 +91,7 @@ def _view(results: Results) -> TargetsPage:
             )
             for one in results.targets
         ),
+        heads=HEADS,
         topologies=results.topologies,
         implementations=results.implementations,
         machines=tuple(dict.fromkeys(t.machine for t in results.targets if t.machine)),
