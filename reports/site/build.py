@@ -71,6 +71,7 @@ _UNDER = {
     "clauses": "matrix.html",
     "data": "targets.html",
     "errata.html": "documents.html",
+    "claims": "documents.html",
 }
 _ASSETS = ("style.css", "site.js")
 

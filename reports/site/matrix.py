@@ -7,8 +7,9 @@ shard_map where they are now. Colour is the effect on code that moves from the f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from reports.effects.effect import Effect
@@ -23,6 +24,7 @@ from reports.site.text import shortened
 
 INDEX = "matrix.html"
 _SENTENCE_SHOWN = 140
+_LINES_ON_A_PAGE = 200  # about 250 KB: what a phone opens at once
 _GROUP_PARTS = 2  # of an id, by which rows are grouped
 
 
@@ -81,8 +83,22 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """As much of a section as a page holds, number `at` of `of`."""
+
+    path: str
+    at: int
+    of: int
+    groups: tuple[Group, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(group.rows) for group in self.groups)
+
+
+@dataclass(frozen=True)
 class Section:
-    """The matrix of a section."""
+    """The matrix of a section: on its own page or, where it is large, on several listed there."""
 
     name: str
     path: str
@@ -94,10 +110,29 @@ class Section:
     def size(self) -> int:
         return sum(len(group.rows) for group in self.groups)
 
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Its pages, in the order of its groups."""
+        some = tuple(_divided(self.groups))
+        if len(some) < 2:
+            return (Part(self.path, 1, 1, self.groups),)
+        return tuple(
+            Part(matrix_path(self.name, at), at, len(some), groups)
+            for at, groups in enumerate(some, 1)
+        )
+
     @property
     def counted(self) -> Counter[Effect]:
         """Clauses by their gravest effect in the second column."""
         return sum((Counter(dict(group.counted)) for group in self.groups), Counter())
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A page of a section's matrix."""
+
+    section: Section
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +156,13 @@ def pages(effects: Effects) -> Iterator[Page]:
         "Every check under every implementation, in every version of JAX and on every topology.",
     )
     for section in found:
-        yield Page(
-            section.path,
-            "section",
-            section,
-            f"Matrix: {section.name}",
-            f"Every check of the section {section.name}, by effect, version and topology.",
-        )
+        title = f"Matrix: {section.name}"
+        says = f"Every check of the section {section.name}, by effect, version and topology."
+        if len(section.parts) > 1:
+            yield Page(section.path, "parts", section, title, says)
+        for part in section.parts:
+            of = f", part {part.at} of {part.of}" if part.of > 1 else ""
+            yield Page(part.path, "section", PartView(section, part), f"{title}{of}", says)
 
 
 def _sections(effects: Effects) -> Iterator[Section]:
@@ -155,6 +190,35 @@ def _sections(effects: Effects) -> Iterator[Section]:
         grouped = groupby(rows, key=lambda row: _group_of(row.clause.clause))
         groups = tuple(_group(words, tuple(some)) for words, some in grouped)
         yield Section(name, matrix_path(name), default, named, groups)
+
+
+def _divided(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
+    """The groups as pages hold them; one that is larger than a page goes on on the next."""
+    page: list[Group] = []
+    room = _LINES_ON_A_PAGE
+    for group in groups:
+        rows = list(group.rows)
+        while rows:
+            taken = list(_fitting(rows, room))
+            if not taken and page:
+                yield tuple(page)
+                page, room = [], _LINES_ON_A_PAGE
+                continue
+            taken = taken or rows[:1]
+            page.append(_group(group.name, tuple(taken)))
+            room -= sum(len(row.lines) for row in taken)
+            rows = rows[len(taken) :]
+    if page:
+        yield tuple(page)
+
+
+def _fitting(rows: list[Row], room: int) -> Iterator[Row]:
+    """The first of `rows` for which there is room."""
+    for row in rows:
+        room -= len(row.lines)
+        if room < 0:
+            return
+        yield row
 
 
 def _group(name: str, rows: tuple[Row, ...]) -> Group:

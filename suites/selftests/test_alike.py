@@ -9,12 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
-
-from reports.effects.digest import digest
-from reports.reading.alike import Once, failed, of_findings, of_observations
-from reports.reading.records import Cell
-from reports.reading.results import load
-from suites.selftests.sample_results import (
+from sample_results import (
     Record,
     cell,
     claim,
@@ -24,6 +19,11 @@ from suites.selftests.sample_results import (
     returned,
     target,
 )
+
+from reports.effects.digest import digest
+from reports.reading.alike import Once, failed, of_findings, of_observations
+from reports.reading.records import Cell
+from reports.reading.results import load
 
 
 def text(value: Any) -> bytes:

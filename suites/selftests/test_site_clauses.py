@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,14 +34,14 @@ from reports.site.causes import causes
 from reports.site.clauses import ClausePage, pages
 from reports.site.columns import columns
 from reports.site.marks import Mark
-from reports.site.matrix import Section
+from reports.site.matrix import PartView, Section
 from reports.site.matrix import pages as matrix_pages
 from reports.site.page import Page
 
 VERSIONS = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
 LEGACY, PMAP, SHARD = "legacy_pmap", "new_pmap", "shard_map"
 PAGE_BYTES = 150_000
-SECTION_BYTES = 1_000_000
+SECTION_BYTES = 300_000
 
 
 def results_of(*records: Record) -> Results:
@@ -206,7 +207,8 @@ class Clauses(unittest.TestCase):
 class Matrix(unittest.TestCase):
     def section(self, *records: Record) -> Section:
         found = [p.view for p in matrix_pages(Effects(results_of(*records)))]
-        (section,) = (view for view in found if isinstance(view, Section))
+        (section,) = (view.section for view in found if isinstance(view, PartView))
+        assert isinstance(section, Section)
         return section
 
     def test_the_columns_are_where_each_last_was(self) -> None:
@@ -266,11 +268,36 @@ class Matrix(unittest.TestCase):
             for verdict in [("conforms", "deviates")[n % 2]]
         ]
         results = results_of(*head(*clauses), *cells)
-        (page,) = (p for p in matrix_pages(Effects(results)) if p.template == "section")
-        assert page.path == "matrix/errors.html"
-        text = shown(page)
-        assert len(text.encode()) < SECTION_BYTES
-        assert text.count('<tbody class="row') == 400
+        pages = [p for p in matrix_pages(Effects(results)) if p.path.startswith("matrix/")]
+        assert [p.path for p in pages] == [
+            "matrix/errors.html",
+            *(f"matrix/errors~{part}.html" for part in (1, 2, 3, 4)),
+        ]
+        listed, *texts = map(shown, pages)
+        assert max(len(text.encode()) for text in (listed, *texts)) < SECTION_BYTES
+        assert sum(text.count('<tbody class="row') for text in texts) == 400
+        groups = {f"errors.group-{n // 9}" for n in range(400)}
+        for page, text in zip(pages[1:], texts, strict=True):
+            for anchor in re.findall(r'id="(g-[^"]+)"', text):
+                href = f'href="../{page.path}#{anchor}"'
+                assert href in listed
+                groups.discard(anchor.removeprefix("g-"))
+        assert not groups, "each group is on a page to which the list leads"
+
+    def test_a_group_larger_than_a_page_goes_on_on_the_next(self) -> None:
+        ids = [f"errors.group.number-{n}" for n in range(450)]
+        section = self.large(ids)
+        assert [part.size for part in section.parts] == [200, 200, 50]
+        rows = [row.clause.clause for part in section.parts for g in part.groups for row in g.rows]
+        assert rows == sorted(ids)
+
+    def large(self, ids: list[str]) -> Section:
+        clauses = [clause(id, topologies=["1x8"]) for id in ids]
+        results = results_of(*head(*clauses), cell("0.9.0", id=ids[0]))
+        views = [p.view for p in matrix_pages(Effects(results)) if p.template == "parts"]
+        (section,) = views
+        assert isinstance(section, Section)
+        return section
 
     def test_an_unknown_section_has_a_safe_page(self) -> None:
         site = render(results_of(*head(clause("errors.a", section=HOSTILE)), cell("0.9.0")))
