@@ -7,9 +7,10 @@ versions need not be between two others that did the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reports.comparing.changes import CompareError, cause_of, masked
 from reports.effects.derive import alone, derive
@@ -19,7 +20,7 @@ from reports.effects.happened import ended, happened
 from reports.reading.alike import Once
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Target, TargetKey
+from reports.reading.records import Cell, Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
@@ -108,14 +109,17 @@ class Cellular(NamedTuple):
 
 
 class Effects:
-    """The effects between cells of some results, computed when asked for and kept."""
+    """The effects between cells of some results, computed when asked for and kept.
 
-    def __init__(self, results: Results) -> None:
+    `also` is what else is asked of cells: `once` has the answers, of one reading of each.
+    """
+
+    def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
         self.results = results
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
-        self._digest = Once(digest)
-        self._ended = Once(ended)
+        self.once = Once(digest, ended, *also)
+        self._digest, self._ended = self.once.to(digest), self.once.to(ended)
         self._equal: dict[Digest, Digest] = {}
         self._felt: dict[tuple[int | None, int], Felt] = {}
 

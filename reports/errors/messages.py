@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -100,13 +100,15 @@ class _Gathered:
             self.example = said.text
 
 
-def messages(results: Results) -> tuple[Message, ...]:
+def messages(
+    results: Results, said_in: Callable[[Cell], tuple[Said, ...]] | None = None
+) -> tuple[Message, ...]:
     """Every message of the results: by sort and type, what most programs meet first."""
     gathered: dict[str, _Gathered] = {}
     known: dict[Said, tuple[str, str]] = {}
-    said_of = Once(_said)
+    said_in = said_in or Once(said_by).to(said_by)
     for key, outcome in results.outcomes.items():
-        for said in said_of(outcome.runs[-1].cell) if outcome.runs else ():
+        for said in said_in(outcome.runs[-1].cell) if outcome.runs else ():
             if said not in known:
                 words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
                 known[said] = _page_of(said, words), words
@@ -125,7 +127,7 @@ def _page_of(said: Said, words: str) -> str:
     return address(said.type, words)
 
 
-def _said(cell: Cell) -> tuple[Said, ...]:
+def said_by(cell: Cell) -> tuple[Said, ...]:
     """What each process raised, warned of and died of, each thing once."""
     steps = (step for one in cell.observations for step in _list(one.get("steps")))
     said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]

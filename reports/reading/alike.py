@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from reports.reading.lazily import Lazily
 from reports.reading.records import Cell, Finding
@@ -42,24 +42,35 @@ def failed(cell: Cell) -> tuple[Finding, ...]:
     return tuple(one for one in cell.findings if not one.holds)
 
 
-class Once(Generic[T]):
-    """A question about cells, asked once of all that were recorded alike.
+class Once:
+    """Questions about cells, asked once of all that were recorded alike.
 
-    The answer may depend on what was observed, on the findings that failed and on the verdict.
+    All are asked when a cell is first read, as reading it costs more than any of them. An answer
+    may depend on what was observed, on the findings that failed and on the verdict.
     """
 
-    __slots__ = ("_ask", "_known")
+    __slots__ = ("_known", "_questions")
 
-    def __init__(self, ask: Callable[[Cell], T]) -> None:
-        self._ask = ask
-        self._known: dict[Hashable, T] = {}
+    def __init__(self, *questions: Callable[[Cell], Any]) -> None:
+        self._questions = questions
+        self._known: dict[Hashable, tuple[Any, ...]] = {}
 
-    def __call__(self, cell: Cell) -> T:
+    def to(self, question: Callable[[Cell], T]) -> Callable[[Cell], T]:
+        """The answers to one of the questions, by cell."""
+        at = self._questions.index(question)
+
+        def answer(cell: Cell) -> T:
+            found: T = self._answers(cell)[at]
+            return found
+
+        return answer
+
+    def _answers(self, cell: Cell) -> tuple[Any, ...]:
         key = _likeness(cell)
         if key is None:
-            return self._ask(cell)
+            return tuple(ask(cell) for ask in self._questions)
         if key not in self._known:
-            self._known[key] = self._ask(cell)
+            self._known[key] = tuple(ask(cell) for ask in self._questions)
         return self._known[key]
 
 

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports.effects.pairs import Effects
+from reports.errors.messages import said_by
 from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
@@ -30,6 +31,7 @@ from reports.site import (
 )
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
+from reports.site.memory import notes
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
@@ -97,11 +99,16 @@ def render(results: Results) -> dict[str, str]:
 
 def rendered(results: Results) -> Iterator[tuple[str, str]]:
     """Path and text of every file, one after the other: no two pages need be in memory at once."""
-    effects = Effects(results)
+    effects = asked(results)
     made = [one for pages in PAGES for one in pages(effects)]
     for name in _ASSETS:
         yield name, _template_text(name)
     yield from in_parallel(Renderer(_frame(results, made), tuple(made)), len(made))
+
+
+def asked(results: Results) -> Effects:
+    """The results with what is felt of them, and all that pages ask of their cells."""
+    return Effects(results, said_by, notes)
 
 
 @dataclass(slots=True)

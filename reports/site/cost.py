@@ -22,7 +22,7 @@ from reports.site.cost_figures import (
     timed,
 )
 from reports.site.growth import growth_figures
-from reports.site.memory import Table, memory
+from reports.site.memory import Notes, Table, memory, notes
 from reports.site.names import implementation_words
 from reports.site.page import Page
 
@@ -56,7 +56,7 @@ class CostPage:
 def pages(effects: Effects) -> Iterator[Page]:
     """The page of costs, where any was measured."""
     results = effects.results
-    view = cost_page(results)
+    view = cost_page(results, effects.once.to(notes))
     if view.groups or view.times:
         yield Page(
             PAGE,
@@ -67,10 +67,10 @@ def pages(effects: Effects) -> Iterator[Page]:
         )
 
 
-def cost_page(results: Results) -> CostPage:
+def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
     """Every figure that these results have."""
     taken = times(results)
-    measured = memory(results)
+    measured = memory(results, notes_in)
     groups = (
         ratios(
             taken,

@@ -7,7 +7,7 @@ that noted the same `what` share a table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
 
 KEY = "memory"  # of a step's notes
+
+Notes = Callable[[Cell], tuple[Mapping[str, Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,13 @@ class Memory:
     tables: tuple[Table, ...]
 
 
-def memory(results: Results) -> Memory:
+def memory(results: Results, notes_in: Notes | None = None) -> Memory:
     """A table per kind of argument whose multiple was measured, and topology."""
     measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
     looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
-    notes_of = Once(_notes)
+    notes_in = notes_in or Once(notes).to(notes)
     for key, outcome in results.outcomes.items():
-        for note in notes_of(outcome.runs[-1].cell) if outcome.runs else ():
+        for note in notes_in(outcome.runs[-1].cell) if outcome.runs else ():
             where = measured if "multiple" in note else looked
             where.setdefault((str(note["what"]), key.topology), key.clause)
     return Memory(
@@ -121,11 +123,11 @@ def _words(shares: list[Any]) -> str:
 
 
 def _found(outcome: Outcome, what: str, key: str) -> list[Any]:
-    notes = _notes(outcome.runs[-1].cell) if outcome.runs else ()
-    return [n[key] for n in notes if n["what"] == what and key in n]
+    noted = notes(outcome.runs[-1].cell) if outcome.runs else ()
+    return [n[key] for n in noted if n["what"] == what and key in n]
 
 
-def _notes(cell: Cell) -> tuple[Mapping[str, Any], ...]:
+def notes(cell: Cell) -> tuple[Mapping[str, Any], ...]:
     """The well-formed notes of a cell: of each process and step."""
     found = []
     for observation in cell.observations:

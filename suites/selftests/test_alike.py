@@ -64,7 +64,7 @@ class Alike(unittest.TestCase):
             asked.append(one.target)
             return one.verdict.value
 
-        once = Once(ask)
+        once = Once(ask, digest).to(ask)
         cells = self.cells()
         assert [once(one) for one in cells] == ["conforms", "conforms", "deviates", "deviates"]
         assert asked == ["jax==0.8.0", "jax==0.10.0", "jax==0.12.0.1"]
