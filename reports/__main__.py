@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reports import policies
 from reports.comparing import agreement_told, changes_told
 from reports.comparing.agreement import agree
-from reports.comparing.changes import CompareError, Kind, compare
+from reports.comparing.changes import CompareError, compare
 from reports.comparing.entries import FILE, EntryError, load_entries
 from reports.effects import told as effects_told
 from reports.effects.pairs import Effects, side
@@ -18,6 +21,7 @@ from reports.effects.upgrade import upgrade
 from reports.findings import as_json as findings_json
 from reports.findings import as_markdown, findings
 from reports.nightly import as_issue
+from reports.policies import PolicyError
 from reports.reading.results import Results, ResultsError, load
 from reports.readme import ReadmeError, replaced
 from reports.site.build import SiteError, build
@@ -26,6 +30,11 @@ from reports.summary import as_json, as_text, printable
 OK = 0
 WORSE = 1
 USAGE_OR_INPUT_ERROR = 2
+OBJECTS_BETWEEN_COLLECTIONS = 200_000
+NOT_READ = 141  # as a shell tells of a command whose output nobody reads to its end
+
+
+_INPUT_ERRORS = (ResultsError, SiteError, CompareError, EntryError, ReadmeError, PolicyError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,18 +55,33 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "readme":
                 _readme(args)
             case "upgrade":
-                _upgrade(args)
+                return _upgrade(args)
             case _:
-                results = load(args.files)
-                print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
-    except (ResultsError, SiteError, CompareError, EntryError, ReadmeError) as error:
+                return _summary(args)
+    except _INPUT_ERRORS as error:
         message = printable(" ".join(str(error).split()))
         print(f"reports: {message}", file=sys.stderr)
         return USAGE_OR_INPUT_ERROR
     return OK
 
 
+def _summary(args: argparse.Namespace) -> int:
+    asked = policies.named(args.fail_on, policies.OF_RUNS)
+    results = load(args.files)
+    print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
+    return _judged(policies.of_run(results, asked))
+
+
+def _judged(counted: Mapping[str, int]) -> int:
+    """The exit status by the policies of --fail-on; those that are broken are named."""
+    said = policies.broken(counted)
+    if said:
+        print(f"reports: fails on {said}", file=sys.stderr)
+    return WORSE if said else OK
+
+
 def _compare(args: argparse.Namespace) -> int:
+    asked = policies.named(args.fail_on, policies.OF_CHANGES, (policies.REGRESSIONS,))
     if args.new is None and not (args.from_target and args.to_target):
         raise CompareError("one run alone: give a second one, or --from and --to, two JAX of it")
     old = _side(args.old)
@@ -67,18 +91,21 @@ def _compare(args: argparse.Namespace) -> int:
         print(json.dumps(changes_told.as_json(found), indent=2))
     else:
         print(changes_told.as_text(found))
-    return WORSE if found.of(Kind.REGRESSION) else OK
+    return _judged(policies.of_changes(found, asked))
 
 
 def _nightly(args: argparse.Namespace) -> int:
+    # What is written to a file is sent by a job, which is to go on: unless it says otherwise.
+    default = () if args.output is not None else (policies.REGRESSIONS,)
+    asked = policies.named(args.fail_on, policies.OF_CHANGES, default)
     new = _side(args.new)
     found = compare(_side(args.old), new)
     text = as_issue(found, new)
     if args.output is not None:
         _write(args.output, text)
-        return OK
-    print(text, end="")
-    return WORSE if found.of(Kind.REGRESSION) else OK
+    else:
+        print(text, end="")
+    return _judged(policies.of_changes(found, asked))
 
 
 def _agreement(args: argparse.Namespace) -> int:
@@ -123,7 +150,8 @@ def _write(file: Path, text: str) -> None:
         raise SiteError(f"{file}: {error.strerror}") from None
 
 
-def _upgrade(args: argparse.Namespace) -> None:
+def _upgrade(args: argparse.Namespace) -> int:
+    asked = policies.named(args.fail_on, policies.OF_UPGRADES)
     results = load(args.files)
     old, new = (
         side(results, text, option)
@@ -136,6 +164,7 @@ def _upgrade(args: argparse.Namespace) -> None:
         print(effects_told.as_markdown(results, found), end="")
     else:
         print(effects_told.as_text(results, found))
+    return _judged(policies.of_upgrade(found, asked))
 
 
 def _side(text: str) -> Results:
@@ -155,7 +184,8 @@ def _parser() -> argparse.ArgumentParser:
     site = commands.add_parser("build", parents=[files], help="write the static site")
     site.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     compared = commands.add_parser(
-        "compare", help="print what changed between two runs; exit 1 if any cell became worse"
+        "compare",
+        help="print what changed between two runs; exit 1 if any cell became worse",
     )
     compared.add_argument("old", metavar="OLD", help="results; several files joined by commas")
     compared.add_argument(
@@ -208,6 +238,18 @@ def _parser() -> argparse.ArgumentParser:
         "findings", parents=[files], help="write what JAX does and no document says, a line each"
     )
     told.add_argument("-o", "--output", type=Path, metavar="FILE", help="left out: stdout")
+    for parser_of, known, default in (
+        (summary, policies.OF_RUNS, policies.NONE),
+        (compared, policies.OF_CHANGES, policies.REGRESSIONS),
+        (nightly, policies.OF_CHANGES, f"{policies.REGRESSIONS}; with -o {policies.NONE}"),
+        (upgraded, policies.OF_UPGRADES, policies.NONE),
+    ):
+        parser_of.add_argument(
+            "--fail-on",
+            metavar="POLICY,...",
+            help=f"exit 1 if there are any: {', '.join(known)}; or {policies.NONE}; "
+            f"default: {default}",
+        )
     for parser_of in (agreed, told):
         parser_of.add_argument(
             "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
@@ -216,5 +258,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _run() -> int:
+    """`main`, of whose output a reader may have had enough before its end."""
+    # What is read is kept: to look for cycles in it again and again takes a third of the time.
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Else Python flushes once more as it ends, and tells of that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_READ
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_run())

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from reports.comparing.changes import Comparison, Group, Kind
 from reports.comparing.changes_told import line
 from reports.findings import in_markdown
+from reports.policies import RED
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.summary import printable
@@ -18,7 +19,6 @@ from reports.summary import printable
 MOST_CHARACTERS = 60_000
 MOST_CELLS = 12  # of one cause, named
 
-_RED = (Verdict.CRASHED, Verdict.HUNG, Verdict.DEVIATES, Verdict.FLAKY)
 _HEADS = {
     Kind.REGRESSION: "Worse than the night before",
     Kind.REPAIR: "Better than the night before",
@@ -49,7 +49,7 @@ def _head(found: Comparison, new: Results) -> Iterator[str]:
         f"{found.compared} cells were run in both nights ({_plain(pairs)}); "
         f"{found.new} are new, {found.vanished} were not run again."
     )
-    red = sum(outcome.verdict in _RED for outcome in new.outcomes.values())
+    red = sum(outcome.verdict in RED for outcome in new.outcomes.values())
     missing = sum(outcome.verdict is Verdict.NOT_RUN for outcome in new.outcomes.values())
     yield f"In this night {red} cells are red, {missing} could not be run."
     runs = dict.fromkeys(f"{t.started} on {t.machine or '?'} (run {t.run})" for t in new.targets)

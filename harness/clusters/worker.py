@@ -30,7 +30,7 @@ from conformance.probing.elsewhere import VARIABLE, elsewhere
 from conformance.probing.implementations import available
 from conformance.probing.jobs import found
 from conformance.probing.proving import watched
-from harness.clusters import deadlines
+from harness.clusters import deadlines, host_size
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, open_to_controller
 
 SETTINGS_VARIABLE = "CONFORMANCE_WORKER"
@@ -149,6 +149,7 @@ def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any
         "python": ".".join(map(str, sys.version_info[:3])),
         **_computes_on(),
         "machine": os.uname().machine,
+        **host_size.size(),
         "implementations": implementations,
         "unknown": unknown,
         "packages": {

@@ -72,6 +72,8 @@ class Recorder:
                 **{key: facts[key] if facts else None for key in keys},
                 "packages": facts.get("packages", {}) if facts else {},
                 "compiling": facts.get("compiling", "") if facts else "",
+                "cores": facts.get("cores") if facts else None,
+                "memory": facts.get("memory") if facts else None,
                 "run": self._run,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "unavailable": unavailable,

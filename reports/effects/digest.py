@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from reports.comparing.fields import message_kept
+from reports.reading.alike import failed as failed_of
 from reports.reading.codes import code_of
 from reports.reading.records import Cell, Fault
 
@@ -90,10 +91,9 @@ class Digest:
 def digest(cell: Cell) -> Digest:
     """What of `cell` a user could feel."""
     failed: dict[tuple[str, int | None], list[tuple[str, str, str]]] = {}
-    for one in cell.findings:
-        if not one.holds:
-            key = (one.step or "", one.process)
-            failed.setdefault(key, []).append((code_of(one), one.expected, one.saw))
+    for one in failed_of(cell):
+        key = (one.step or "", one.process)
+        failed.setdefault(key, []).append((code_of(one), one.expected, one.saw))
     return Digest(
         died=_died(cell.fault),
         processes=tuple(

@@ -7,17 +7,20 @@ versions need not be between two others that did the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reports.comparing.changes import CompareError, cause_of, masked
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
-from reports.effects.effect import Felt, not_measured
+from reports.effects.effect import Effect, Felt, not_measured
+from reports.effects.happened import ended, happened
+from reports.reading.alike import Once
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Target, TargetKey
+from reports.reading.records import Cell, Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
@@ -106,12 +109,17 @@ class Cellular(NamedTuple):
 
 
 class Effects:
-    """The effects between cells of some results, computed when asked for and kept."""
+    """The effects between cells of some results, computed when asked for and kept.
 
-    def __init__(self, results: Results) -> None:
+    `also` is what else is asked of cells: `once` has the answers, of one reading of each.
+    """
+
+    def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
         self.results = results
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
+        self.once = Once(digest, ended, *also)
+        self._digest, self._ended = self.once.to(digest), self.once.to(ended)
         self._equal: dict[Digest, Digest] = {}
         self._felt: dict[tuple[int | None, int], Felt] = {}
 
@@ -139,6 +147,24 @@ class Effects:
             return None
         outcome = self.results.outcome(after)
         return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
+
+    def from_baseline(self, key: CellKey, baseline: Side | None) -> Felt | None:
+        """What code feels that moves from a baseline to a cell; None where nothing is to be said.
+
+        Without an observed baseline only what is a hazard by itself is felt.
+        """
+        if baseline is None or key.implementation == baseline.implementation:
+            return None
+        before = cell_of(self.results, key.clause, key.topology, baseline)
+        after = self.digest_of(key)
+        if before == key or after is None:
+            return None
+        found = self.felt(self.digest_of(before), after)
+        return None if found.effect is Effect.NOT_MEASURED else found
+
+    def happened(self, key: CellKey) -> str:
+        """What happened in a cell, in a few words."""
+        return happened(self.results.outcome(key), self._ended)
 
     def column(self, of: Side) -> tuple[Cellular | None, ...]:
         """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
@@ -168,7 +194,7 @@ class Effects:
             if outcome is None or outcome.verdict not in RAN:
                 self._digests[key] = None
             else:
-                made = digest(outcome.runs[-1].cell)
+                made = self._digest(outcome.runs[-1].cell)
                 self._digests[key] = self._equal.setdefault(made, made)
         return self._digests[key]
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from reports.comparing.changes import cause_of
 from reports.errors.wording import SLOT, address, first_sentence, template
-from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.alike import Once
+from reports.reading.outcomes import CellKey
+from reports.reading.records import Cell
 from reports.reading.results import Results
 from reports.reading.shown import Shown, versions_run, where_shown
 
@@ -98,12 +100,15 @@ class _Gathered:
             self.example = said.text
 
 
-def messages(results: Results) -> tuple[Message, ...]:
+def messages(
+    results: Results, said_in: Callable[[Cell], tuple[Said, ...]] | None = None
+) -> tuple[Message, ...]:
     """Every message of the results: by sort and type, what most programs meet first."""
     gathered: dict[str, _Gathered] = {}
     known: dict[Said, tuple[str, str]] = {}
+    said_in = said_in or Once(said_by).to(said_by)
     for key, outcome in results.outcomes.items():
-        for said in dict.fromkeys(_said(outcome)):
+        for said in said_in(outcome.runs[-1].cell) if outcome.runs else ():
             if said not in known:
                 words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
                 known[said] = _page_of(said, words), words
@@ -122,16 +127,13 @@ def _page_of(said: Said, words: str) -> str:
     return address(said.type, words)
 
 
-def _said(outcome: Outcome) -> Iterator[Said]:
-    """What each process of the last run raised, warned of and died of."""
-    for run in outcome.runs[-1:]:
-        for observation in run.cell.observations:
-            for step in _list(observation.get("steps")):
-                if isinstance(step, dict):
-                    yield from _of_step(step)
-        for process in run.cell.fault.processes if run.cell.fault else ():
-            if process.signal:
-                yield Said(Sort.SIGNAL, process.signal, process.log or "")
+def said_by(cell: Cell) -> tuple[Said, ...]:
+    """What each process raised, warned of and died of, each thing once."""
+    steps = (step for one in cell.observations for step in _list(one.get("steps")))
+    said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
+    died = cell.fault.processes if cell.fault else ()
+    said += [Said(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
+    return tuple(dict.fromkeys(said))
 
 
 def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:

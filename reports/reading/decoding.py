@@ -72,14 +72,14 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping and isinstance(value, dict):
         return {k: _convert(args[1], v, f"{where}: {k!r}") for k, v in value.items()}
-    if is_dataclass(hint):
-        return _decode(hint, value, where)
     if isinstance(hint, type) and issubclass(hint, Enum):
         try:
             return hint(value)
         except ValueError:
             known = ", ".join(str(m.value) for m in hint)
             raise RecordError(f"{where} is {value!r}, not one of: {known}") from None
+    if is_dataclass(hint):
+        return _decode(hint, value, where)
     if hint is float and type(value) is int:
         return value
     # bool is an int to isinstance, never to a reader of the file.

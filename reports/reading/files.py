@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from reports.reading.alike import of_findings, of_observations
 from reports.reading.lazily import Lazily, ResultsError, Scratch, split
 from reports.reading.parsing import parsed
 from reports.reading.records import Finding, RecordError, decode
@@ -50,8 +51,10 @@ def _record(line: bytes, scratch: Scratch, where: str) -> Any:
         except ValueError:
             pass  # in another order than the recorder's: read whole
         else:
-            record["findings"] = Lazily(scratch, findings, _finding, where)
-            record["observations"] = Lazily(scratch, observations, _observation, where)
+            record["findings"] = Lazily(scratch, findings, _finding, where, of_findings(findings))
+            record["observations"] = Lazily(
+                scratch, observations, _observation, where, of_observations(observations)
+            )
             return record
     return parsed(line)
 

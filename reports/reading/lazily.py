@@ -68,13 +68,22 @@ class Scratch:
 
 
 class Lazily(Sequence[T]):
-    """The values of a JSON list in a scratch file, read when they are asked for."""
+    """The values of a JSON list in a scratch file, read when they are asked for.
 
-    __slots__ = ("_convert", "_length", "_offset", "_scratch", "_where")
+    `alike` is equal for lists of which readers need not look at more than one (`reading.alike`).
+    """
+
+    __slots__ = ("_convert", "_length", "_offset", "_scratch", "_where", "alike")
 
     def __init__(
-        self, scratch: Scratch, part: bytes, convert: Callable[[Any, str], T], where: str
+        self,
+        scratch: Scratch,
+        part: bytes,
+        convert: Callable[[Any, str], T],
+        where: str,
+        alike: bytes,
     ) -> None:
+        self.alike = alike
         self._scratch = scratch
         self._where = where
         self._offset, self._length = scratch.keep(part)

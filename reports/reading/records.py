@@ -42,6 +42,8 @@ class Target:
     started: str
     unavailable: str | None
     compiling: str = ""
+    cores: int | None = None
+    memory: int | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
 
     @property

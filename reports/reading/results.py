@@ -101,8 +101,15 @@ class Results:
 
     def columns(self, clause: str) -> tuple[str, ...]:
         """The implementations of which a clause expects something, or that a file has of it."""
-        expected = {*self.clauses[clause].expected, *self._seen.get(clause, ())}
-        return tuple(one for one in self.implementations if one in expected)
+        return self._columns[clause]
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for id, clause in self.clauses.items():
+            known = {*clause.expected, *self._seen.get(id, ())}
+            found[id] = tuple(one for one in self.implementations if one in known)
+        return found
 
     @cached_property
     def _seen(self) -> dict[str, set[str]]:

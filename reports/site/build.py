@@ -13,23 +13,25 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.effects.pairs import Effects
+from reports.errors.messages import said_by
 from reports.reading.order import short_implementation
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site import (
     causes,
     cost,
-    documents,
     downloads,
-    errata,
     lookup,
     matrix,
+    statements,
     targets,
     unknown,
     upgrades,
 )
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
+from reports.site.memory import notes
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
@@ -39,11 +41,10 @@ from reports.summary import printable
 
 __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
-# What makes pages: each is given the results, and yields its own.
+# What makes pages: each is given the results with what is felt of them, and yields its own.
 PAGES: tuple[Pages, ...] = (
     upgrades.pages,
-    documents.pages,
-    errata.pages,
+    statements.pages,
     matrix.pages,
     causes.pages,
     unknown.pages,
@@ -72,6 +73,7 @@ _UNDER = {
     "clauses": "matrix.html",
     "data": "targets.html",
     "errata.html": "documents.html",
+    "claims": "documents.html",
 }
 _ASSETS = ("style.css", "site.js")
 
@@ -97,10 +99,16 @@ def render(results: Results) -> dict[str, str]:
 
 def rendered(results: Results) -> Iterator[tuple[str, str]]:
     """Path and text of every file, one after the other: no two pages need be in memory at once."""
-    made = [one for pages in PAGES for one in pages(results)]
+    effects = asked(results)
+    made = [one for pages in PAGES for one in pages(effects)]
     for name in _ASSETS:
         yield name, _template_text(name)
     yield from in_parallel(Renderer(_frame(results, made), tuple(made)), len(made))
+
+
+def asked(results: Results) -> Effects:
+    """The results with what is felt of them, and all that pages ask of their cells."""
+    return Effects(results, said_by, notes)
 
 
 @dataclass(slots=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from reports.effects.effect import Effect
+from reports.effects.pairs import Effects
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
-from reports.site.happened import felt
 from reports.site.marks import Mark, together
 from reports.site.names import cause_path, clause_path
 from reports.site.page import Page
@@ -91,11 +91,12 @@ class Index:
     size: int
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The list of causes, where the results carry any, and a page per cause."""
+    results = effects.results
     if not results.causes:
         return
-    views = causes(results)
+    views = causes(effects)
     by_section = groupby(views, key=lambda one: one.cause.section)
     yield Page(
         PAGE,
@@ -108,8 +109,9 @@ def pages(results: Results) -> Iterator[Page]:
         yield Page(view.href, "cause", view, view.cause.title, view.cause.sentence)
 
 
-def causes(results: Results) -> tuple[CauseView, ...]:
+def causes(effects: Effects) -> tuple[CauseView, ...]:
     """Every cause that the results carry, those that no cell shows as well."""
+    results = effects.results
     shown: dict[str, list[CellKey]] = {}
     for key, outcome in results.outcomes.items():
         for slug in _named(results, key, outcome):
@@ -118,7 +120,7 @@ def causes(results: Results) -> tuple[CauseView, ...]:
     baseline = next((one for one in columns(results) if one.baseline), None)
     newest = newest_index(results)
     views = [
-        _view(results, baseline, newest, marks, one, shown.get(one.cause, []))
+        _view(effects, baseline, newest, marks, one, shown.get(one.cause, []))
         for one in results.causes.values()
     ]
     return tuple(
@@ -147,17 +149,18 @@ def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
 
 
 def _view(
-    results: Results,
+    effects: Effects,
     baseline: Column | None,
     newest: int,
     marks: dict[str, dict[Place, list[Mark]]],
     cause: Cause,
     cells: list[CellKey],
 ) -> CauseView:
+    results = effects.results
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
-        effect=_effect(results, baseline, cells),
+        effect=_effect(effects, baseline, cells),
         places=_places(results, cells),
         clauses=tuple(
             ClauseLink(id, results.clauses[id].title, clause_path(id))
@@ -169,16 +172,16 @@ def _view(
     )
 
 
-def _effect(results: Results, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
+def _effect(effects: Effects, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
     """What most cells of the newest version that shows it feel against legacy pmap."""
     if baseline is None:
         return None
-    number = {target.key: i for i, target in enumerate(results.targets)}
+    number = {target.key: i for i, target in enumerate(effects.results.targets)}
     moved = [key for key in cells if key.implementation != baseline.side.implementation]
     newest = max((number[key.target] for key in moved), default=0)
     counted: Counter[Effect] = Counter()
     for key in [key for key in moved if number[key.target] == newest][:_LOOKED_AT]:
-        found = felt(results, key, baseline)
+        found = effects.from_baseline(key, baseline.side)
         if found is not None and found.effect is not Effect.SAME:
             counted[found.effect] += 1
     return min(counted, key=lambda effect: (-counted[effect], effect.gravity), default=None)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.effects.effect import Felt
-from reports.effects.pairs import NEW
+from reports.effects.happened import ABSENT
+from reports.effects.pairs import NEW, Effects, Side
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Claim, Clause, Deviation, Strength
 from reports.reading.results import Results
 from reports.site.columns import Column, columns
 from reports.site.evidence import Evidence, FindingView, evidence, findings, timing_said
-from reports.site.happened import ABSENT, felt, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import (
     Link,
@@ -100,10 +100,14 @@ class Glance:
 class ClausePage:
     """Everything about one clause, computed when the page is rendered."""
 
-    results: Results
+    effects: Effects
     clause: Clause
     columns: tuple[Column, ...]
     fixed_by: tuple[Link, ...]
+
+    @property
+    def results(self) -> Results:
+        return self.effects.results
 
     @property
     def claim(self) -> Claim | None:
@@ -137,6 +141,10 @@ class ClausePage:
     @property
     def baseline(self) -> Column | None:
         return next((column for column in self.columns if column.baseline), None)
+
+    @property
+    def _baseline_side(self) -> Side | None:
+        return self.baseline.side if self.baseline else None
 
     @property
     def not_run(self) -> tuple[str, ...]:
@@ -220,7 +228,7 @@ class ClausePage:
                             number,
                             outcome,
                             mark_of(outcome.verdict),
-                            happened(outcome),
+                            self.effects.happened(key),
                             run.cell.deviation if run else None,
                         )
                     )
@@ -244,7 +252,7 @@ class ClausePage:
                 expected=self.clause.expected.get(implementation, "nothing is said"),
                 reason=shortened(first.outcome.reason, _REASON_SHOWN),
                 failed=findings(f for r in runs[-1:] for f in r.cell.findings if not f.holds)[:6],
-                felt=felt(self.results, first.key, self.baseline),
+                felt=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
                 evidence=shown,
@@ -293,8 +301,9 @@ class _Budget:
             yield one
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page of each clause."""
+    results = effects.results
     default = columns(results)
     remedies: dict[str, list[Link]] = {}
     for one in results.clauses.values():
@@ -304,7 +313,7 @@ def pages(results: Results) -> Iterator[Page]:
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(results, clause, default, tuple(remedies.get(clause.clause, ()))),
+            ClausePage(effects, clause, default, tuple(remedies.get(clause.clause, ()))),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

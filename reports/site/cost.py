@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.pairs import Effects
 from reports.figures.measured import times
 from reports.reading.outcomes import TimingKey
 from reports.reading.records import Timing
@@ -20,7 +21,8 @@ from reports.site.cost_figures import (
     ratios,
     timed,
 )
-from reports.site.memory import Table, memory
+from reports.site.growth import growth_figures
+from reports.site.memory import Notes, Table, memory, notes
 from reports.site.names import implementation_words
 from reports.site.page import Page
 
@@ -51,9 +53,10 @@ class CostPage:
     implementations: tuple[tuple[str, str], ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page of costs, where any was measured."""
-    view = cost_page(results)
+    results = effects.results
+    view = cost_page(results, effects.once.to(notes))
     if view.groups or view.times:
         yield Page(
             PAGE,
@@ -64,10 +67,10 @@ def pages(results: Results) -> Iterator[Page]:
         )
 
 
-def cost_page(results: Results) -> CostPage:
+def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
     """Every figure that these results have."""
     taken = times(results)
-    measured = memory(results)
+    measured = memory(results, notes_in)
     groups = (
         ratios(
             taken,
@@ -81,6 +84,7 @@ def cost_page(results: Results) -> CostPage:
         ),
         by_devices(results, taken),
         moved_figures(results),
+        growth_figures(results),
         ratios(
             taken,
             "call",

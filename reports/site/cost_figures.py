@@ -93,7 +93,7 @@ def ratios(
             if (one := ratio(here[key], to)) is not None
         ]
         name = f"{plain(timed(timing))}, {topology}"
-        figures += _figure(
+        figures += figure(
             Chart(
                 key=f"{anchor}-{safe_name(timing)}-{topology}",
                 title=name,
@@ -126,7 +126,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
             for key in some
             if key.target == newest and (one := ratio(here[key], LOCAL)) is not None
         ]
-        figures += _figure(
+        figures += figure(
             Chart(
                 key=f"devices-{safe_name(timing)}",
                 title=f"{plain(timed(timing))}, jax {newest.jax}",
@@ -163,7 +163,7 @@ def moved_figures(results: Results) -> Group:
                 for value in [one.per_result]
             ]
             title = plain(ACCESSES[clause])
-            figures += _figure(
+            figures += figure(
                 Chart(
                     key=f"moved-{safe_name(clause)}-{topology}",
                     title=f"{title}, {topology}",
@@ -196,7 +196,7 @@ def memory_figures(tables: Sequence[Table], results: Results) -> Group:
             if one is not None and one.multiple
         ]
         links = [one for row in table.rows for one in row.figures if one is not None]
-        figures += _figure(
+        figures += figure(
             Chart(
                 key=table.anchor,
                 title=f"{table.what}, {table.topology}",
@@ -219,7 +219,7 @@ def memory_figures(tables: Sequence[Table], results: Results) -> Group:
     )
 
 
-def _figure(chart: Chart, evidence: Link) -> list[Drawn]:
+def figure(chart: Chart, evidence: Link) -> list[Drawn]:
     """The figure with its numbers said in a sentence; none where nothing was measured."""
     if not any(one.points for one in chart.series):
         return []

@@ -13,7 +13,7 @@ from itertools import groupby
 from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site.marks import Mark, together
-from reports.site.names import clause_path, document_path, safe_name
+from reports.site.names import checks_path, clause_path, document_path, safe_name
 from reports.site.page import Page
 from reports.site.strips import (
     Place,
@@ -25,9 +25,12 @@ from reports.site.strips import (
     versions,
     worst_strips,
 )
+from reports.site.text import shortened
 
 SILENCE = "silence"
 INDEX = "documents.html"
+_CHECKS_IN_PLACE = 5
+_TITLE_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class ClaimRow:
     newest: Mark
     strips: tuple[Strip, ...]
     clauses: tuple[ClauseRow, ...]
+
+    @property
+    def apart(self) -> str:
+        """The page of its checks, where they are more than its document's page holds."""
+        return checks_path(self.claim.slug) if len(self.clauses) > _CHECKS_IN_PLACE else ""
 
     @property
     def untrue(self) -> bool:
@@ -107,6 +115,19 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Checks:
+    """The checks of one statement, and the document that it is of."""
+
+    document: Document
+    row: ClaimRow
+
+    @property
+    def place(self) -> str:
+        """The statement's place on its document's page."""
+        return f"{self.document.path}#{self.row.anchor}"
+
+
+@dataclass(frozen=True, slots=True)
 class Index:
     """All documents, and the version that their counts are of."""
 
@@ -114,9 +135,8 @@ class Index:
     newest: str
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
     """The list of documents, and a page per document."""
-    found = documents(results)
     if not found:
         return
     yield Page(
@@ -134,6 +154,15 @@ def pages(results: Results) -> Iterator[Page]:
             one.title,
             f"{one.title}: its statements one by one, and which versions of JAX keep them.",
         )
+        for row in one.claims:
+            if row.apart:
+                yield Page(
+                    row.apart,
+                    "claim",
+                    Checks(one, row),
+                    shortened(row.claim.statement, _TITLE_SHOWN),
+                    f"The checks of a statement of {one.title}, and which versions keep it.",
+                )
 
 
 def documents(results: Results) -> tuple[Document, ...]:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reports.comparing.changes import cause_of
+from reports.effects.pairs import Effects
 from reports.reading.order import version_order
 from reports.reading.records import Target
 from reports.reading.results import Results
@@ -23,8 +24,9 @@ MATRIX, SUMMARY = "data/matrix.json", "data/summary.json"
 FORMAT = 1  # of the matrix; what reads it asks for this number
 
 
-def pages(results: Results) -> Iterator[Asset]:
+def pages(effects: Effects) -> Iterator[Asset]:
     """Two files, in every site."""
+    results = effects.results
     yield Asset(MATRIX, json.dumps(matrix(results), separators=(",", ":")) + "\n")
     yield Asset(SUMMARY, json.dumps(as_json(results), indent=1) + "\n")
 

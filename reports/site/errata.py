@@ -16,7 +16,7 @@ from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Deviation, Target
 from reports.reading.results import Results
-from reports.site.documents import ClaimRow, Document, documents
+from reports.site.documents import ClaimRow, Document
 from reports.site.marks import Mark, mark_of
 from reports.site.names import claim_path, safe_name
 from reports.site.page import Page
@@ -66,9 +66,8 @@ class ErrataPage:
     groups: tuple[Group, ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
     """The page, where there are documents and a target to hold them against."""
-    found = documents(results)
     if not found or not results.targets:
         return
     yield Page(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.errors.messages import messages
-from reports.reading.results import Results
+from reports.effects.pairs import Effects
+from reports.errors.messages import messages, said_by
 from reports.site import errors, searching
 from reports.site.page import Asset, Page
 
 
-def pages(results: Results) -> Iterator[Page | Asset]:
+def pages(effects: Effects) -> Iterator[Page | Asset]:
     """The pages of messages and the index of the search, of one reading of all cells."""
-    found = messages(results)
+    results = effects.results
+    found = messages(results, effects.once.to(said_by))
     yield from errors.pages(results, found)
     yield from searching.pages(results, found)

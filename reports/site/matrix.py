@@ -7,16 +7,15 @@ shard_map where they are now. Colour is the effect on code that moves from the f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from reports.effects.effect import Effect
-from reports.effects.pairs import cell_of
+from reports.effects.pairs import Effects, cell_of
 from reports.reading.records import Clause
-from reports.reading.results import Results
 from reports.site.columns import Column, columns
-from reports.site.happened import felt, happened
 from reports.site.marks import Mark, mark_of
 from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
 from reports.site.page import Page
@@ -25,6 +24,7 @@ from reports.site.text import shortened
 
 INDEX = "matrix.html"
 _SENTENCE_SHOWN = 140
+_LINES_ON_A_PAGE = 200  # about 250 KB: what a phone opens at once
 _GROUP_PARTS = 2  # of an id, by which rows are grouped
 
 
@@ -83,8 +83,22 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """As much of a section as a page holds, number `at` of `of`."""
+
+    path: str
+    at: int
+    of: int
+    groups: tuple[Group, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(group.rows) for group in self.groups)
+
+
+@dataclass(frozen=True)
 class Section:
-    """The matrix of a section."""
+    """The matrix of a section: on its own page or, where it is large, on several listed there."""
 
     name: str
     path: str
@@ -96,10 +110,29 @@ class Section:
     def size(self) -> int:
         return sum(len(group.rows) for group in self.groups)
 
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Its pages, in the order of its groups."""
+        some = tuple(_divided(self.groups))
+        if len(some) < 2:
+            return (Part(self.path, 1, 1, self.groups),)
+        return tuple(
+            Part(matrix_path(self.name, at), at, len(some), groups)
+            for at, groups in enumerate(some, 1)
+        )
+
     @property
     def counted(self) -> Counter[Effect]:
         """Clauses by their gravest effect in the second column."""
         return sum((Counter(dict(group.counted)) for group in self.groups), Counter())
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A page of a section's matrix."""
+
+    section: Section
+    part: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +144,29 @@ class Index:
     columns: tuple[Column, ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The list of sections, and a page per section."""
-    found = tuple(_sections(results))
-    effects = {effect for section in found for effect in section.counted}
+    found = tuple(_sections(effects))
+    felt = {effect for section in found for effect in section.counted}
     yield Page(
         INDEX,
         "matrix",
-        Index(found, tuple(e for e in Effect if e in effects), columns(results)),
+        Index(found, tuple(e for e in Effect if e in felt), columns(effects.results)),
         "The full matrix",
         "Every check under every implementation, in every version of JAX and on every topology.",
     )
     for section in found:
-        yield Page(
-            section.path,
-            "section",
-            section,
-            f"Matrix: {section.name}",
-            f"Every check of the section {section.name}, by effect, version and topology.",
-        )
+        title = f"Matrix: {section.name}"
+        says = f"Every check of the section {section.name}, by effect, version and topology."
+        if len(section.parts) > 1:
+            yield Page(section.path, "parts", section, title, says)
+        for part in section.parts:
+            of = f", part {part.at} of {part.of}" if part.of > 1 else ""
+            yield Page(part.path, "section", PartView(section, part), f"{title}{of}", says)
 
 
-def _sections(results: Results) -> Iterator[Section]:
+def _sections(effects: Effects) -> Iterator[Section]:
+    results = effects.results
     default = columns(results)
     marks, named = marks_of_clauses(results), versions(results)
     by_section: dict[str, list[Row]] = {}
@@ -140,7 +174,7 @@ def _sections(results: Results) -> Iterator[Section]:
         lines = tuple(
             Line(
                 topology,
-                tuple(_entry(results, clause, topology, column, default) for column in default),
+                tuple(_entry(effects, clause, topology, column, default) for column in default),
                 tuple(
                     strip(implementation, topology, row, named)
                     for (implementation, where), row in marks[clause.clause].items()
@@ -156,6 +190,35 @@ def _sections(results: Results) -> Iterator[Section]:
         grouped = groupby(rows, key=lambda row: _group_of(row.clause.clause))
         groups = tuple(_group(words, tuple(some)) for words, some in grouped)
         yield Section(name, matrix_path(name), default, named, groups)
+
+
+def _divided(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
+    """The groups as pages hold them; one that is larger than a page goes on on the next."""
+    page: list[Group] = []
+    room = _LINES_ON_A_PAGE
+    for group in groups:
+        rows = list(group.rows)
+        while rows:
+            taken = list(_fitting(rows, room))
+            if not taken and page:
+                yield tuple(page)
+                page, room = [], _LINES_ON_A_PAGE
+                continue
+            taken = taken or rows[:1]
+            page.append(_group(group.name, tuple(taken)))
+            room -= sum(len(row.lines) for row in taken)
+            rows = rows[len(taken) :]
+    if page:
+        yield tuple(page)
+
+
+def _fitting(rows: list[Row], room: int) -> Iterator[Row]:
+    """The first of `rows` for which there is room."""
+    for row in rows:
+        room -= len(row.lines)
+        if room < 0:
+            return
+        yield row
 
 
 def _group(name: str, rows: tuple[Row, ...]) -> Group:
@@ -181,19 +244,20 @@ def _gravest(row: Row) -> Effect:
 
 
 def _entry(
-    results: Results, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
+    effects: Effects, clause: Clause, topology: str, column: Column, default: tuple[Column, ...]
 ) -> Entry:
+    results = effects.results
     key = cell_of(results, clause.clause, topology, column.side)
     if key.implementation not in results.columns(clause.clause):
         return Entry("", Mark.NONE, "", None, "")
     outcome = results.outcome(key)
-    found = felt(results, key, default[0] if default[0].baseline else None)
+    found = effects.from_baseline(key, default[0].side if default[0].baseline else None)
     mark = mark_of(outcome.verdict)
     said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
         anchor=cell_anchor(results, key),
         mark=mark,
-        words=happened(outcome),
+        words=effects.happened(key),
         effect=found.effect if found else None,
         sentence=shortened(said, _SENTENCE_SHOWN),
     )

@@ -7,17 +7,21 @@ that noted the same `what` share a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reports.reading.alike import Once
 from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Cell
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
 
 KEY = "memory"  # of a step's notes
+
+Notes = Callable[[Cell], tuple[Mapping[str, Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,13 @@ class Memory:
     tables: tuple[Table, ...]
 
 
-def memory(results: Results) -> Memory:
+def memory(results: Results, notes_in: Notes | None = None) -> Memory:
     """A table per kind of argument whose multiple was measured, and topology."""
     measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
     looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
+    notes_in = notes_in or Once(notes).to(notes)
     for key, outcome in results.outcomes.items():
-        for note in _notes(outcome):
+        for note in notes_in(outcome.runs[-1].cell) if outcome.runs else ():
             where = measured if "multiple" in note else looked
             where.setdefault((str(note["what"]), key.topology), key.clause)
     return Memory(
@@ -118,19 +123,21 @@ def _words(shares: list[Any]) -> str:
 
 
 def _found(outcome: Outcome, what: str, key: str) -> list[Any]:
-    return [n[key] for n in _notes(outcome) if n["what"] == what and key in n]
+    noted = notes(outcome.runs[-1].cell) if outcome.runs else ()
+    return [n[key] for n in noted if n["what"] == what and key in n]
 
 
-def _notes(outcome: Outcome) -> Iterator[Mapping[str, Any]]:
-    """The well-formed notes of the last run: of each process and step."""
-    for run in outcome.runs[-1:]:
-        for observation in run.cell.observations:
-            steps = observation.get("steps")
-            for step in steps if isinstance(steps, list) else ():
-                extra = step.get("extra") if isinstance(step, dict) else None
-                note = extra.get(KEY) if isinstance(extra, dict) else None
-                if isinstance(note, dict) and isinstance(note.get("what"), str) and _fits(note):
-                    yield note
+def notes(cell: Cell) -> tuple[Mapping[str, Any], ...]:
+    """The well-formed notes of a cell: of each process and step."""
+    found = []
+    for observation in cell.observations:
+        steps = observation.get("steps")
+        for step in steps if isinstance(steps, list) else ():
+            extra = step.get("extra") if isinstance(step, dict) else None
+            note = extra.get(KEY) if isinstance(extra, dict) else None
+            if isinstance(note, dict) and isinstance(note.get("what"), str) and _fits(note):
+                found.append(note)
+    return tuple(found)
 
 
 def _fits(note: Mapping[str, Any]) -> bool:

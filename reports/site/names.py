@@ -59,9 +59,14 @@ def claim_path(document: str, slug: str) -> str:
     return f"{document_path(document)}#{safe_name(slug)}"
 
 
-def matrix_path(section: str) -> str:
-    """The matrix of a section."""
-    return f"matrix/{safe_name(section)}.html"
+def checks_path(claim: str) -> str:
+    """The page of a claim whose checks are too many for its document's page."""
+    return f"claims/{safe_name(claim)}.html"
+
+
+def matrix_path(section: str, part: int = 0) -> str:
+    """The matrix of a section, or a part of it."""
+    return f"matrix/{safe_name(section)}{f'~{part}' if part else ''}.html"
 
 
 def cell_anchor(results: Results, key: CellKey) -> str:

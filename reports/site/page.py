@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reports.reading.results import Results
+from reports.effects.pairs import Effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Asset:
     text: str
 
 
-Pages = Callable[[Results], Iterator[Page | Asset]]
+Pages = Callable[[Effects], Iterator[Page | Asset]]
 
 
 def up(path: str) -> str:

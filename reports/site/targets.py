@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports.effects.pairs import Effects
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Target, TargetKey
+from reports.reading.releases import released
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.downloads import MATRIX, SUMMARY
@@ -14,6 +16,9 @@ from reports.site.feed import PAGE as FEED
 from reports.site.page import Page
 
 PAGE = "targets.html"
+HEADS = ("Released", "jaxlib", "NumPy", "Python", "Platform", "Machine", "Cores", "Memory")
+NOT_RECORDED = "not recorded"
+_GIB = 2**30
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 
@@ -25,6 +30,19 @@ class TargetView:
     label: str
     packages: str
     cells: int
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What is told of it, in the order of the table's heads."""
+        one = self.target
+        day = released().get(one.jax or "")
+        return (
+            day.isoformat() if day else "not in our table",
+            *(value or NOT_RECORDED for value in (one.jaxlib, one.numpy, one.python, one.platform)),
+            one.machine or NOT_RECORDED,
+            str(one.cores) if one.cores else NOT_RECORDED,
+            f"{one.memory / _GIB:.0f} GiB" if one.memory else NOT_RECORDED,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +58,7 @@ class TargetsPage:
     """All targets, the files, and what was noted while the results were read."""
 
     targets: tuple[TargetView, ...]
+    heads: tuple[str, ...]
     topologies: tuple[str, ...]
     implementations: tuple[str, ...]
     machines: tuple[str, ...]
@@ -48,8 +67,9 @@ class TargetsPage:
     counts: tuple[tuple[str, int], ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page of targets, in every site."""
+    results = effects.results
     yield Page(
         PAGE,
         "targets",
@@ -71,6 +91,7 @@ def _view(results: Results) -> TargetsPage:
             )
             for one in results.targets
         ),
+        heads=HEADS,
         topologies=results.topologies,
         implementations=results.implementations,
         machines=tuple(dict.fromkeys(t.machine for t in results.targets if t.machine)),

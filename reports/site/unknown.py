@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports.effects.pairs import Effects
 from reports.reading.order import topology_order
 from reports.reading.records import Claim, Target
 from reports.reading.results import Results
@@ -73,8 +74,9 @@ class UnknownPage:
     unavailable: tuple[Target, ...]
 
 
-def pages(results: Results) -> Iterator[Page]:
+def pages(effects: Effects) -> Iterator[Page]:
     """The page, in every site."""
+    results = effects.results
     yield Page(
         PAGE,
         "unknown",

@@ -1,7 +1,4 @@
-"""The pages about effects: an upgrade for each sensible pair, the first page, versions, hazards.
-
-They share one table of effects, which costs more to make than all of the pages.
-"""
+"""The pages about effects: an upgrade for each sensible pair, the first page, versions, hazards."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from reports.effects.hazards import hazards
 from reports.effects.pairs import Effects
 from reports.effects.told import missing
 from reports.effects.upgrade import Upgrade, upgrade
-from reports.reading.results import Results
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.entries import GroupView, group_views, side_words
@@ -41,9 +37,8 @@ class UpgradeView:
         return missing(self.found)
 
 
-def pages(results: Results) -> Iterator[Page | Asset]:
+def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Everything that is told by effects."""
-    effects = Effects(results)
     some = tuple(pairs(effects))
     yield from home.pages(effects, some)
     for pair in some:
@@ -57,5 +52,5 @@ def pages(results: Results) -> Iterator[Page | Asset]:
         )
     dangers = hazards(effects)
     yield from versions.pages(effects, dangers)
-    yield from hazard_pages.pages(results, dangers)
+    yield from hazard_pages.pages(effects.results, dangers)
     yield from feed.pages(effects)

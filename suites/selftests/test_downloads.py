@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ import sample_results as rows
 
 from reports.effects.pairs import Effects, sides
 from reports.effects.upgrade import upgrade
+from reports.reading.releases import released
 from reports.reading.results import Results, load
 from reports.site import feed
 from reports.site.build import render
@@ -129,3 +131,22 @@ def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
     assert json.loads(site[SUMMARY])["cells"]
     for name in (MATRIX, SUMMARY, feed.PAGE):
         assert f'href="{name}"' in site["targets.html"]
+
+
+def test_the_machine_is_told_where_it_was_recorded_and_missed_where_not(tmp_path: Path) -> None:
+    known = rows.target("0.9.0", cores=8, memory=32 * 2**30, packages={"flax": "0.12.9"})
+    older = rows.target("0.10.0", machine=None)
+    unheard = rows.target("0.9.0.dev5")
+    page = render(results(tmp_path, known, older, unheard))["targets.html"]
+    said = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert "2026-01-20 0.9.0 2.4.6 3.11.7 cpu x86_64 8 32 GiB" in said
+    assert "2026-04-16 0.10.0 2.4.6 3.11.7 cpu not recorded not recorded not recorded" in said
+    assert "not in our table 0.9.0.dev5" in said
+    assert "flax 0.12.9" in said
+
+
+def test_the_table_of_releases_is_of_days_in_the_order_of_versions_but_for_patches() -> None:
+    table = released()
+    minors = [table[version] for version in table if re.fullmatch(r"0\.\d+\.0", version)]
+    assert minors == sorted(minors)
+    assert {"0.7.2", "0.9.0", "0.12.0.1"} <= table.keys()

@@ -196,3 +196,52 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
     assert figure.chart.table[1] == ("0.12.0.1", ("4× (3× to 6×)",))  # noqa: RUF001
     assert "new pmap: 4× at 0.9.0, 4× at 0.12.0.1" in figure.chart.description  # noqa: RUF001
     assert figure.evidence.href == "clauses/a.a.html"
+
+
+def grown(clause: str, jax: str, *sent: tuple[int, int]) -> rows.Record:
+    """What an access moves to each chip, for some numbers of chips, 1 KiB on each."""
+    return {
+        "kind": "growth",
+        "clause": clause,
+        "text": "`x[0]` under jit",
+        "implementation": "shard_map",
+        "target": f"jax=={jax}",
+        "jax": jax,
+        "libtpu": "0.0.50",
+        "chip": "TPU v5",
+        "row": 1024,
+        "points": [
+            {
+                "slice": f"v5p:{chips}",
+                "chips": chips,
+                "collectives": {"all-gather": 1},
+                "bytes": sent_here,
+                "result": 1024,
+                "array": 1024 * chips,
+            }
+            for chips, sent_here in sent
+        ],
+    }
+
+
+def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
+    records = [
+        rows.clause("indexing.a"),
+        grown("indexing.a", "0.12.0.1", (8, 8192), (16, 16384)),
+        grown("indexing.a", "0.9.0", (8, 1024)),
+        grown("indexing.gone", "0.9.0", (8, 0)),
+    ]
+    page = cost_page(load([rows.write(tmp_path / "pods.jsonl", records)]))
+    (group,) = page.groups
+    assert group.anchor == "pods"
+    assert "1 KiB" in group.sentence
+    assert "run on nothing" in group.sentence
+    first, other = group.figures
+    assert first.chart.categories == ("8", "16")
+    assert [one.name for one in first.chart.series] == ["jax 0.9.0", "jax 0.12.0.1"]
+    dash = "–"  # noqa: RUF001
+    assert first.chart.table == (("8", ("1×", "8×")), ("16", (dash, "16×")))  # noqa: RUF001
+    assert first.evidence.href == "clauses/indexing.a.html"
+    assert other.evidence.href == "", "a clause that these results do not have has no page"
+    ElementTree.fromstring(first.chart.svg)
+    ElementTree.fromstring(other.chart.svg)

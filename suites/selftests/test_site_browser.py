@@ -16,7 +16,7 @@ import pytest
 from browsed_site import browsed
 from browser import CHROMIUM, Browser, Tab, chromium
 
-from reports.site.build import PAGES, build
+from reports.site.build import PAGES, asked, build
 from reports.site.page import Page
 
 AXE = os.environ.get("PMAP_CONFORMANCE_AXE", "")
@@ -44,7 +44,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("browsed")
     results = browsed(folder)
     build(results, folder / "site")
-    kinds = {p.template: p.path for make in PAGES for p in make(results) if isinstance(p, Page)}
+    effects = asked(results)
+    pages = [page for make in PAGES for page in make(effects)]
+    kinds = {page.template: page.path for page in pages if isinstance(page, Page)}
     return Site(folder / "site", kinds)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,21 +26,22 @@ from sample_results import cell as cell_of
 from site_pages import Tags, loaded
 
 from reports.effects.effect import Effect
+from reports.effects.happened import happened
+from reports.effects.pairs import Effects
 from reports.reading.results import Results
 from reports.site.build import Frame, environment, render
 from reports.site.causes import causes
 from reports.site.clauses import ClausePage, pages
 from reports.site.columns import columns
-from reports.site.happened import happened
 from reports.site.marks import Mark
-from reports.site.matrix import Section
+from reports.site.matrix import PartView, Section
 from reports.site.matrix import pages as matrix_pages
 from reports.site.page import Page
 
 VERSIONS = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
 LEGACY, PMAP, SHARD = "legacy_pmap", "new_pmap", "shard_map"
 PAGE_BYTES = 150_000
-SECTION_BYTES = 1_000_000
+SECTION_BYTES = 300_000
 
 
 def results_of(*records: Record) -> Results:
@@ -59,6 +61,14 @@ def cell(jax: str, implementation: str = PMAP, verdict: str = "conforms", **othe
 
 def stepped(*steps: Record) -> list[Record]:
     return [observation(0, steps=list(steps))]
+
+
+def job(*texts: str) -> list[Record]:
+    """The steps of a plain job: a process each, its end and what it printed."""
+    return [
+        returned() | {"name": f"process {number}", "extra": {"text": text}}
+        for number, text in enumerate(texts)
+    ]
 
 
 A = clause("errors.a", topologies=["1x8"])
@@ -81,6 +91,18 @@ class Happened(unittest.TestCase):
             ("nothing observed", "deviates", {"observations": [], "findings": []}, "deviates"),
             ("odd", "conforms", {"observations": [{"steps": 3}]}, "returns"),
             (
+                "a plain job",
+                "conforms",
+                {"observations": stepped(*job("exit 0 | sum 3.0", "exit 0 | sum 3.0 | done"))},
+                "exit 0: sum 3.0",
+            ),
+            (
+                "a job of which a process dies",
+                "conforms",
+                {"observations": stepped(*job("exit 0 | sum 3.0", "SIGABRT"))},
+                "SIGABRT",
+            ),
+            (
                 "a remedy's error",
                 "conforms",
                 {"observations": stepped(raised() | {"name": "without the fix"}, returned())},
@@ -97,7 +119,7 @@ class Happened(unittest.TestCase):
 class Clauses(unittest.TestCase):
     def page(self, *records: Record) -> ClausePage:
         results = results_of(*records)
-        (view,) = (p.view for p in pages(results) if p.view.clause.clause == "errors.a")
+        (view,) = (p.view for p in pages(Effects(results)) if p.view.clause.clause == "errors.a")
         assert isinstance(view, ClausePage)
         return view
 
@@ -184,8 +206,9 @@ class Clauses(unittest.TestCase):
 
 class Matrix(unittest.TestCase):
     def section(self, *records: Record) -> Section:
-        found = [p.view for p in matrix_pages(results_of(*records))]
-        (section,) = (view for view in found if isinstance(view, Section))
+        found = [p.view for p in matrix_pages(Effects(results_of(*records)))]
+        (section,) = (view.section for view in found if isinstance(view, PartView))
+        assert isinstance(section, Section)
         return section
 
     def test_the_columns_are_where_each_last_was(self) -> None:
@@ -245,11 +268,36 @@ class Matrix(unittest.TestCase):
             for verdict in [("conforms", "deviates")[n % 2]]
         ]
         results = results_of(*head(*clauses), *cells)
-        (page,) = (p for p in matrix_pages(results) if p.template == "section")
-        assert page.path == "matrix/errors.html"
-        text = shown(page)
-        assert len(text.encode()) < SECTION_BYTES
-        assert text.count('<tbody class="row') == 400
+        pages = [p for p in matrix_pages(Effects(results)) if p.path.startswith("matrix/")]
+        assert [p.path for p in pages] == [
+            "matrix/errors.html",
+            *(f"matrix/errors~{part}.html" for part in (1, 2, 3, 4)),
+        ]
+        listed, *texts = map(shown, pages)
+        assert max(len(text.encode()) for text in (listed, *texts)) < SECTION_BYTES
+        assert sum(text.count('<tbody class="row') for text in texts) == 400
+        groups = {f"errors.group-{n // 9}" for n in range(400)}
+        for page, text in zip(pages[1:], texts, strict=True):
+            for anchor in re.findall(r'id="(g-[^"]+)"', text):
+                href = f'href="../{page.path}#{anchor}"'
+                assert href in listed
+                groups.discard(anchor.removeprefix("g-"))
+        assert not groups, "each group is on a page to which the list leads"
+
+    def test_a_group_larger_than_a_page_goes_on_on_the_next(self) -> None:
+        ids = [f"errors.group.number-{n}" for n in range(450)]
+        section = self.large(ids)
+        assert [part.size for part in section.parts] == [200, 200, 50]
+        rows = [row.clause.clause for part in section.parts for g in part.groups for row in g.rows]
+        assert rows == sorted(ids)
+
+    def large(self, ids: list[str]) -> Section:
+        clauses = [clause(id, topologies=["1x8"]) for id in ids]
+        results = results_of(*head(*clauses), cell("0.9.0", id=ids[0]))
+        views = [p.view for p in matrix_pages(Effects(results)) if p.template == "parts"]
+        (section,) = views
+        assert isinstance(section, Section)
+        return section
 
     def test_an_unknown_section_has_a_safe_page(self) -> None:
         site = render(results_of(*head(clause("errors.a", section=HOSTILE)), cell("0.9.0")))
@@ -288,7 +336,7 @@ class Causes(unittest.TestCase):
             ),
             cell("0.12.0.1", id="errors.fix"),
         )
-        seen, unseen = causes(results)
+        seen, unseen = causes(Effects(results))
         assert (seen.cause.cause, unseen.cause.cause) == ("dies", "unseen")
         assert seen.effect is Effect.RAISES
         assert [(row.implementation, row.ranges) for row in seen.places] == [

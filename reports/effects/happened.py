@@ -1,0 +1,85 @@
+"""What happened in a cell in a few words, as a table of many cells has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from reports.effects.derive import WITHOUT_THE_FIX
+from reports.effects.digest import RAISED
+from reports.reading.alike import failed
+from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
+from reports.reading.outcomes import Outcome
+from reports.reading.records import Cell
+from reports.reading.verdicts import Verdict
+
+# A cell that tells nothing of a user's program, in a word.
+ABSENT = {
+    Verdict.REMOVED: "gone",
+    Verdict.NOT_APPLICABLE: "n/a",
+    Verdict.NOT_RUN: "not run",
+}
+_CRASHED = "crashed"
+_AGAIN = ("second call", " again")  # how the names of steps end that repeat one
+_WRONG = {VALUE, SHAPE, DTYPE}
+# A process of a plain job is a step whose text is its end and what it printed, parted by these.
+_JOB, _PARTED, _WELL = "process ", " | ", "exit 0"
+_PRINTED = 60  # characters of what a job printed
+
+
+def ended(cell: Cell) -> str:
+    """How a cell that was run ended: "returns", "raises ValueError", "hangs", "exit 1: killed"."""
+    if cell.fault is not None:
+        return "crashes" if cell.fault.kind == _CRASHED else "hangs"
+    for steps in _steps(cell):
+        # Processes may differ: what one of them raised is what ends a user's program.
+        for number, step in enumerate(steps):
+            if step.get("outcome") == RAISED:
+                return _raised(step, steps[:number])
+    wrong = (f for f in failed(cell) if f.step != WITHOUT_THE_FIX)
+    if any(code_of(finding) in _WRONG for finding in wrong):
+        return "other numbers"
+    if not cell.observations:
+        return cell.verdict.value
+    return _job([step for steps in _steps(cell) for step in steps]) or "returns"
+
+
+def happened(outcome: Outcome, of_cell: Callable[[Cell], str] = ended) -> str:
+    """How a cell ended, or in a word why there is nothing to tell of it: "gone", "not run"."""
+    if outcome.verdict in ABSENT or not outcome.runs:
+        return ABSENT.get(outcome.verdict, outcome.verdict.value)
+    return of_cell(outcome.runs[-1].cell)
+
+
+def _steps(cell: Cell) -> Iterator[list[Mapping[str, Any]]]:
+    """The well-formed steps of each process, but for what a remedy's clause shows first."""
+    for observation in cell.observations:
+        steps = observation.get("steps")
+        yield [
+            step
+            for step in (steps if isinstance(steps, list) else ())
+            if isinstance(step, dict) and step.get("name") != WITHOUT_THE_FIX
+        ]
+
+
+def _raised(step: Mapping[str, Any], before: list[Mapping[str, Any]]) -> str:
+    exception = step.get("exception")
+    error = exception.get("type") if isinstance(exception, dict) else None
+    again = before and str(step.get("name")).endswith(_AGAIN)
+    return f"raises {error or 'an exception'}{', second call' if again else ''}"
+
+
+def _job(steps: list[Mapping[str, Any]]) -> str:
+    """How the first process of a plain job ended that did not end well, else the first of all."""
+    told = []
+    for step in steps:
+        extra = step.get("extra")
+        text = extra.get("text") if isinstance(extra, dict) else None
+        if str(step.get("name")).startswith(_JOB) and isinstance(text, str):
+            told.append(text.split(_PARTED))
+    if not told:
+        return ""
+    end, *printed = next((one for one in told if one[0] != _WELL), told[0])
+    said = ", ".join(printed)
+    said = said if len(said) <= _PRINTED else said[:_PRINTED] + "…"
+    return f"{end}: {said}" if said else end

@@ -1,0 +1,112 @@
+"""What makes a command exit with 1: policies by name, each a count of what it is about.
+
+A pipeline says which of them it does not accept; what is counted is what the command tells of:
+all cells of a run, the cells that changed between two, or the causes of an upgrade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from reports.comparing.changes import Comparison, Kind
+from reports.effects.upgrade import Group, Upgrade
+from reports.reading.alike import failed
+from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
+from reports.reading.outcomes import Outcome
+from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
+
+NONE = "none"  # fails on nothing, where a command would by default
+REGRESSIONS = "regressions"
+
+RED = (Verdict.CRASHED, Verdict.HUNG, Verdict.DEVIATES, Verdict.FLAKY)
+_NUMBERS = {VALUE, SHAPE, DTYPE}
+
+
+class PolicyError(Exception):
+    """A policy is none of the command's; the message names those that are."""
+
+
+def _verdict(*some: Verdict) -> Callable[[Outcome], bool]:
+    return lambda outcome: outcome.verdict in some
+
+
+def _fault(kind: str) -> Callable[[Outcome], bool]:
+    return lambda outcome: any(
+        run.cell.fault is not None and run.cell.fault.kind == kind for run in outcome.runs
+    )
+
+
+def _wrong_numbers(outcome: Outcome) -> bool:
+    return any(code_of(one) in _NUMBERS for run in outcome.runs for one in failed(run.cell))
+
+
+_OF_CELLS: Mapping[str, Callable[[Outcome], bool]] = {
+    "red": _verdict(*RED),
+    "deviations": _verdict(Verdict.DEVIATES, Verdict.KNOWN_DEVIATION),
+    "crashes": _fault("crashed"),
+    "hangs": _fault("hung"),
+    "wrong-numbers": _wrong_numbers,
+    "flaky": _verdict(Verdict.FLAKY),
+    "not-run": _verdict(Verdict.NOT_RUN),
+}
+_OF_CAUSES: Mapping[str, tuple[Group, ...]] = {
+    "crashes": (Group.DIES,),
+    "wrong-numbers": (Group.WRONG_NUMBERS,),
+    "raises": (Group.RAISES,),
+    "other-errors": (Group.OTHER_ERROR,),
+    "moves-more": (Group.MOVES_MORE,),
+    "memory": (Group.MEMORY,),
+    "elsewhere": (Group.LIES,),
+    "warnings": (Group.WARNS,),
+    "fixes": (Group.FIX_FAILS,),
+    "anything": tuple(group for group in Group if group is not Group.REPAIRED),
+}
+
+OF_RUNS = tuple(_OF_CELLS)
+OF_CHANGES = (REGRESSIONS, *(name for name in _OF_CELLS if name != "not-run"))
+OF_UPGRADES = tuple(_OF_CAUSES)
+
+
+def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
+    """The policies that `--fail-on` names, parted by commas; PolicyError says which there are."""
+    if text is None:
+        return tuple(default)
+    some = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if some == (NONE,):
+        return ()
+    for one in some:
+        if one not in known:
+            there = ", ".join(known)
+            raise PolicyError(
+                f"--fail-on: {one!r} is no policy here; name one or more, parted by commas: "
+                f"{there}; or {NONE} alone"
+            )
+    return some
+
+
+def of_run(results: Results, policies: Iterable[str]) -> dict[str, int]:
+    """How many cells of a run each policy is about."""
+    outcomes = [outcome for _, outcome in results.cells()]
+    return {one: sum(map(_OF_CELLS[one], outcomes)) for one in policies}
+
+
+def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:
+    """How many of the cells that changed each policy is about, as they are in the new run."""
+    changed = [change.new for group in found.groups for change in group.changes]
+    return {
+        one: found.cells(Kind.REGRESSION)
+        if one == REGRESSIONS
+        else sum(map(_OF_CELLS[one], changed))
+        for one in policies
+    }
+
+
+def of_upgrade(found: Upgrade, policies: Iterable[str]) -> dict[str, int]:
+    """How many causes of an upgrade each policy is about."""
+    return {one: sum(len(found.of(group)) for group in _OF_CAUSES[one]) for one in policies}
+
+
+def broken(counted: Mapping[str, int]) -> str:
+    """Which policies are broken and how often, as one line; empty where none is."""
+    return ", ".join(f"{name} {count}" for name, count in counted.items() if count)

@@ -1,0 +1,96 @@
+"""Cells that were recorded alike: what is equal of them, and a question is asked once of all."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from parameterized import parameterized
+from sample_results import (
+    Record,
+    cell,
+    claim,
+    clause,
+    finding,
+    observation,
+    returned,
+    target,
+)
+
+from reports.effects.digest import digest
+from reports.reading.alike import Once, failed, of_findings, of_observations
+from reports.reading.records import Cell
+from reports.reading.results import load
+
+
+def text(value: Any) -> bytes:
+    return json.dumps([value]).encode()
+
+
+SEEN = {"process": 0, "jax": "0.9.0", "seconds": 0.25, "steps": [{"name": "call", "frames": ["a"]}]}
+
+
+class Alike(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("a duration", {"seconds": 1e-05}, True),
+            ("the version's name", {"jax": "0.12.0.1"}, True),
+            ("frames", {"steps": [{"name": "call", "frames": ["b", "c"]}]}, True),
+            ("a step's name", {"steps": [{"name": "other", "frames": ["a"]}]}, False),
+            ("the process", {"process": 1}, False),
+            ("a message that looks like a duration", {"steps": [{"m": '"seconds": 1'}]}, False),
+        ]
+    )
+    def test_what_tells_observations_apart(self, name: str, other: Record, same: bool) -> None:
+        assert (of_observations(text(SEEN)) == of_observations(text(SEEN | other))) is same, name
+
+    def test_quoted_text_is_never_left_out(self) -> None:
+        one, other = ({"m": f'"seconds": {n} "jax": "{n}" "frames": [{n}]'} for n in (1, 2))
+        assert of_observations(text(one)) != of_observations(text(other))
+
+    def test_findings_that_hold_are_alike_and_those_that_fail_are_not(self) -> None:
+        held = [text({"holds": True, "saw": saw}) for saw in "ab"]
+        wrong = [text({"holds": False, "saw": saw}) for saw in "ab"]
+        assert of_findings(held[0]) == of_findings(held[1])
+        assert len({*map(of_findings, [*held, *wrong])}) == 3
+
+    def test_a_question_is_asked_once_of_cells_alike_and_again_of_others(self) -> None:
+        asked: list[str] = []
+
+        def ask(one: Cell) -> str:
+            asked.append(one.target)
+            return one.verdict.value
+
+        once = Once(ask, digest).to(ask)
+        cells = self.cells()
+        assert [once(one) for one in cells] == ["conforms", "conforms", "deviates", "deviates"]
+        assert asked == ["jax==0.8.0", "jax==0.10.0", "jax==0.12.0.1"]
+        assert digest(cells[0]) == digest(cells[1]) != digest(cells[2])
+
+    def test_what_failed_is_found_with_and_without_reading(self) -> None:
+        assert [len(failed(one)) for one in self.cells()] == [0, 0, 1, 1]
+
+    def cells(self) -> list[Cell]:
+        """Two cells that did the same, and two of which something else is wrong."""
+        held = [finding(True)]
+        wrong = [[finding(False) | {"saw": saw}] for saw in ("6", "7")]
+        versions = ("0.8.0", "0.9.0", "0.10.0", "0.12.0.1")
+        verdicts = ("conforms", "conforms", "deviates", "deviates")
+        findings = (held, held, *wrong)
+        records = [
+            *(target(one) for one in versions),
+            claim("migrate-pmap.errors"),
+            clause("errors.a", topologies=["1x8"]),
+        ]
+        for jax, verdict, found in zip(versions, verdicts, findings, strict=True):
+            place = {"target": f"jax=={jax}", "implementation": "new_pmap", "topology": "1x8"}
+            seen = [observation(0, steps=[returned()]) | {"jax": jax}]
+            records.append(cell("errors.a", verdict, **place, findings=found, observations=seen))
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "results.jsonl")
+            file.write_text("".join(json.dumps(one) + "\n" for one in records))
+            results = load([file])
+        return [outcome.runs[-1].cell for outcome in results.outcomes.values()]
