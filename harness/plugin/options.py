@@ -78,6 +78,7 @@ def add(parser: pytest.Parser) -> None:
         default=[],
         metavar="SPEC",
         help="JAX to run on, repeatable: jax==0.9.0 (installed and cached on first use), newest, "
+        "nightly (JAX's nightly wheels), "
         "current (default: this environment's), or the path of a Python interpreter",
     )
     group.addoption(
