@@ -20,11 +20,12 @@ from typing import Any
 
 from conformance.catalogue.loading import PACKAGE
 from harness.clusters import deadlines, machine
-from harness.clusters.channel import KEY_VARIABLE, Channel, open_to_controller
+from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
 from harness.clusters.output import Output
 from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, die_with_parent
 
 PLACE = "agent"  # that is announced where no job names another
+DIAL = "dial"  # the order to go to another port of the controller's machine
 FEWEST_KEY_BYTES = 16
 
 EXIT_REFUSED = 2
@@ -43,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _serve(chosen.controller, key, rank, chosen.place, chosen.patience)
     except AgentError as error:
         print(f"agent: {error}", file=sys.stderr, flush=True)
-    return EXIT_REFUSED
+        return EXIT_REFUSED
+    return 0
 
 
 def read_key(file: Path | None, variable: str | None) -> str:
@@ -98,23 +100,32 @@ def dial(controller: str, key: str, patience_s: float) -> Channel:
 def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: float) -> None:
     name = os.environ.get(machine.NAME_VARIABLE, "")
     names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
-    machine.forget_the_job(os.environ, tpu="tpu" in machine.devices())
+    machine.forget_the_job(os.environ, tpu=bool(machine.devices("tpu", os.environ)))
     die_with_parent(signal.SIGTERM)
     # Not after the import, which may take long: a key that is wrong is to be told at once.
     dial(controller, key, patience_s).close()
     from harness.clusters import worker
 
     catalogue = worker.load(names)
-    channel = dial(controller, key, patience_s)
-    address = own_address(channel)
-    channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank, name)})
+    while True:
+        channel = dial(controller, key, patience_s)
+        address = own_address(channel)
+        channel.send({"place": place, "pid": os.getpid(), **machine.described(address, rank, name)})
+        try:
+            first = channel.receive()
+        except (EOFError, Rubbish):
+            return  # it has no use for this host
+        if first.get("do") != DIAL:
+            break
+        channel.close()
+        controller = f"{controller.rpartition(':')[0]}:{int(first['port'])}"
 
     def complete(settings: dict[str, Any]) -> Forked:
         output = Output.without_names()
         files = {"log": str(output.log), "stacks": str(output.stacks)}
         return Forked({**settings, "address": controller, "key": key, **files}, output)
 
-    Zygote(channel, catalogue, address, complete).serve()
+    Zygote(channel, catalogue, address, complete).serve(first)
 
 
 def own_address(channel: Channel) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import socket
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ RANK_VARIABLES = (
 )
 NAME_VARIABLE = "SLURMD_NODENAME"  # a scheduler's name for a host may be another than its own
 
+CPU, CUDA, TPU = "cpu", "cuda", "tpu"
+# By which JAX computes on a platform's devices, any of them.
+PACKAGES = {CUDA: ("jax-cuda12-plugin", "jax-cuda13-plugin"), TPU: ("libtpu",)}
+CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
+TPU_VISIBLE = "TPU_VISIBLE_CHIPS"
+
 # What would decide what a probe observes, or where JAX believes that it runs: a worker is told by
 # its controller alone.
 TOLD = (
@@ -38,6 +45,7 @@ TOLD_TO_TPUS = ("TPU_", "CLOUD_TPU_", "MEGASCALE_")
 
 def described(address: str, rank: int | None, name: str = "") -> dict[str, Any]:
     """This host, of `address` in its network and number `rank` in its job, if it has one."""
+    found = {kind: devices(kind, os.environ) for kind in PACKAGES}
     return {
         "host": name or socket.gethostname(),
         "address": address,
@@ -46,7 +54,8 @@ def described(address: str, rank: int | None, name: str = "") -> dict[str, Any]:
         "jax": _version("jax"),
         "jaxlib": _version("jaxlib"),
         "machine": platform.machine(),
-        "devices": devices(),
+        "platform": platform_of(found),
+        "devices": {kind: list(ids) for kind, ids in found.items() if ids},
         "sources": sources(),
     }
 
@@ -60,17 +69,51 @@ def rank_in_job(environment: Mapping[str, str]) -> int | None:
     return None
 
 
-def devices(root: Path = Path("/dev")) -> dict[str, int]:
-    """How many of each kind there are, by the files of their drivers; of CPUs, the usable cores."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    cuda = len([p for p in root.glob("nvidia*") if p.name.removeprefix("nvidia").isdecimal()])
-    tpu = [*root.glob("accel[0-9]*"), *(p for p in root.glob("vfio/*") if p.name.isdecimal())]
-    counts = {
-        "cpu": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
-        "cuda": cuda if visible is None else len([one for one in visible.split(",") if one]),
-        "tpu": len(tpu),
-    }
-    return {kind: count for kind, count in counts.items() if count}
+def devices(
+    platform: str, environment: Mapping[str, str], root: Path = Path("/")
+) -> tuple[str, ...]:
+    """The ids of this machine's devices of a platform, of those that the user lets be seen."""
+    if platform == CUDA:
+        every = [str(n) for n, _ in enumerate(_entries(root / "proc/driver/nvidia/gpus"))]
+        return _visible(every, environment.get(CUDA_VISIBLE))
+    if platform == TPU:
+        accelerators = [p for p in _entries(root / "dev") if re.fullmatch(r"accel\d+", p.name)]
+        # From v5e on a chip is a group of the kernel's vfio; `vfio` beside them is their container.
+        found = accelerators or [p for p in _entries(root / "dev/vfio") if p.name.isdigit()]
+        return _visible([str(n) for n, _ in enumerate(found)], environment.get(TPU_VISIBLE))
+    return ()
+
+
+def platform_of(
+    found: Mapping[str, Sequence[str]], has: Callable[[str], bool] | None = None
+) -> str:
+    """What JAX computes on here: a platform of which there are devices and JAX's package."""
+    has = has or (lambda package: _version(package) is not None)
+    for kind, packages in PACKAGES.items():
+        if found.get(kind) and any(map(has, packages)):
+            return kind
+    return CPU
+
+
+def _visible(every: Sequence[str], said: str | None) -> tuple[str, ...]:
+    """Those that the user's variable leaves, in its order; ids that it gives otherwise stay so."""
+    if said is None:
+        return tuple(every)
+    named = [one.strip() for one in said.split(",") if one.strip()]
+    # As CUDA does: what follows the first that is not there is not seen.
+    seen = []
+    for one in named:
+        if one.lstrip("-").isdigit() and one not in every:
+            break
+        seen.append(one)
+    return tuple(seen) if every else ()
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def sources(root: Path = ROOT) -> str:

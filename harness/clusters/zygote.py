@@ -91,19 +91,21 @@ class Zygote:
         # A worker that is asked for its stacks before it is able to tell them must not die of it.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
-    def serve(self) -> None:
-        """Obey until the connection ends."""
+    def serve(self, first: dict[str, Any] | None = None) -> None:
+        """Obey until the connection ends; `first` is an order that was received already."""
         connection = self._channel.connection
-        while True:
-            readable, _, _ = select.select([connection.fileno(), self._wake], [], [])
-            try:
+        try:
+            if first is not None:
+                self._obey(first)
+            while True:
+                readable, _, _ = select.select([connection.fileno(), self._wake], [], [])
                 if self._wake in readable:
                     _drain(self._wake)
                     self._reap()
                 if connection.fileno() in readable:
                     self._obey(self._channel.receive())
-            except (EOFError, Rubbish, OSError):
-                self._die()
+        except (EOFError, Rubbish, OSError):
+            self._die()
 
     def _obey(self, order: dict[str, Any]) -> None:
         places = order.get("places", ())

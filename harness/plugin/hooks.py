@@ -30,6 +30,7 @@ from harness.running.admission import cores
 from harness.running.cells import CellId
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
+from harness.running.shares import Shares, Usher
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
@@ -71,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if not handed:
             carrying.check(config)
             sharding.choose(config, session)
+            _listen(config, session)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
             session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
@@ -80,7 +82,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SESSION] = session
     if resumed is not None:
         config.stash[_CARRYING] = resumed
-    config.pluginmanager.register(_SessionHooks(session, resumed), "conformance-session")
+    divided = None
+    if chosen.hosts is not None and not handed and (among := options.processes_of(config)):
+        divided = Shares(chosen.hosts, among)
+    hooks = _SessionHooks(session, resumed, divided)
+    config.pluginmanager.register(hooks, "conformance-session")
+
+
+def _listen(config: pytest.Config, session: Session) -> None:
+    """Send agents on that are started by hand, where test processes have hosts of their own."""
+    hosts, among = session.options.hosts, options.processes_of(config)
+    if hosts is not None and hosts.launcher is None and among:
+        session.usher = Usher(hosts, among, say)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -225,9 +238,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 class _SessionHooks:
     """The hooks that are given no config, so need the session by other means."""
 
-    def __init__(self, session: Session, carrying: Carrying | None = None) -> None:
+    def __init__(
+        self, session: Session, carrying: Carrying | None = None, shares: Shares | None = None
+    ) -> None:
         self._session = session
         self._carrying = carrying
+        self._shares = shares
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         text = getattr(report, "conformance", None)
@@ -237,7 +253,11 @@ class _SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["conformance"] = self._session.options.dump()
+        chosen = self._session.options
+        if self._shares is not None:
+            hosts = self._shares.take(node.gateway.id)
+            chosen = dataclasses.replace(chosen, hosts=hosts)
+        node.workerinput["conformance"] = chosen.dump()
         if self._carrying is not None:
             node.workerinput[carrying.FOLDER] = str(self._carrying.folder)
 
@@ -248,6 +268,8 @@ class _SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
+        if self._shares is not None:
+            self._shares.give_back(node.gateway.id)
         for one in json.loads(getattr(node, "workeroutput", {}).get("conformance", "[]")):
             self._session.spent.append(Spent(**one))
 

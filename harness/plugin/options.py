@@ -6,14 +6,15 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
 from harness.clusters.deadlines import HOSTS_S
-from harness.running import devices
+from harness.clusters.launchers import here, slurm
+from harness.running import devices, shares
 from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
 from harness.running.shards import Shard
@@ -59,7 +60,10 @@ class Options:
         )
         for key in ("topologies", "implementations", "clauses"):
             data[key] = tuple(data[key])
-        data.pop("hosts")  # they serve one test process, which is no xdist worker
+        if data["hosts"] is not None:
+            key_file, names = data["hosts"]["key_file"], data["hosts"]["names"]
+            given = {"key_file": Path(key_file) if key_file else None, "names": tuple(names)}
+            data["hosts"] = Hosts(**data["hosts"] | given)
         if data["shard"] is not None:
             data["shard"] = Shard(*(end and tuple(end) for end in data["shard"].values()))
         return cls(targets=targets, **data)
@@ -74,6 +78,7 @@ def add(parser: pytest.Parser) -> None:
         default=[],
         metavar="SPEC",
         help="JAX to run on, repeatable: jax==0.9.0 (installed and cached on first use), newest, "
+        "nightly (JAX's nightly wheels), "
         "current (default: this environment's), or the path of a Python interpreter",
     )
     group.addoption(
@@ -167,7 +172,8 @@ def _add_hosts(group: pytest.OptionGroup) -> None:
         "--hosts",
         type=int,
         metavar="N",
-        help="run on N hosts, on each of which `python -m harness agent` dials in",
+        help="run on N hosts, on each of which `python -m harness agent` dials in; with -n they "
+        "are divided among the test processes",
     )
     group.addoption(
         "--listen",
@@ -213,8 +219,9 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
             f"--blocks {blocks}: give a whole number from {FEWEST_BLOCKS} on, as a single block "
             "shows no spread"
         )
-    skip_missing, hosts = config.getoption("skip_missing_targets"), _hosts(config)
+    skip_missing = config.getoption("skip_missing_targets")
     platform = platforms.named(config.getoption("platform"))
+    hosts = hosts_of(config, platform, progress)
     topologies = config.getoption("topology")
     if hosts is None:  # what other hosts have, their agents say
         found = devices.present(platform, os.environ)
@@ -243,8 +250,40 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
     )
 
 
-def _hosts(config: pytest.Config) -> Hosts | None:
+def processes_of(config: pytest.Config) -> int:
+    """How many test processes `-n` asks for; 0 without it, when this one runs the cells."""
+    return len(config.getoption("tx", None) or ())
+
+
+def hosts_of(
+    config: pytest.Config, platform: platforms.Platform, progress: Callable[[str], None]
+) -> Hosts | None:
     """What is asked of hosts; ValueError where that cannot be."""
+    hosts = _hosts(config)
+    if hosts is None:
+        return None
+    if platform.has_devices and hosts.launcher == here.WAY.key:
+        raise ValueError(
+            f"--launcher local with --platform {platform.name}: several agents on this machine "
+            "would each take all of its devices: leave out --hosts and --launcher"
+        )
+    if platform.has_devices and not config.getoption("topology"):
+        raise ValueError(
+            f"--platform {platform.name} with --hosts: what the hosts have is known only when they "
+            f"come: say --topology, such as {hosts.count}x4 where each has 4 devices"
+        )
+    among = processes_of(config)
+    if hosts.launcher == slurm.WAY.key and not hosts.names and among > 1:
+        hosts = replace(hosts, names=slurm.allocated(os.environ)[: hosts.count])
+    if among:
+        refused = shares.refusal(hosts, among, platform.name)
+        if refused is not None:
+            raise ValueError(refused)
+        progress(shares.told(hosts, among))
+    return hosts
+
+
+def _hosts(config: pytest.Config) -> Hosts | None:
     count, launcher = config.getoption("hosts"), config.getoption("launcher")
     names = tuple(name for name in config.getoption("host_list").split(",") if name)
     if count is None and names and launcher != "tpu-pod":
@@ -255,8 +294,6 @@ def _hosts(config: pytest.Config) -> Hosts | None:
         return None
     if count < 1:
         raise ValueError(f"--hosts {count}: give a whole number from 1 on")
-    if config.getoption("numprocesses", None):
-        raise ValueError("--hosts: all hosts serve one test process: leave out -n")
     listen, key_file = config.getoption("listen"), config.getoption("key_file")
     address(listen)
     if launcher is None and (key_file is None or address(listen)[1] == 0):

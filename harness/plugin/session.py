@@ -31,6 +31,7 @@ from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
 from harness.running.shards import unit
+from harness.running.shares import Usher
 from harness.targets import platforms
 
 GREEN = (names.CONFORMS, names.KNOWN_DEVIATION)
@@ -57,6 +58,7 @@ class Session:
     lane_made: Lane | None = None
     died: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
+    usher: Usher | None = None  # where agents dial, if test processes have hosts of their own
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
     def excuses(self, record: Mapping[str, Any]) -> bool:
@@ -178,6 +180,9 @@ class Session:
         if self.fleet is not None:
             self.fleet.close()
             self.fleet = None
+        if self.usher is not None:
+            self.usher.close()
+            self.usher = None
         return [runner.pool.spent for runner in made]
 
 

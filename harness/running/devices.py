@@ -7,16 +7,15 @@ may initialise a device.
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.catalogue.topology import Topology
-from harness.targets.platforms import CUDA, TPU, Platform
-
-CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
-TPU_VISIBLE = "TPU_VISIBLE_CHIPS"
+from harness.clusters import machine
+from harness.clusters.launchers.gathering import spread
+from harness.clusters.machine import CUDA_VISIBLE, TPU_VISIBLE
+from harness.targets.platforms import CUDA, PLATFORMS, TPU, Platform
 
 # How the chips of a host lie, by their number, and how those of one of its processes do: the
 # variables of libtpu that divide a host among processes speak of nothing else.
@@ -32,15 +31,7 @@ def present(
     platform: Platform, environ: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[str, ...]:
     """The ids of this machine's devices of a platform, of those that the user lets be seen."""
-    if platform.name == CUDA:
-        every = [str(n) for n, _ in enumerate(_entries(root / "proc/driver/nvidia/gpus"))]
-        return _visible(every, environ.get(CUDA_VISIBLE))
-    if platform.name == TPU:
-        accelerators = [p for p in _entries(root / "dev") if re.fullmatch(r"accel\d+", p.name)]
-        # From v5e on a chip is a group of the kernel's vfio; `vfio` beside them is their container.
-        found = accelerators or [p for p in _entries(root / "dev/vfio") if p.name.isdigit()]
-        return _visible([str(n) for n, _ in enumerate(found)], environ.get(TPU_VISIBLE))
-    return ()
+    return machine.devices(platform.name, environ, root)
 
 
 def required(platform: Platform, found: Sequence[str]) -> None:
@@ -69,6 +60,47 @@ def unmet(topology: Topology, found: Sequence[str]) -> str | None:
     if topology.devices <= len(found):
         return None
     return f"needs {topology.devices} devices, this host has {len(found)}"
+
+
+def on_hosts(
+    platform: Platform, topology: Topology, hosts: Sequence[Sequence[str]]
+) -> list[dict[str, str]]:
+    """What each process of a cluster on other hosts is told of its host's devices, by their ids.
+
+    NoDevices where the cluster cannot be had on them.
+    """
+    where = spread(topology.processes, len(hosts))
+    if platform.name == TPU:
+        return _on_tpu_hosts(topology, where, hosts)
+    count, told = topology.devices_per_process, list[dict[str, str]]()
+    taken = [0] * len(hosts)
+    for host in where:
+        first = taken[host]
+        taken[host] += count
+        if taken[host] > len(hosts[host]):
+            needed = where.count(host) * count
+            raise NoDevices(f"needs {needed} devices of host {host}, which has {len(hosts[host])}")
+        told.append({CUDA_VISIBLE: ",".join(hosts[host][first : taken[host]])})
+    return told
+
+
+def _on_tpu_hosts(
+    topology: Topology, where: Sequence[int], hosts: Sequence[Sequence[str]]
+) -> list[dict[str, str]]:
+    """A slice is one job of one process per host, which the runtime knows; or a single host is."""
+    chips = [len(one) for one in hosts]
+    whole = len(hosts) > 1 and chips == [topology.devices_per_process] * topology.processes
+    if whole:
+        return [{} for _ in where]
+    if topology.processes == 1 or len(hosts) == 1:
+        reason = unmet(topology, hosts[0])
+        if reason is None:
+            return variables(PLATFORMS[TPU], topology, hosts[0])
+        raise NoDevices(reason)
+    raise NoDevices(
+        f"a TPU slice of {len(hosts)} hosts runs as {len(hosts)}x{chips[0]}, or one process on the "
+        f"first of them, as 1x{chips[0]}; not as {topology}"
+    )
 
 
 def variables(
@@ -115,27 +147,6 @@ def _slice(topology: Topology, ports: Sequence[int]) -> list[dict[str, str]]:
 
 def _bounds(shape: tuple[int, int]) -> str:
     return f"{shape[0]},{shape[1]},1"
-
-
-def _visible(every: Sequence[str], said: str | None) -> tuple[str, ...]:
-    """Those that the user's variable leaves, in its order; ids that it gives otherwise stay so."""
-    if said is None:
-        return tuple(every)
-    named = [one.strip() for one in said.split(",") if one.strip()]
-    # As CUDA does: what follows the first that is not there is not seen.
-    seen = []
-    for one in named:
-        if one.lstrip("-").isdigit() and one not in every:
-            break
-        seen.append(one)
-    return tuple(seen) if every else ()
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
 
 
 def _free_ports(count: int) -> list[int]:

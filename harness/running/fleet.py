@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from harness.clusters.agent import AgentError, new_key, read_key
+from harness.clusters.agent import PLACE, AgentError, new_key, read_key
 from harness.clusters.deadlines import HOSTS_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, TargetDown, here, mpi, slurm, ssh, tpu_pod
@@ -89,7 +89,8 @@ class LocalFleet:
 class Hosts:
     """What a run asks of hosts: how many, where they dial in, with which key, how they start.
 
-    Without a `launcher` their agents are started by hand, or by their own scheduler.
+    Without a `launcher` their agents are started by hand, or by their own scheduler. They may be
+    one test process's share of those of a run, with `first` as their lowest rank.
     """
 
     count: int
@@ -98,6 +99,8 @@ class Hosts:
     launcher: str | None = None
     names: tuple[str, ...] = ()
     within_s: float = HOSTS_S
+    first: int = 0
+    shared: bool = False
 
 
 class HostFleet:
@@ -124,7 +127,7 @@ class HostFleet:
         except OSError as error:
             self._scratch.close()
             raise ValueError(f"--listen {hosts.listen}: {error}") from error
-        if hosts.launcher is None:
+        if hosts.launcher is None and not hosts.shared:
             progress(f"listening for {hosts.count} agents at {host}:{self.hub.port}")
 
     def launcher(self, target: Target) -> HostsLauncher:
@@ -137,8 +140,7 @@ class HostFleet:
                         "agents that are started by hand have one JAX: run one --target, or let "
                         "a --launcher start them"
                     )
-                wanted = Wanted(hosts.count, names=hosts.names, within_s=hosts.within_s)
-                made = HostsLauncher(self.hub, wanted, progress=self._progress)
+                made = HostsLauncher(self.hub, self._wanted(), progress=self._progress)
             else:
                 made = self._launched(target, WAYS[hosts.launcher])
             self._launchers[target] = made
@@ -170,8 +172,18 @@ class HostFleet:
         starter = WayStarter(
             way, plan, environment, self.hub.key, self._scratch.folder / f"agents-{token}"
         )
-        wanted = Wanted(hosts.count, plan.place, hosts.names, hosts.within_s)
-        return HostsLauncher(self.hub, wanted, starter, self._progress)
+        return HostsLauncher(self.hub, self._wanted(plan.place), starter, self._progress)
+
+    def _wanted(self, place: str = PLACE) -> Wanted:
+        hosts, platform = self._hosts, named(self._platform)
+        return Wanted(
+            hosts.count,
+            place,
+            hosts.names,
+            hosts.within_s,
+            first=hosts.first,
+            devices=platform.name if platform.has_devices else None,
+        )
 
 
 def address(text: str) -> tuple[str, int]:

@@ -108,11 +108,20 @@ class Pool:
         """What really runs there, from a live worker. ClusterDown or TargetDown where none does."""
         return dict(self._lease(target, topology, fresh=False).facts)
 
-    def unmet(self, topology: Topology) -> str | None:
-        """Why this machine cannot have such a cluster, by its devices; None where it can."""
-        if not (self._platform.has_devices and self._fleet.here):
+    def unmet(self, target: Target, topology: Topology) -> str | None:
+        """Why such a cluster cannot be had here, or on the hosts, by their devices.
+
+        None where it can. TargetDown where the hosts do not come.
+        """
+        if not self._platform.has_devices:
             return None
-        return devices.unmet(topology, self._devices)
+        if self._fleet.here:
+            return devices.unmet(topology, self._devices)
+        try:
+            self._on_hosts(target, topology)
+        except devices.NoDevices as error:
+            return str(error)
+        return None
 
     def release(self) -> None:
         """Close the warm cluster, if there is one, and give its permits back."""
@@ -144,7 +153,7 @@ class Pool:
         try:
             if self._fleet.here:
                 self._permits = [self._processes.acquire(topology.processes)]
-            variables = self._assigned(topology)
+            variables = self._assigned(target, topology)
             with self._starts.acquire(1) if self._fleet.here else contextlib.nullcontext():
                 self._cluster = Cluster(
                     launcher,
@@ -160,13 +169,21 @@ class Pool:
         self.spent.clusters += 1
         return self._cluster
 
-    def _assigned(self, topology: Topology) -> list[dict[str, str]]:
+    def _on_hosts(self, target: Target, topology: Topology) -> list[dict[str, str]]:
+        launcher = self._fleet.launcher(target)
+        launcher.warm_up()
+        return devices.on_hosts(self._platform, topology, launcher.devices(self._platform.name))
+
+    def _assigned(self, target: Target, topology: Topology) -> list[dict[str, str]]:
         """Take devices for a cluster; what its processes are told of them.
 
-        A TPU's processes make up one slice of the host, so they take the whole of it.
+        A TPU's processes make up one slice of the host, so they take the whole of it. Those of
+        other hosts are this test process's alone.
         """
-        if not (self._platform.has_devices and self._fleet.here):
+        if not self._platform.has_devices:
             return []
+        if not self._fleet.here:
+            return self._on_hosts(target, topology)
         every = self._platform.name == TPU
         held = self._whole.acquire(len(self._devices) if every else topology.devices)
         self._permits.append(held)

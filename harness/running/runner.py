@@ -70,10 +70,10 @@ class Runner:
         asked = self.targets[cell.target]
         if asked.target is None:
             return _record(cell, Judgement(names.NOT_RUN, asked.unavailable or "no such target"))
-        too_large = self.pool.unmet(topology)
-        if too_large is not None:
-            return _record(cell, Judgement(names.NOT_APPLICABLE, too_large))
         try:
+            too_large = self.pool.unmet(asked.target, topology)
+            if too_large is not None:
+                return _record(cell, Judgement(names.NOT_APPLICABLE, too_large))
             self._learn(asked.target, topology)
         except TargetDown as down:
             return _record(cell, Judgement(names.NOT_RUN, str(down)))

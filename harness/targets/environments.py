@@ -22,7 +22,7 @@ import filelock
 import uv as uv_package
 from packaging.version import Version
 
-from harness.targets import interpreters
+from harness.targets import interpreters, nightly
 from harness.targets.interpreters import (
     NEWEST_PYTHON,
     OLDEST_PYTHON,
@@ -119,26 +119,66 @@ def newest(
     pythons: Sequence[Interpreter] | None = None,
 ) -> str:
     """The newest stable JAX for the newest Python, or of the cache where no index answers."""
-    uv = _uv() if uv is None else uv
-    python = max(_some(pythons, uv), key=lambda one: one.version)
-    # With its dependencies: a jax whose jaxlib has no wheel for this machine does not count.
-    ask = ["pip", "compile", "-", "--no-header", "--no-annotate", "--prerelease", "disallow"]
-    done = _run(
-        [uv, *ask, "--python", python.path],
-        RESOLVE_TIMEOUT_S,
-        folder=targets,
-        stdin="\n".join(["jax", *extras]),
-    )
-    found = re.search(r"^jax==(\S+)", done.stdout, re.MULTILINE)
-    if done.returncode == 0 and found:
-        return found[1]
-    said = _said(done)
+    wanted, stable = ["jax", *extras], ["--prerelease", "disallow"]
+    python, version, said = _resolved(wanted, stable, targets, uv, pythons)
+    if version is not None:
+        return version
     if not _UNREACHABLE.search(said):
         raise TargetError(f"The newest JAX for Python {python} could not be found: {said}")
-    kept = [built.version for built in usable(targets) if built.extras == extras]
+    built = [one.version for one in usable(targets) if one.extras == extras]
+    kept = [one for one in built if not nightly.is_nightly(one)]
     if not kept:
         raise _no_index("newest", targets, said)
     return max(kept, key=Version)
+
+
+def newest_nightly(
+    extras: tuple[str, ...],
+    targets: Path,
+    *,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> str:
+    """The newest of JAX's nightly wheels for the newest Python.
+
+    None of the cache stands in for it: it would be another night's.
+    """
+    wanted = [*nightly.ANY, *extras]
+    python, version, said = _resolved(wanted, nightly.options(), targets, uv, pythons)
+    if version is not None and nightly.is_nightly(version):
+        return version
+    if version is not None:
+        raise TargetError(
+            f"{nightly.index()} has no nightly JAX for Python {python}, only jax=={version}: name "
+            f"an index that has, with {nightly.INDEX_VARIABLE}"
+        )
+    kept = sorted({one.version for one in usable(targets)}, key=Version)
+    instead = ", ".join(f"jax=={v}" for v in kept if nightly.is_nightly(v)) or "none yet"
+    raise TargetError(
+        f"nightly could not be had for Python {python}: JAX's nightly wheels are at "
+        f"{nightly.index()}, which must be reached: connect, name a mirror with "
+        f"{nightly.INDEX_VARIABLE}, or ask for a night that the cache has: {instead}. (uv: {said})"
+    )
+
+
+def _resolved(
+    wanted: Sequence[str],
+    options: Sequence[str],
+    targets: Path,
+    uv: Path | None,
+    pythons: Sequence[Interpreter] | None,
+) -> tuple[Interpreter, str | None, str]:
+    """The newest Python here and the jax that uv chooses for it; else None, and uv's words."""
+    uv = _uv() if uv is None else uv
+    python = max(_some(pythons, uv), key=lambda one: one.version)
+    # With its dependencies: a jax whose jaxlib has no wheel for this machine does not count.
+    ask = ["pip", "compile", "-", "--no-header", "--no-annotate", *options]
+    command: list[str | Path] = [uv, *ask, "--python", python.path]
+    done = _run(command, RESOLVE_TIMEOUT_S, folder=targets, stdin="\n".join(wanted))
+    found = re.search(r"^jax==(\S+)", done.stdout, re.MULTILINE)
+    if done.returncode == 0 and found:
+        return python, found[1], ""
+    return python, None, _said(done)
 
 
 def usable(targets: Path) -> list[Built]:
@@ -218,6 +258,8 @@ def _install(built: Built, python: Interpreter, uv: Path) -> str | None:
     (folder / MARKER).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     wanted = [f"jax=={built.version}", *built.extras]
+    if nightly.is_nightly(built.version):
+        wanted += nightly.options()
     commands: list[list[str | Path]] = [
         [uv, "venv", "--no-project", "--python", python.path, folder],
         [uv, "pip", "install", "--python", built.python, *wanted],

@@ -57,7 +57,7 @@ ALWAYS_DESCRIBED = ("jax", "jaxlib", "numpy")
 class Spec:
     """A target as asked for; `value` is the version, or the interpreter's path."""
 
-    kind: Literal["current", "version", "newest", "interpreter"]
+    kind: Literal["current", "version", "newest", "nightly", "interpreter"]
     value: str = ""
 
     def __str__(self) -> str:
@@ -77,24 +77,29 @@ class Target:
 
 
 def parse_spec(text: str) -> Spec:
-    """Read a spec: `current`, `newest`, `jax==0.9.0` or `0.9.0`, or the path of an interpreter."""
+    """Read a spec: `current`, `newest`, `nightly`, `jax==0.9.0` or `0.9.0`, or a Python's path.
+
+    One of JAX's nightly wheels is a version too: `jax==0.12.1.dev20261122`.
+    """
     text = text.strip()
     if text == "current":
         return Spec("current")
     if text == "newest":
         return Spec("newest")
-    exact = re.fullmatch(r"(?:jax\s*==\s*)?(\d+(?:\.\d+){1,3})", text)
+    if text == "nightly":
+        return Spec("nightly")
+    exact = re.fullmatch(r"(?:jax\s*==\s*)?(\d+(?:\.\d+){1,3})(\.dev\d+)?", text)
     if exact:
         parts = [str(int(part)) for part in exact[1].split(".")]
         # 0.9 and 0.9.0 are one release, and must not become two environments.
-        return Spec("version", ".".join(parts + ["0"] * (3 - len(parts))))
+        return Spec("version", ".".join(parts + ["0"] * (3 - len(parts))) + (exact[2] or ""))
     if os.sep in text or text.startswith("~"):
         # Links stay: a virtual environment's python is a link, and resolved it loses its packages.
         return Spec("interpreter", os.path.abspath(os.path.expanduser(text)))
     if text.startswith("jax"):
-        why = "only one exact stable version can be asked for, such as jax==0.9.0"
+        why = "only one exact version can be asked for, such as jax==0.9.0, or a nightly one"
     else:
-        why = "write current, newest, jax==0.9.0, or the path of a Python interpreter"
+        why = "write current, newest, nightly, jax==0.9.0, or the path of a Python interpreter"
     raise TargetError(f"{text!r} is not a target: {why}.")
 
 
@@ -130,6 +135,9 @@ def provision(
     try:
         if spec.kind == "newest":
             spec = parse_spec(resolve_newest(cache=cache, extras=wanted, uv=uv, pythons=pythons))
+        elif spec.kind == "nightly":
+            night = environments.newest_nightly(wanted, cache / "targets", uv=uv, pythons=pythons)
+            spec = Spec("version", night)
         python = environments.provide(
             spec.value, wanted, cache / "targets", progress=progress, uv=uv, pythons=pythons
         )

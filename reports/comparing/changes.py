@@ -154,6 +154,7 @@ def _pairs(
     for one in one_side:
         match = next((t for t in left if t.key == one.key), None) or _only(
             [t for t in left if (t.jax, t.platform) == (one.jax, one.platform)]
+            or [t for t in left if _nights(one, t) and t.platform == one.platform]
         )
         pairs.append((one, match))
         if match is not None:
@@ -164,6 +165,11 @@ def _pairs(
         )
         raise CompareError(f"no JAX is in both ({had}): name one of each with --from and --to")
     return [*pairs, *((None, one) for one in left)]
+
+
+def _nights(one: Target, other: Target) -> bool:
+    """Whether both are JAX of a night, each of its own: another version by every night's date."""
+    return all(".dev" in (target.jax or "") for target in (one, other))
 
 
 def _only(some: Sequence[Target]) -> Target | None:

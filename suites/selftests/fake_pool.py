@@ -58,7 +58,7 @@ class FakePool:
             raise self._down
         return dict(self._facts)
 
-    def unmet(self, topology: Topology) -> str | None:
+    def unmet(self, target: Target, topology: Topology) -> str | None:
         return self.unmet_by
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:

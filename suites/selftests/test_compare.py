@@ -43,6 +43,21 @@ def excused(id: str, slug: str = "a-cause", **other: Any) -> Record:
     return cell(id, "known deviation", deviation=deviation(cause=slug), **other)
 
 
+def test_a_night_is_compared_with_the_last_one_beside_a_release(compared: Any) -> None:
+    nights = ("0.12.1.dev20261121", "0.12.1.dev20261122")
+    heads = [[*HEAD, target(jax=night)] for night in nights]
+    old, new = (
+        [cell("errors.a"), cell("errors.a", verdict, target=f"jax=={night}")]
+        for night, verdict in zip(nights, ("conforms", "deviates"), strict=True)
+    )
+    found = compared(old, new, heads=heads)
+    assert found.cells(Kind.REGRESSION) == 1
+    assert [tuple(label.split()[-1] for label in pair) for pair in found.pairs] == [
+        ("0.9.0", "0.9.0"),
+        nights,
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [

@@ -159,6 +159,40 @@ class Assigned(TestCase):
     def test_a_processor_is_not_divided(self) -> None:
         assert devices.variables(CPU, Topology.parse("4x2"), []) == [{}] * 4
 
+    @parameterized.expand(
+        [
+            ("one process per host", CUDA, "2x2", [["0", "1"], ["4", "5"]], ["0,1", "4,5"]),
+            ("on the first host alone", CUDA, "1x2", [["2", "3"], ["0", "1"]], ["2,3"]),
+            ("neighbours share", CUDA, "4x1", [["0", "1"], ["0", "1"]], ["0", "1", "0", "1"]),
+            ("a part of each host", CUDA, "2x1", [["0", "1"], ["3"]], ["0", "3"]),
+        ]
+    )
+    def test_processes_of_other_hosts_get_what_their_agents_say(
+        self, name: str, platform: Platform, topology: str, hosts: list[list[str]], own: list[str]
+    ) -> None:
+        told = devices.on_hosts(platform, Topology.parse(topology), hosts)
+        assert told == [{"CUDA_VISIBLE_DEVICES": one} for one in own], name
+
+    @parameterized.expand(
+        [
+            ("GPUs", CUDA, "2x2", [["0", "1"], ["0"]], "needs 2 devices of host 1, which has 1"),
+            ("together", CUDA, "4x1", [["0"], ["0", "1"]], "needs 2 devices of host 0, which has"),
+            ("one process", TPU, "1x8", [["0"] * 4] * 2, "needs 8 devices, this host has 4"),
+            ("half a slice", TPU, "2x2", [["0"] * 4] * 4, "runs as 4x4, or .* as 1x4; not as 2x2"),
+        ]
+    )
+    def test_what_the_hosts_do_not_have(
+        self, name: str, platform: Platform, topology: str, hosts: list[list[str]], says: str
+    ) -> None:
+        with pytest.raises(NoDevices, match=says):
+            devices.on_hosts(platform, Topology.parse(topology), hosts)
+
+    def test_a_whole_slice_is_the_runtimes_to_divide(self) -> None:
+        ids = [str(n) for n in range(4)]
+        assert devices.on_hosts(TPU, Topology.parse("2x4"), [ids, ids]) == [{}, {}]
+        (first,) = devices.on_hosts(TPU, Topology.parse("1x4"), [ids, ids])
+        assert first["TPU_PROCESS_BOUNDS"] == "1,1,1"
+
     @parameterized.expand([(1, ("1x1",)), (4, ("1x4", "4x1"))])
     def test_what_runs_by_default(self, count: int, expected: tuple[str, ...]) -> None:
         assert devices.topologies(["0"] * count) == expected

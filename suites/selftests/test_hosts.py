@@ -29,7 +29,10 @@ SOON_S = 30.0
 SOURCES = "0123456789abcdef"
 
 
-def hello(host: str = "n0", rank: int | None = 0, **other: str) -> Hello:
+GPUS = (("cuda", ("0", "1")),)
+
+
+def hello(host: str = "n0", rank: int | None = 0, **other: Any) -> Hello:
     facts = {"python": "3.12.1", "jax": "0.9.0", "jaxlib": "0.9.0", "sources": SOURCES} | other
     return Hello(host=host, address="10.0.0.1", rank=rank, **facts)
 
@@ -69,12 +72,24 @@ class Gathering(unittest.TestCase):
                 [hello("n0", 1), hello("n1", 1)],
                 r"^n0 and n1 both have rank 1: give each one",
             ),
+            (
+                "a device is lacking",
+                [hello("n0", 0, platform="cuda", devices=GPUS), hello("n1", 1)],
+                r"^n1 \(rank 1\) cannot compute on cuda \(cuda devices: 0 on n1 \(rank 1\)\)",
+                "cuda",
+            ),
+            (
+                "a package is lacking",
+                [hello("n0", 0, devices=GPUS), hello("n1", 1, platform="cuda", devices=GPUS)],
+                r"^n0 \(rank 0\) cannot compute on cuda \(cuda devices: 2 on n0 .*jax\[cuda\]",
+                "cuda",
+            ),
         ]
     )
     def test_hosts_that_cannot_be_one_cluster(
-        self, case: str, hosts: list[Hello], says: str | None
+        self, case: str, hosts: list[Hello], says: str | None, devices: str | None = None
     ) -> None:
-        found = gathering.disagreement(hosts, SOURCES)
+        found = gathering.disagreement(hosts, SOURCES, devices)
         if says is None:
             assert found is None
         else:
@@ -98,6 +113,16 @@ class Gathering(unittest.TestCase):
         self, case: str, here: list[Hello], count: int, names: tuple[str, ...], says: str
     ) -> None:
         assert gathering.missing(here, count, names) == says
+
+    def test_who_is_missing_of_a_share(self) -> None:
+        assert gathering.missing([hello("n3", 3)], 2, first=2) == "rank 2"
+        assert gathering.missing([hello("n3", 3)], 2, ("c", "d"), first=2) == "c (rank 2)"
+
+    @parameterized.expand(
+        [(1, 4, [0]), (2, 2, [0, 1]), (4, 2, [0, 0, 1, 1]), (3, 2, [0, 0, 1]), (2, 4, [0, 1])]
+    )
+    def test_neighbours_share_a_host(self, processes: int, hosts: int, where: list[int]) -> None:
+        assert gathering.spread(processes, hosts) == where
 
     @parameterized.expand(
         [
@@ -139,15 +164,29 @@ class Machine(unittest.TestCase):
         assert set(variables) == {"PATH", *kept}
 
 
-def test_devices_are_counted_by_their_files(tmp_path: Path, monkeypatch: Any) -> None:
-    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "accel0", "vfio/1", "vfio/vfio"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    found = machine.devices(tmp_path)
-    assert (found["cuda"], found["tpu"]) == (2, 2)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert machine.devices(tmp_path)["cuda"] == 1
+@pytest.mark.parametrize(
+    ("found", "packages", "says"),
+    [
+        ({}, {"libtpu", "jax-cuda13-plugin"}, "cpu"),
+        ({"cuda": ("0",)}, set(), "cpu"),
+        ({"cuda": ("0",)}, {"libtpu"}, "cpu"),
+        ({"cuda": ("0",)}, {"jax-cuda13-plugin"}, "cuda"),
+        ({"tpu": ("0",)}, {"libtpu"}, "tpu"),
+    ],
+)
+def test_a_platform_takes_devices_and_a_package(
+    found: dict[str, tuple[str, ...]], packages: set[str], says: str
+) -> None:
+    assert machine.platform_of(found, packages.__contains__) == says
+
+
+def test_a_host_says_its_devices_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    inventory = {"cuda": ("1", "3"), "tpu": ()}
+    monkeypatch.setattr(machine, "devices", lambda kind, environment: inventory[kind])
+    monkeypatch.setattr(machine, "_version", lambda package: "1.0")
+    one = gathering.parse(message("n0", 0))
+    assert (one.platform, one.has("cuda"), one.has("tpu")) == ("cuda", ("1", "3"), ())
+    assert one.text.endswith("cuda (cuda 1,3)")
 
 
 def test_sources_differ_with_each_file_of_a_worker(tmp_path: Path) -> None:

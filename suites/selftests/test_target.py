@@ -19,12 +19,13 @@ from unittest import TestCase, mock
 import pytest
 from parameterized import parameterized
 
-from harness.targets import environments, interpreters, target
+from harness.targets import environments, interpreters, nightly, target
 from harness.targets.interpreters import Interpreter
 from harness.targets.platforms import PLATFORMS
 from harness.targets.target import Spec, Target, TargetError
 
 SUBPROCESS_TIMEOUT_S = 60.0
+NIGHT = "0.12.1.dev20261122"
 REPOSITORY = Path(target.__file__).resolve().parents[2]
 
 OLDER = Interpreter(Path("/pythons/3.11"), (3, 11, 7))
@@ -159,6 +160,8 @@ class SpecTest(TestCase):
             ("jax == 0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
             ("0.9.0", Spec("version", "0.9.0"), "jax==0.9.0"),
             ("0.9", Spec("version", "0.9.0"), "jax==0.9.0"),
+            ("nightly", Spec("nightly"), "nightly"),
+            ("jax==0.12.1.dev20261122", Spec("version", NIGHT), f"jax=={NIGHT}"),
             ("0.12.0.1", Spec("version", "0.12.0.1"), "jax==0.12.0.1"),
             ("/env/bin/python", Spec("interpreter", "/env/bin/python"), "/env/bin/python"),
             ("/env/x/../python", Spec("interpreter", "/env/python"), "/env/python"),
@@ -175,10 +178,11 @@ class SpecTest(TestCase):
             ("9", "write current, newest"),
             ("0.9.0rc1", "write current, newest"),
             ("1.2.3.4.5", "write current, newest"),
-            ("jax", "one exact stable version"),
-            ("jax>=0.9.0", "one exact stable version"),
-            ("jax==0.9.0.dev20250101", "one exact stable version"),
-            ("jax==0.9.0+flax", "one exact stable version"),
+            ("jax", "one exact version"),
+            ("jax>=0.9.0", "one exact version"),
+            ("jax==0.9.0.dev", "one exact version"),
+            ("jax==0.9.0rc1", "one exact version"),
+            ("jax==0.9.0+flax", "one exact version"),
         ]
     )
     def test_refuses(self, text: str, advice: str) -> None:
@@ -423,6 +427,63 @@ class NewestTest(Folder):
         self.provision(uv=self.uv())
         with pytest.raises(TargetError, match="could not be found: the disk is full"):
             self.newest(self.uv(resolve_error="error: the disk is full"))
+
+
+class NightlyTest(Folder):
+    def setUp(self) -> None:
+        super().setUp()
+        changed = mock.patch.dict(os.environ)
+        changed.start()
+        self.addCleanup(changed.stop)
+        os.environ.pop(nightly.INDEX_VARIABLE, None)
+
+    def test_is_resolved_on_jaxs_own_index_and_recorded_by_its_date(self) -> None:
+        built = self.provision("nightly", uv=self.uv(newest=NIGHT), extras=("flax",))
+        assert built.spec == f"jax=={NIGHT}"
+        (resolving,) = self.calls("pip compile")
+        (installing,) = self.calls("pip install")
+        told = f"--index {nightly.INDEX} --prerelease allow"
+        assert told in resolving
+        assert f"jax=={NIGHT} flax {told}" in installing
+
+    def test_a_night_is_installed_from_there_and_then_reused(self) -> None:
+        built = self.provision(f"jax=={NIGHT}", uv=self.uv())
+        assert nightly.INDEX in self.calls("pip install")[0]
+        assert self.provision(f"jax=={NIGHT}", uv=self.no_uv()) == built
+
+    def test_a_release_is_never_taken_from_there(self) -> None:
+        self.provision("0.9.0", uv=self.uv())
+        self.provision("newest", uv=self.uv(newest="0.12.0.1"))
+        assert not [line for line in self.calls() if "--index" in line]
+
+    def test_another_index_may_be_named(self) -> None:
+        os.environ[nightly.INDEX_VARIABLE] = "https://mirror.invalid/simple/"
+        self.provision("nightly", uv=self.uv(newest=NIGHT))
+        every = [*self.calls("pip compile"), *self.calls("pip install")]
+        assert len(every) == 2
+        assert all("--index https://mirror.invalid/simple/" in line for line in every)
+        assert not any(nightly.INDEX in line for line in every)
+
+    @parameterized.expand([("nothing is kept", "none yet"), ("a night is kept", f"jax=={NIGHT}")])
+    def test_an_index_that_does_not_answer_is_named(self, case: str, instead: str) -> None:
+        if NIGHT in instead:
+            self.provision(f"jax=={NIGHT}", uv=self.uv())
+        said = self.refusal("nightly", uv=self.uv(resolve_error=UNREACHABLE))
+        assert said.startswith(f"nightly could not be had for Python {NEWER}: ")
+        assert nightly.INDEX in said
+        assert nightly.INDEX_VARIABLE in said
+        assert f"a night that the cache has: {instead}. (uv: Failed to fetch" in said
+
+    def test_an_index_without_nightly_wheels_is_told(self) -> None:
+        said = self.refusal("nightly", uv=self.uv(newest="0.12.0.1"))
+        assert "has no nightly JAX for Python" in said
+        assert "only jax==0.12.0.1" in said
+
+    def test_a_night_of_the_cache_is_not_the_newest_release(self) -> None:
+        self.provision(f"jax=={NIGHT}", uv=self.uv())
+        self.provision("0.12.0.1", uv=self.uv())
+        uv = self.uv(resolve_error=UNREACHABLE)
+        assert self.provision("newest", uv=uv).spec == "jax==0.12.0.1"
 
 
 class ExistingTest(Folder):

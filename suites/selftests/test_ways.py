@@ -17,8 +17,9 @@ from harness.clusters.agent import new_key
 from harness.clusters.channel import KEY_VARIABLE
 from harness.clusters.launchers import TargetDown, here, kubernetes, mpi, slurm, ssh, tpu_pod
 from harness.clusters.launchers.starting import Command, Plan, Way, WayStarter
-from harness.plugin.options import _hosts
+from harness.plugin.options import hosts_of
 from harness.running.fleet import WAYS, Hosts, key_of, reached_by
+from harness.targets.platforms import PLATFORMS
 
 PLAN = Plan(2, "c0:7070", "/venv/bin/python", ("a", "b"), variables={"PYTHONPATH": "/my src"})
 AGENT = ("/venv/bin/python", "-m", "harness", "agent", "--controller", "c0:7070")
@@ -32,6 +33,34 @@ def test_slurm_is_one_srun() -> None:
     (words,) = written(slurm.WAY)
     assert words[-len(AGENT) :] == AGENT
     assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--nodelist=a,b"} < set(words)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "has", "lacks"),
+    [("n[0-1]", "--overlap", "--exclusive"), ("", "--exclusive", "--overlap")],
+    ids=["inside an allocation", "in one of its own"],
+)
+def test_slurm_shares_no_node_that_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch, nodes: str, has: str, lacks: str
+) -> None:
+    monkeypatch.setenv(slurm.NODES_VARIABLE, nodes)
+    (words,) = written(slurm.WAY)
+    assert has in words
+    assert lacks not in words
+
+
+def test_the_nodes_of_an_allocation_are_slurms_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert slurm.allocated({}) == ()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    inside = {slurm.NODES_VARIABLE: "n[0-2]"}
+    with pytest.raises(ValueError, match=r"the nodes of this allocation \(n\[0-2\]\) could not"):
+        slurm.allocated(inside)
+    program = tmp_path / "scontrol"
+    program.write_text('#!/bin/sh\ntest "$*" = "show hostnames n[0-2]" && echo "n0\nn1\nn2"\n')
+    program.chmod(0o755)
+    assert slurm.allocated(inside) == ("n0", "n1", "n2")
 
 
 def test_open_mpi_is_one_mpirun_that_hands_variables_on_by_name() -> None:
@@ -202,10 +231,12 @@ def asked(**given: Any) -> Hosts | None:
         "launcher": None,
         "host_list": "",
         "hosts_within": 600.0,
-        "numprocesses": None,
+        "tx": None,
+        "topology": [],
     }
+    platform = PLATFORMS[given.pop("platform", "cpu")]
     config: Any = SimpleNamespace(getoption=lambda name, _=None: {**options, **given}[name])
-    return _hosts(config)
+    return hosts_of(config, platform, lambda _: None)
 
 
 def test_a_run_without_hosts_asks_nothing_of_them() -> None:
@@ -225,11 +256,16 @@ def test_a_list_of_hosts_says_how_many() -> None:
         ({"hosts": 2}, r"--hosts without --launcher: .* give --listen HOST:PORT and --key-file"),
         ({"hosts": 2, "listen": "h:7"}, r"--hosts without --launcher"),
         ({"hosts": 2, "launcher": "mpi", "listen": "7070"}, r"--listen 7070: write HOST:PORT"),
-        ({"hosts": 2, "launcher": "mpi", "numprocesses": 2}, r"leave out -n"),
+        ({"hosts": 2, "launcher": "local", "tx": ["popen"] * 3}, r"-n 2 at the most"),
+        ({"hosts": 2, "launcher": "local", "platform": "cuda12"}, r"leave out --hosts"),
+        ({"hosts": 2, "launcher": "mpi", "platform": "tpu"}, r"say --topology, such as 2x4"),
         ({"launcher": "mpi"}, r"say how many, --hosts N"),
         ({"launcher": "tpu-pod", "host_list": "slice"}, r"say how many, --hosts N"),
     ],
-    ids=["none", "by-hand", "no-key", "listen", "xdist", "launcher", "slice"],
+    ids=[
+        *("none", "by-hand", "no-key", "listen", "xdist", "its-own-devices", "topology"),
+        *("launcher", "slice"),
+    ],
 )
 def test_what_cannot_be_asked(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):

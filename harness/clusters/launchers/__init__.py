@@ -67,6 +67,9 @@ class Launcher(Protocol):
     def warm_up(self) -> None:
         """Make ready to start workers at once, if it is not."""
 
+    def devices(self, platform: str) -> Sequence[Sequence[str]]:
+        """The ids of the devices of a platform, of each host that it starts workers on."""
+
     def reserve(self) -> Port:
         """A port on the machine of process 0."""
 

@@ -19,7 +19,8 @@ class Hello:
     jax: str
     jaxlib: str
     sources: str
-    devices: tuple[tuple[str, int], ...] = ()
+    platform: str = "cpu"
+    devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __str__(self) -> str:
         return self.host if self.rank is None else f"{self.host} (rank {self.rank})"
@@ -27,8 +28,13 @@ class Hello:
     @property
     def text(self) -> str:
         """All of it, for a reader."""
-        has = ", ".join(f"{count} {kind}" for kind, count in self.devices)
-        return f"{self} at {self.address}: jax {self.jax}, Python {self.python}, {has or 'nothing'}"
+        has = ", ".join(f"{kind} {','.join(ids)}" for kind, ids in self.devices)
+        found = f"{self.platform}{f' ({has})' if has else ''}"
+        return f"{self} at {self.address}: jax {self.jax}, Python {self.python}, {found}"
+
+    def has(self, platform: str) -> tuple[str, ...]:
+        """The ids of its devices of a platform."""
+        return dict(self.devices).get(platform, ())
 
 
 def parse(message: Mapping[str, Any]) -> Hello:
@@ -43,7 +49,10 @@ def parse(message: Mapping[str, Any]) -> Hello:
             jax=str(message["jax"]),
             jaxlib=str(message["jaxlib"]),
             sources=str(message["sources"]),
-            devices=tuple((str(k), int(v)) for k, v in dict(message["devices"]).items()),
+            platform=str(message["platform"]),
+            devices=tuple(
+                (str(kind), tuple(map(str, ids))) for kind, ids in dict(message["devices"]).items()
+            ),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(f"no agent's hello: {str(message)[:200]}") from error
@@ -54,8 +63,17 @@ def order(one: Hello) -> tuple[bool, int, str, str]:
     return one.rank is None, one.rank or 0, one.host, one.address
 
 
-def disagreement(some: Sequence[Hello], sources: str) -> str | None:
-    """Why they cannot be one cluster of a controller with these `sources`; None if they can."""
+def spread(processes: int, hosts: int) -> list[int]:
+    """The host of each process: one each, and where there are more, neighbours share one."""
+    used = min(processes, hosts)
+    return [process * used // processes for process in range(processes)]
+
+
+def disagreement(some: Sequence[Hello], sources: str, devices: str | None = None) -> str | None:
+    """Why they cannot be one cluster of a controller with these `sources`; None if they can.
+
+    `devices` is the platform on whose devices they are to compute, where it has any.
+    """
     other = [one for one in some if one.sources != sources]
     if other:
         return (
@@ -69,6 +87,13 @@ def disagreement(some: Sequence[Hello], sources: str) -> str | None:
             odd = [one for one in some if getattr(one, what) != common]
             told = ", ".join(f"{one} has {what} {getattr(one, what)}" for one in odd)
             return f"{told}, the others have {common}: install the same one everywhere"
+    idle = [one for one in some if devices is not None and one.platform != devices]
+    if idle:
+        has = ", ".join(f"{len(one.has(str(devices)))} on {one}" for one in idle)
+        return (
+            f"{_names(idle)} cannot compute on {devices} ({devices} devices: {has}): start the "
+            f"agent where such a device is seen, with a Python that has jax[{devices}]"
+        )
     ranks = Counter(one.rank for one in some)
     if None in ranks and len(ranks) > 1:
         without = [one for one in some if one.rank is None]
@@ -83,14 +108,17 @@ def disagreement(some: Sequence[Hello], sources: str) -> str | None:
     return None
 
 
-def missing(some: Sequence[Hello], count: int, names: Sequence[str] = ()) -> str:
-    """Which of `count` hosts are not there: by rank, and by name where `names` has one for each."""
+def missing(some: Sequence[Hello], count: int, names: Sequence[str] = (), first: int = 0) -> str:
+    """Which of `count` hosts, `first` the first rank of theirs, are not there: by rank.
+
+    By name as well where `names` has one for each.
+    """
     ranks = {one.rank for one in some}
-    absent = [rank for rank in range(count) if rank not in ranks]
+    absent = [rank for rank in range(first, first + count) if rank not in ranks]
     if None in ranks or count - len(some) != len(absent):
         return f"{count - len(some)} of {count} hosts"
     if len(names) == count:
-        return ", ".join(f"{names[rank]} (rank {rank})" for rank in absent)
+        return ", ".join(f"{names[rank - first]} (rank {rank})" for rank in absent)
     return f"rank{'' if len(absent) == 1 else 's'} {', '.join(map(str, absent))}"
 
 

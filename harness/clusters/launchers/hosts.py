@@ -38,7 +38,8 @@ class Starter(Protocol):
 class Wanted:
     """How many hosts, under what `place` they announce themselves, and until when they may come.
 
-    `names` are the hosts by rank, where they are known beforehand.
+    `names` are the hosts by rank, where they are known beforehand, and `first` is the lowest rank.
+    `devices` is the platform on whose devices they must be able to compute, where it has any.
     """
 
     count: int
@@ -46,6 +47,8 @@ class Wanted:
     names: tuple[str, ...] = ()
     within_s: float = HOSTS_S
     replaced_s: float = REPLACED_S
+    first: int = 0
+    devices: str | None = None
 
 
 class HostsLauncher:
@@ -77,9 +80,13 @@ class HostsLauncher:
         if len(self._hosts) < self._wanted.count:
             self._gather()
         self._hosts.sort(key=lambda one: gathering.order(one.hello))
-        differs = gathering.disagreement(self.hellos, self._sources)
+        differs = gathering.disagreement(self.hellos, self._sources, self._wanted.devices)
         if differs is not None:
             raise TargetDown(differs)
+
+    def devices(self, platform: str) -> list[tuple[str, ...]]:
+        """As the agents say, by rank."""
+        return [one.has(platform) for one in self.hellos]
 
     def reserve(self) -> RemotePort:
         """A port of the host with the first rank."""
@@ -89,8 +96,7 @@ class HostsLauncher:
 
     def start(self, settings: Sequence[Mapping[str, Any]]) -> HostProcesses:
         """Fork the workers, spread over the hosts by rank: neighbours share a host."""
-        used = self._hosts[: len(settings)]
-        where = [used[at * len(used) // len(settings)] for at in range(len(settings))]
+        where = [self._hosts[at] for at in gathering.spread(len(settings), len(self._hosts))]
         started = HostProcesses(where, [one["place"] for one in settings])
         try:
             asked = []
@@ -174,4 +180,5 @@ class HostsLauncher:
         self._patience_s = self._wanted.replaced_s
 
     def _absent(self) -> str:
-        return gathering.missing(self.hellos, self._wanted.count, self._wanted.names)
+        wanted = self._wanted
+        return gathering.missing(self.hellos, wanted.count, wanted.names, wanted.first)

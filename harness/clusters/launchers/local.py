@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.probing.ports import ReservedPort
+from harness.clusters import machine
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE
 from harness.clusters.deadlines import KILL_S, ZYGOTE_START_S
 from harness.clusters.hub import Hub
@@ -87,6 +88,10 @@ class LocalLauncher:
             f"the clauses. Its last output:\n{said or '(none)'}\n"
             f"Run it by hand: {self._python} -c 'import jax'"
         )
+
+    def devices(self, platform: str) -> list[tuple[str, ...]]:
+        """This machine's own."""
+        return [machine.devices(platform, self._environment)]
 
     def reserve(self) -> ReservedPort:
         """A port of this machine's own."""

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from processes import until
 from proof import WITHIN_S, Told, needs, prefixed, prove, variables
 
@@ -26,9 +27,10 @@ def test_agents_on_this_machine(at_home: Verdicts) -> None:
     prove(Hosts(2, HERE, launcher="local", within_s=WITHIN_S), at_home)
 
 
-def test_open_mpi(at_home: Verdicts) -> None:
+@pytest.mark.parametrize("processes", [2, 4])
+def test_open_mpi(at_home: Verdicts, processes: int) -> None:
     needs("mpirun")
-    prove(Hosts(2, HERE, launcher="mpi", within_s=WITHIN_S), at_home)
+    prove(Hosts(processes, HERE, launcher="mpi", within_s=WITHIN_S), at_home)
 
 
 def test_slurm_with_two_nodes(at_home: Verdicts) -> None:

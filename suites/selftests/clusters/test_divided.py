@@ -1,0 +1,141 @@
+"""Hosts under `-n`: each test process has its own, whoever starts their agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from processes import MARK, end, gone, marked, new_mark, running_pytest, until
+from test_interrupt import CONFTEST, SUITE
+
+from conformance.probing.ports import ReservedPort
+from harness.clusters.channel import KEY_VARIABLE
+from harness.clusters.zygote import CATALOGUE_VARIABLE
+from harness.running.fleet import key_of
+from harness.targets.target import provision, worker_environment
+
+HOSTS = 4
+TOPOLOGIES = ("2x1", "4x1")
+CELLS = [word for topology in TOPOLOGIES for word in ("--topology", topology)]
+KINDS = ["--clause", "faults.none", "--clause", "faults.wrong-value", "--clause", "faults.exits"]
+GONE_S = 40.0
+WITHIN_S = 600.0  # several interpreters import jax, on a loaded machine
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_cells.py").write_text(SUITE)
+    return tmp_path
+
+
+def arguments(folder: Path, results: str, *words: str) -> list[str]:
+    options = ["-c", "/dev/null", "--rootdir", str(folder), "-p", "harness.plugin"]
+    options += [*CELLS, *KINDS, "--implementation", "new_pmap", "--results", str(folder / results)]
+    return [*options, *words, str(folder / "test_cells.py")]
+
+
+def run(folder: Path, results: str, *words: str) -> dict[tuple[str, str], str]:
+    """Verdicts by clause and topology."""
+    mark = new_mark()
+    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
+    with running_pytest(arguments(folder, results, *words), folder, mark, environment) as process:
+        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
+        assert gone(mark, GONE_S)
+    return verdicts(folder / results)
+
+
+def verdicts(results: Path) -> dict[tuple[str, str], str]:
+    lines = map(json.loads, results.read_text().splitlines())
+    cells = [one for one in lines if one["kind"] == "cell"]
+    found = {(one["clause"], one["topology"]): one["verdict"] for one in cells}
+    assert len(found) == len(cells), "a cell was run twice"
+    return found
+
+
+def told(folder: Path) -> str:
+    return (folder / "pytest.log").read_text()
+
+
+def dialled(mark: str) -> dict[str, set[str]]:
+    """The agents by the address that they serve: the pid of each that is no worker."""
+    found: dict[str, set[str]] = {}
+    for process in marked(mark):
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            parent = process.parent()
+            if "agent" in words and (parent is None or "agent" not in parent.cmdline()):
+                address = words[words.index("--controller") + 1]
+                found.setdefault(address, set()).add(str(process.pid))
+    return found
+
+
+def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> None:
+    expected = run(folder, "home.jsonl")
+    assert len(expected) == 3 * len(TOPOLOGIES)
+    mark, seen = new_mark(), dict[str, set[str]]()
+    words = ["-n", "2", "--hosts", str(HOSTS), "--launcher", "local"]
+    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
+
+    def divided() -> bool:
+        for address, pids in dialled(mark).items():
+            seen.setdefault(address, set()).update(pids)
+        return len(seen) == 2 and all(len(pids) >= 2 for pids in seen.values())
+
+    with running_pytest(arguments(folder, "n.jsonl", *words), folder, mark, environment) as process:
+        assert until(lambda: divided() or process.poll() is not None, WITHIN_S)
+        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
+        assert gone(mark, GONE_S)
+    assert divided(), (seen, told(folder))
+    assert verdicts(folder / "n.jsonl") == expected
+    assert "4 hosts divided among -n 2: 2 + 2" in told(folder)
+
+
+@contextmanager
+def agents(port: int, key: Path, mark: str) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
+    """One agent per host, all with the same words; their job says their rank."""
+    words = [sys.executable, "-m", "harness", "agent", "--controller", f"127.0.0.1:{port}"]
+    variables = {
+        **worker_environment(provision("current"), os.environ),
+        CATALOGUE_VARIABLE: "harness.clusters.faults",
+        KEY_VARIABLE: key_of(key),
+        MARK: mark,
+    }
+    running = [
+        subprocess.Popen(words, env={**variables, "JOB_COMPLETION_INDEX": str(rank)})
+        for rank in range(HOSTS)
+    ]
+    try:
+        yield running
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+def test_agents_that_dial_one_address_are_divided_by_their_ranks(folder: Path) -> None:
+    free = ReservedPort()
+    free.close()
+    key, mark = folder / "key", new_mark()
+    words = ["-n", "2", "--hosts", str(HOSTS), "--listen", f"127.0.0.1:{free.port}"]
+    key_of(key)
+    try:
+        with agents(free.port, key, mark) as started:
+            found = run(folder, "hand.jsonl", *words, "--key-file", str(key))
+            assert until(lambda: all(one.poll() == 0 for one in started), GONE_S)
+        assert gone(mark, GONE_S)
+    finally:
+        end(mark)
+    assert {clause: verdict for (clause, _), verdict in found.items()} == {
+        "faults.none": "conforms",
+        "faults.wrong-value": "deviates",
+        "faults.exits": "crashed",
+    }
+    assert all(f"(rank {rank}) at 127.0.0.1" in told(folder) for rank in range(HOSTS))
