@@ -1,7 +1,7 @@
 """What JAX does that no document says, a line each: its cause, its versions, a program.
 
 Generated from results alone, so that nothing stands in it that was not seen: the causes by which
-cells deviate, the differences between implementations that are known but have none, those that
+cells deviate or implementations differ, the differences that are known but have none, those that
 nobody has looked at yet, and the claims that no clause checks.
 """
 
@@ -58,18 +58,20 @@ def findings(results: Results, agreement: Agreement | None) -> Findings:
     return Findings(
         jax=tuple(sorted(jax, key=version_order)),
         clauses=len(results.ran()),
-        causes=tuple(_causes(results)),
+        causes=tuple(_causes(results, agreement)),
         others=tuple(_difference(results, says, some) for says, some in known.items()),
         new=tuple(_difference(results, said(one), [one]) for one in new),
         gaps=tuple(results.gaps()),
     )
 
 
-def _causes(results: Results) -> Iterator[Finding]:
+def _causes(results: Results, agreement: Agreement | None) -> Iterator[Finding]:
     shown: dict[str, list[CellKey]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict is Verdict.KNOWN_DEVIATION and (slug := cause_of(outcome)):
             shown.setdefault(slug, []).append(key)
+    for slug, keys in _compared(results, agreement).items():
+        shown.setdefault(slug, []).extend(keys)
 
     def place(slug: str) -> tuple[str, str]:
         return results.causes[slug].section if slug in results.causes else "", slug
@@ -86,6 +88,19 @@ def _causes(results: Results) -> Iterator[Finding]:
             clauses=tuple(dict.fromkeys(key.clause for key in shown[slug])),
             program=one.file if one else "",
         )
+
+
+def _compared(results: Results, agreement: Agreement | None) -> dict[str, list[CellKey]]:
+    """By cause, the cells in which a comparison's entry finds it, though they conform."""
+    of = {target.jax: target.key for target in results.targets if not target.unavailable}
+    found: dict[str, list[CellKey]] = {}
+    for one in agreement.found.values() if agreement else ():
+        if one.entry is not None and one.entry.cause:
+            found.setdefault(one.entry.cause, []).extend(
+                CellKey(where.clause, of[where.pair.new_jax], where.pair.new, where.topology)
+                for where in one.seen
+            )
+    return found
 
 
 def _difference(results: Results, says: str, some: Sequence[Found]) -> Finding:

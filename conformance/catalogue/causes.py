@@ -76,7 +76,8 @@ class Cause:
 
     `tags` are the calls and the parts of messages by which someone would search for it; `remedies`
     ids of clauses, the best first; `links` JAX's commits, source lines, issues; `requires` names
-    the packages that its program needs beside JAX.
+    the packages that its program needs beside JAX. `compared` is a cause that no clause judges: the
+    implementations differ by it, and an entry of that comparison names it.
     """
 
     slug: str
@@ -90,6 +91,7 @@ class Cause:
     program: str
     remedies: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    compared: bool = False
 
     @property
     def file(self) -> str:
@@ -120,7 +122,7 @@ def load(file: Path) -> Cause:
         raise CauseError(f"{file.name} is not valid TOML: {error}") from error
     made = {"slug", "section", "program"}
     known = {one.name for one in fields(Cause)} - made
-    _keys(raw, known, known - {"remedies", "requires"}, file.name)
+    _keys(raw, known, known - {"remedies", "requires", "compared"}, file.name)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
     for key in ("title", "sentence", "kind"):
@@ -130,6 +132,8 @@ def load(file: Path) -> Cause:
         raise CauseError(f"{file.name}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
     for key, least in (("tags", 1), ("links", 1), ("remedies", 0), ("requires", 0)):
         raw[key] = _texts(raw.get(key, []), least, f"{file.name}: {key}")
+    if type(raw.get("compared", True)) is not bool:
+        raise CauseError(f"{file.name}: compared is true, or left out")
     if not (isinstance(raw["shows"], list) and raw["shows"]):
         raise CauseError(f"{file.name}: [[shows]] says what the program shows, and where")
     raw["shows"] = tuple(_shows(one, file.name) for one in raw["shows"])
@@ -153,8 +157,13 @@ def check(
         gone = [id for id in one.remedies if id not in ids]
         if gone:
             raise CauseError(f"cause {one.slug}: no clause is called {', '.join(gone)}")
-        if one.slug not in named:
+        if one.slug not in named and not one.compared:
             raise CauseError(f"cause {one.slug}: no clause and no deviation entry names it")
+        if one.slug in named and one.compared:
+            raise CauseError(
+                f"cause {one.slug}: {named[one.slug][0]} names it, so it is judged: "
+                "leave out compared"
+            )
     for slug, who in named.items():
         if slug not in causes:
             raise CauseError(f"{who[0]}: no cause is called {slug}")

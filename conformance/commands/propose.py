@@ -41,6 +41,7 @@ class Judged:
     jax: str
     topology: str
     judgement: Judgement
+    packages: Mapping[str, str] = field(default_factory=dict)  # that its clause requires
 
     @property
     def deviates(self) -> bool:
@@ -66,6 +67,7 @@ class Entry:
     cells: tuple[tuple[str, tuple[str, ...]], ...]
     processes: Processes | Mapping[str, Processes]
     explains: bool
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def propose(
     of_entry: dict[int, list[Judged]] = {}
     without: list[Judged] = []
     ran: dict[tuple[str, str, str], set[str]] = {}
+    had: dict[str, set[str]] = {}
     for cell, target in cells(files):
         clause = catalogue.clauses.get(cell["clause"])
         if clause is None or clause.timing is not None or cell["verdict"] in UNJUDGED:
@@ -108,6 +111,8 @@ def propose(
         found.judged += 1
         one = _judged(catalogue, cell, target)
         ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
+        for name, version in one.packages.items():
+            had.setdefault(name, set()).add(version)
         entries = about.about(cell, target)
         for entry in entries:
             of_entry.setdefault(at[id(entry)], []).append(one)
@@ -118,7 +123,7 @@ def propose(
                 without.append(one)
     if not found.judged:
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
-    found.add = [_entry(catalogue, group, ran) for group in _alike(without)]
+    found.add = [_entry(catalogue, group, ran, had) for group in _alike(without)]
     for number, some in sorted(of_entry.items()):
         excess = _excess(deviations[number], some)
         if excess.conforms or excess.other:
@@ -128,10 +133,16 @@ def propose(
 
 def _judged(catalogue: Catalogue, cell: Record, target: Record) -> Judged:
     topology = Topology.parse(cell["topology"])
-    of = (catalogue.clauses[cell["clause"]], cell["implementation"], topology, target["jax"])
-    judgement = judge(*of, observations(cell), fault_of(cell))
+    clause = catalogue.clauses[cell["clause"]]
+    of = (clause, cell["implementation"], topology, target["jax"])
+    there = target.get("packages", {})
     return Judged(
-        cell["clause"], cell["implementation"], target["jax"], cell["topology"], judgement
+        cell["clause"],
+        cell["implementation"],
+        target["jax"],
+        cell["topology"],
+        judge(*of, observations(cell), fault_of(cell)),
+        {name: there[name] for name in clause.requires if name in there},
     )
 
 
@@ -190,7 +201,12 @@ def _processes(failing: Iterable[int], every: list[int]) -> Processes:
     return words[0] if words else tuple(sorted(failing))
 
 
-def _entry(catalogue: Catalogue, group: Sequence[Judged], ran: Mapping[Any, set[str]]) -> Entry:
+def _entry(
+    catalogue: Catalogue,
+    group: Sequence[Judged],
+    ran: Mapping[Any, set[str]],
+    had: Mapping[str, set[str]],
+) -> Entry:
     first = group[0]
     clause = catalogue.clauses[first.clause]
     saw = _saw(group)
@@ -210,6 +226,27 @@ def _entry(catalogue: Catalogue, group: Sequence[Judged], ran: Mapping[Any, set[
         cells=places,
         processes=made.processes,
         explains=all(_explains(made, one) for one in group),
+        packages=_packages(group, had),
+    )
+
+
+def _packages(group: Sequence[Judged], had: Mapping[str, set[str]]) -> dict[str, str]:
+    """Of each package that the clause requires the versions in which it was seen, as a range."""
+    seen: dict[str, set[str]] = {}
+    for one in group:
+        for name, version in one.packages.items():
+            seen.setdefault(name, set()).add(version)
+    return {name: _without_others(some, had[name]) for name, some in seen.items()}
+
+
+def _without_others(some: set[str], of: set[str]) -> str:
+    """One range of versions, but for those in between that were run and did not show it."""
+    first, *_, last = sorted(some, key=Version) * 2
+    if first == last:
+        return f"=={first}"
+    inside = (one for one in of - some if Version(first) < Version(one) < Version(last))
+    return ",".join(
+        [f">={first}", f"<={last}", *(f"!={one}" for one in sorted(inside, key=Version))]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,8 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
             for versions, topologies in one.cells
         )
         yield f"cells = [{', '.join(said)}]"
+    for name, versions in one.packages.items():
+        yield f"packages.{_key(name)} = {_text(versions)}"
     if isinstance(one.saw, str):
         yield f"saw = {_text(one.saw)}"
     else:
@@ -74,6 +77,11 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
     yield f"review = {review.isoformat()}"
     if not one.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"
+
+
+def _key(name: str) -> str:
+    """A package's name as a key of TOML, bare where it can be."""
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
 def _numbers(some: Processes) -> str:
@@ -116,6 +124,7 @@ def record(found: Proposal) -> dict[str, Any]:
                 "saw": one.saw if isinstance(one.saw, str) else dict(one.saw),
                 "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
                 "processes": one.processes,
+                "packages": dict(one.packages),
                 "explains": one.explains,
             }
             for one in found.add

@@ -62,7 +62,8 @@ class Entries:
 
     def about(self, cell: Record, target: Record) -> tuple[Deviation, ...]:
         """Those that are about a recorded cell."""
-        where = (target["jax"], target["platform"], cell["topology"])
+        packages = target.get("packages", {})
+        where = (target["jax"], target["platform"], cell["topology"], packages)
         return tuple(
             one
             for one in self._of.get(cell["clause"], ())

@@ -109,7 +109,8 @@ def case(
 ) -> Case:
     """A recorded cell as it is judged today."""
     of = (cell["clause"], cell["implementation"])
-    where = (target["jax"], target["platform"], cell["topology"])
+    packages = target.get("packages", {})
+    where = (target["jax"], target["platform"], cell["topology"], packages)
     return Case(
         clause=catalogue.clauses[cell["clause"]],
         implementation=cell["implementation"],

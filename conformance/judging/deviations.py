@@ -51,7 +51,8 @@ class Deviation:
     hide behind an old entry; where several steps are compared it says of each step that fails what
     is seen in it, and no other step may fail. Why is said by the `cause`, and by `note` what is
     special to these cells. `processes` are those that see it, of every step or, in a table, of each
-    step that it names; the others' are all. `review` is a date.
+    step that it names; the others' are all. `packages` are version ranges of packages that the
+    clause requires: the entry holds where the target has each in its range. `review` is a date.
     """
 
     clause: tuple[str, ...]
@@ -68,6 +69,7 @@ class Deviation:
     topology: tuple[str, ...] = ("*",)
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
     processes: Processes | Mapping[str, Processes] = "all"
+    packages: Mapping[str, str] = field(default_factory=dict)
     where: str = field(default="a deviation entry", compare=False)  # its file and number
 
     @property
@@ -79,21 +81,32 @@ class Deviation:
 
     @property
     def versions(self) -> str:
-        """In which JAX, and where on some topologies only, on which, in a line."""
-        if not self.cells:
-            return self.jax
-        return "; ".join(
-            f"{versions or 'any'} on {', '.join(topologies)}" for versions, topologies in self.cells
-        )
+        """In which JAX, where on some topologies only on which, and with which packages: a line."""
+        said = self.jax
+        if self.cells:
+            said = "; ".join(
+                f"{versions or 'any'} on {', '.join(topologies)}"
+                for versions, topologies in self.cells
+            )
+        if not self.packages:
+            return said
+        beside = ", ".join(f"{name} {versions}" for name, versions in self.packages.items())
+        return f"{said or 'any'}, with {beside}"
 
     def names(self, clause: str) -> bool:
         """Whether the entry is about this clause, under whatever else it asks."""
         return any(fnmatchcase(clause, pattern) for pattern in self.clause)
 
     def matches(
-        self, clause: str, implementation: str, jax: str, platform: str, topology: str
+        self,
+        clause: str,
+        implementation: str,
+        jax: str,
+        platform: str,
+        topology: str,
+        packages: Mapping[str, str] | None = None,
     ) -> bool:
-        """Whether the entry is about this cell."""
+        """Whether the entry is about this cell; `packages` are the target's, None of any target."""
         return (
             self.names(clause)
             and implementation in self.implementation
@@ -102,6 +115,14 @@ class Deviation:
                 _within(versions, jax) and any(fnmatchcase(topology, t) for t in topologies)
                 for versions, topologies in self.cells or ((self.jax, self.topology),)
             )
+            and (packages is None or self._has(packages))
+        )
+
+    def _has(self, packages: Mapping[str, str]) -> bool:
+        """Whether a target with these packages has each of the entry's in its range."""
+        return all(
+            name in packages and _within(versions, packages[name])
+            for name, versions in self.packages.items()
         )
 
     def explains(self, reason: str, findings: Sequence[Finding]) -> bool:
@@ -188,6 +209,19 @@ def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[s
     ]
 
 
+def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -> list[str]:
+    """What is said of each entry that names a package which a clause of it does not require."""
+    return [
+        f"{entry.where}: {id} does not require {name}: of which package is it?"
+        for entry in entries
+        if entry.packages
+        for id, clause in clauses.items()
+        if entry.names(id)
+        for name in entry.packages
+        if name not in clause.requires
+    ]
+
+
 def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
     """Who names each cause: ids of clauses, and deviation entries by their places."""
     found: dict[str, list[str]] = {}
@@ -207,9 +241,11 @@ def matching(
     jax: str,
     platform: str,
     topology: str,
+    packages: Mapping[str, str] | None = None,
 ) -> tuple[Deviation, ...]:
     """The entries about one cell; DeviationError where two claim it."""
-    found = tuple(e for e in entries if e.matches(clause, implementation, jax, platform, topology))
+    cell = (clause, implementation, jax, platform, topology, packages)
+    found = tuple(entry for entry in entries if entry.matches(*cell))
     if len(found) > 1:
         raise DeviationError(
             f"{len(found)} deviation entries claim {clause} under {implementation} on jax "
@@ -237,7 +273,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             f"missing keys {sorted(required - raw.keys())}"
         )
     lists = ("clause", "implementation", "platform", "topology")
-    for key in raw.keys() - {"review", "cells", "saw", "processes"}:
+    for key in raw.keys() - {"review", "cells", "saw", "processes", "packages"}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
             several = ", or several in a list" if key in lists else ""
@@ -254,7 +290,10 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         raw["processes"] = _processes_by_step(raw["processes"], raw["saw"], where)
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
+    packages = _packages(raw.get("packages", {}), where)
     try:
+        for versions in packages.values():
+            SpecifierSet(versions)
         for versions, _ in raw.get("cells") or ((raw.get("jax", ""), ()),):
             SpecifierSet(versions)
         for pattern in _patterns(raw["saw"], where):
@@ -281,6 +320,13 @@ def _patterns(saw: Any, where: str) -> list[str]:
             f"{where}: saw must be a text, or a table of steps, each with its text"
         )
     return list(saw.values()) if isinstance(saw, dict) else patterns
+
+
+def _packages(some: Any, where: str) -> Mapping[str, str]:
+    texts = [*some, *some.values()] if isinstance(some, dict) else [some]
+    if not all(isinstance(one, str) and one for one in texts) or not isinstance(some, dict):
+        raise DeviationError(f'{where}: packages are written packages.flax = ">=0.12"')
+    return some
 
 
 def _processes_by_step(some: Any, saw: Any, where: str) -> Processes | Mapping[str, Processes]:

@@ -80,7 +80,7 @@ class Rejudging:
         if clause.id not in self._of:
             self._of[clause.id] = tuple(e for e in self._entries if e.names(clause.id))
         implementation, jax = cell["implementation"], target["jax"]
-        where = (jax, target["platform"], cell["topology"])
+        where = (jax, target["platform"], cell["topology"], target.get("packages", {}))
         try:
             entries = matching(self._of[clause.id], clause.id, implementation, *where)
             seen, fault = observations(cell), fault_of(cell)

@@ -65,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         session.catalogue.check(session.claims)
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
         orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
+        orphans += deviations.of_no_package(session.deviations, session.catalogue.clauses)
         if orphans:
             raise ValueError("; ".join(orphans))
         named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())

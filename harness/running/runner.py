@@ -194,6 +194,7 @@ class Runner:
             facts["jax"],
             facts["platform"],
             cell.topology,
+            facts["packages"],
         )
         return judge(
             clause,

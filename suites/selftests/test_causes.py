@@ -22,6 +22,7 @@ from conformance.catalogue.causes import (
 )
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.probing.jobs import Ended
+from reports.comparing.entries import load_entries
 
 GOOD: Mapping[str, str] = {
     "title": "'A headline'",
@@ -106,6 +107,7 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         (toml(links="['']"), "links must be texts in a list"),
         (toml(remedies="3"), "remedies must be texts in a list"),
         (toml(requires="[3]"), "requires must be texts in a list"),
+        (toml(compared="'yes'"), "compared is true, or left out"),
         (table({**GOOD, "shows": "[]"}), r"\[\[shows\]\] says what the program shows"),
         (table({**GOOD, "shows": "'1'"}), r"\[\[shows\]\] says what the program shows"),
         (table({**GOOD, "shows": "['1']"}), r"shows must be written \[\[shows\]\]"),
@@ -236,6 +238,20 @@ def test_causes_and_those_that_name_them_agree(make: Write) -> None:
         check(causes, ["errors.a", "errors.b"], {})
     with pytest.raises(CauseError, match=r"some\.toml, entry 2: no cause is called other"):
         check(causes, ["errors.b"], named | {"other": ["some.toml, entry 2", "errors.a"]})
+
+
+def test_a_cause_is_judged_by_clauses_or_found_by_comparing(make: Write) -> None:
+    causes = {"a-cause": load(make(toml(compared="true")))}
+    check(causes, ["errors.a"], {})
+    with pytest.raises(
+        CauseError, match=r"errors\.a names it, so it is judged: leave out compared"
+    ):
+        check(causes, ["errors.a"], {"a-cause": ["errors.a"]})
+
+
+def test_what_is_found_by_comparing_is_named_by_an_entry_of_the_comparison() -> None:
+    told = {entry.cause for entry in load_entries() if entry.cause}
+    assert {one.slug for one in load_causes().values() if one.compared} <= told
 
 
 # Judging a run

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import clause_of
 
 from conformance.catalogue import loading
 from conformance.catalogue.causes import Cause
@@ -25,9 +26,10 @@ from conformance.judging.deviations import (
     load,
     load_all,
     matching,
+    of_no_package,
     unmatched,
 )
-from conformance.judging.expectation import Finding, NotApplicable
+from conformance.judging.expectation import Finding, NotApplicable, returns
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
@@ -224,6 +226,11 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(processes="['2']"), "processes are written"),
         (toml(processes="{ 'again' = 2 }", saw="{ 'again' = 'x' }"), "processes are written"),
         (toml(processes="{ 'first call' = [1] }"), "names first call, of which saw says nothing"),
+        (toml(packages="'>=0.12'"), "packages are written"),
+        (toml(packages="['flax']"), "packages are written"),
+        (toml(packages="{ flax = 0.12 }"), "packages are written"),
+        (toml(packages="{ flax = '' }"), "packages are written"),
+        (toml(packages="{ flax = '0.10 to 0.12' }"), "Invalid specifier"),
     ],
 )
 def test_a_mistake_in_an_entry_with_a_cause_is_refused(read: Any, text: str, said: str) -> None:
@@ -299,6 +306,53 @@ def test_the_rest_of_a_cell_is_matched(
     implementation, platform, topology = cell
     found = entry(**other).matches("errors.a", implementation, "0.9.0", platform, topology)
     assert found is matches
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "matches"),
+    [
+        ({}, {}, True),
+        ({"flax": ">=0.12"}, {"flax": "0.12.0"}, True),
+        ({"flax": ">=0.12"}, {"flax": "0.12.0", "chex": "0.1"}, True),
+        ({"flax": ">=0.12"}, {"flax": "0.9.5"}, False),
+        ({"flax": ">=0.12"}, {"chex": "0.12"}, False),
+        ({"flax": ">=0.12"}, {}, False),
+        ({"flax": ">=0.12", "chex": "<0.2"}, {"flax": "0.12.0", "chex": "0.2.1"}, False),
+        ({"flax": ">=0.12", "chex": "<0.2"}, {"flax": "0.12.0", "chex": "0.1.9"}, True),
+        ({"flax": ">=0.12"}, None, True),
+    ],
+)
+def test_a_package_is_matched_by_its_version(
+    asked: dict[str, str], there: dict[str, str] | None, matches: bool
+) -> None:
+    one = entry(packages=asked)
+    assert one.matches("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8", there) is matches
+
+
+def test_entries_for_two_releases_of_a_package_do_not_claim_one_cell() -> None:
+    both = entry(packages={"flax": "<0.12"}), entry(packages={"flax": ">=0.12"})
+    at = ("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
+    assert matching(both, *at, {"flax": "0.11.2"}) == both[:1]
+    assert matching(both, *at, {"flax": "0.12.0"}) == both[1:]
+    assert matching(both, *at, {}) == ()
+
+
+def test_what_an_entry_says_of_packages_is_told_with_its_versions() -> None:
+    assert entry(packages={"flax": ">=0.12"}).versions == "any, with flax >=0.12"
+    assert entry(jax="<0.9", packages={"flax": "<1"}).versions == "<0.9, with flax <1"
+
+
+def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> None:
+    (one,) = read(toml(packages="{ flax = '<0.12' }"))
+    bare = replace(clause_of(returns(lambda place: None)), id="errors.a")
+    (said,) = of_no_package([one], {"errors.a": bare})
+    assert said == "some.toml, entry 1: errors.a does not require flax: of which package is it?"
+    assert of_no_package([one], {"errors.a": replace(bare, requires=("flax",))}) == []
+    assert of_no_package([one], {"errors.b": bare}) == []
+
+
+def test_every_package_that_an_entry_names_is_required() -> None:
+    assert of_no_package(load_all(), loading.load().clauses) == []
 
 
 def test_the_entry_about_a_cell_is_found() -> None:

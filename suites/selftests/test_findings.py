@@ -116,6 +116,22 @@ def test_a_difference_without_a_cause_has_the_smallest_clause_as_its_program(fou
     assert all_of_it.new == ()
 
 
+def test_a_difference_with_a_cause_stands_under_it_though_its_cells_conform(found: Any) -> None:
+    known = "[[difference]]\n" + ENTRY.replace('"a"', '"*"').replace('"b"', '"*"')
+    all_of_it = found(*DIFFERENT, entries=known + 'cause = "a-cause"\n', compared=True)
+    (one,) = all_of_it.causes
+    assert (one.cause, one.clauses) == ("a-cause", ("errors.a", "errors.b"))
+    assert [(shown.implementation, shown.jax) for shown in one.shown] == [("new_pmap", "0.9.0")]
+    assert (all_of_it.others, all_of_it.new) == ((), ())
+
+
+def test_cells_that_deviate_and_that_differ_by_a_cause_are_one_finding(found: Any) -> None:
+    known = "[[difference]]\n" + ENTRY.replace('"a"', '"*"').replace('"b"', '"*"')
+    entries = known + 'cause = "a-cause"\n'
+    (one,) = found(*DIFFERENT, excused("errors.a", "0.8.0"), entries=entries, compared=True).causes
+    assert (one.shown[0].jax, one.clauses) == ("0.8.0 to 0.9.0", ("errors.a", "errors.b"))
+
+
 def test_a_difference_that_is_new_stands_apart(found: Any) -> None:
     all_of_it = found(*DIFFERENT, compared=True)
     assert [one.title for one in all_of_it.new] == [

@@ -37,6 +37,7 @@ from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import returns, steps
 
 TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))
+FLAX = {"0.8.0": "0.9.1", "0.9.0": "0.10.2", "0.9.2": "0.11.0", "0.10.0": "0.12.1"}  # by jax
 WRONG = "1.0 of 'a' (b)"
 
 
@@ -67,7 +68,10 @@ def proposed(tmp_path: Path) -> Any:
     """What these cells ask of these entries."""
 
     def of(cells: list[Any], *entries: Deviation, one: Clause | None = None) -> Proposal:
-        heads = [sample_results.target(v) for v in ("0.8.0", "0.9.0", "0.9.2", "0.10.0")]
+        heads = [
+            sample_results.target(version, packages={"flax": flax, "chex": "0.1"})
+            for version, flax in FLAX.items()
+        ]
         file = sample_results.write(tmp_path / "results", [*heads, *cells])
         return propose(Catalogue({"errors.a": one or clause()}), entries, [file])
 
@@ -135,6 +139,36 @@ def test_versions_are_those_that_were_run(proposed: Any) -> None:
         {"jax": ">=0.8.0,<=0.9.0", "topology": "2x2"},
         {"jax": "==0.10.0", "topology": "2x2"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("0.9.0",), "==0.10.2"),
+        (("0.8.0", "0.9.0"), ">=0.9.1,<=0.10.2"),
+        (("0.8.0", "0.9.2", "0.10.0"), ">=0.9.1,<=0.12.1,!=0.10.2"),
+    ],
+)
+def test_versions_of_the_packages_that_a_clause_requires_are_proposed(
+    proposed: Any, wrong: tuple[str, ...], said: str
+) -> None:
+    cells = [cell(*([0] if jax in wrong else []), jax=jax) for jax in FLAX]
+    one = replace(clause(), requires=("flax",))
+    found = proposed(cells, one=one)
+    assert toml(found)["packages"] == {"flax": said}
+    assert record(found)["add"][0]["packages"] == {"flax": said}
+    assert "packages" not in toml(proposed(cells))
+
+
+def test_an_entry_is_about_the_targets_whose_package_is_in_its_range(proposed: Any) -> None:
+    one = replace(clause(), requires=("flax",))
+    cells = [cell(0, 1, jax="0.8.0"), cell(0, 1, jax="0.9.0")]
+    assert proposed(cells, known(packages={"flax": "<0.11"}), one=one).add == []
+    found = proposed(cells, known(packages={"flax": "<0.10"}), one=one)
+    assert toml(found)["jax"] == "==0.9.0"
+    (dropped,) = proposed([cell(jax="0.8.0")], known(packages={"flax": "<0.10"}), one=one).drop
+    assert dropped.conforms == ("jax 0.8.0 on 2x2",)
+    assert proposed([cell(jax="0.8.0")], known(packages={"flax": ">0.10"}), one=one).drop == []
 
 
 def test_a_clause_with_one_step_has_one_pattern(proposed: Any) -> None:

@@ -1,8 +1,13 @@
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-weak = jax.vmap(lambda x: 1.0)(jnp.arange(8))
-half = np.ones(8, np.float16)
+if sys.argv[1:]:  # in several processes: ADDRESS PROCESSES PROCESS
+    jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+count = jax.local_device_count()
+weak = jax.vmap(lambda x: 1.0)(jnp.arange(count))
 print(weak.weak_type, jax.pmap(lambda x: x)(weak).weak_type)
-print(jax.pmap(lambda x, y: x + y)(half, weak).dtype)
+print(jax.pmap(lambda x: 2.0)(weak).weak_type)
+print(jax.pmap(lambda x, y: x + y)(np.ones(count, np.float16), weak).dtype)
