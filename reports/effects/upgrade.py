@@ -17,8 +17,8 @@ from typing import NamedTuple
 from reports.effects.derive import failing
 from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import JAX, Cellular, Effects, Side, cell_of
+from reports.effects.remedies import FAILED, fared
 from reports.reading.order import topology_order
-from reports.reading.outcomes import CellKey
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
@@ -53,7 +53,6 @@ GROUP_OF = {
     Effect.WARNS: Group.WARNS,
     Effect.REPAIRED: Group.REPAIRED,
 }
-_FAILED = (Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.FLAKY)
 # What a failing fix is not told apart by: it is graver than that it does not help.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
@@ -250,7 +249,7 @@ class _Made:
 
     def _fix_fails(self, clause: str, felt: Felt, other: Cellular) -> bool:
         fix = self.results.clauses[clause].fixes is not None
-        return fix and other.outcome.verdict in _FAILED and felt.effect not in _GRAVER
+        return fix and other.outcome.verdict in FAILED and felt.effect not in _GRAVER
 
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
         clauses = self.results.clauses
@@ -333,14 +332,7 @@ def remedy(results: Results, clause: str, at: Side) -> Remedy:
     """Where a remedy works on one side; under shard_map, if it is only that there."""
     title = results.clauses[clause].title
     for implementation in dict.fromkeys((at.implementation, *results.columns(clause))):
-        works, fails = [], []
-        for topology in results.grid[clause]:
-            key = CellKey(clause, at.target.key, implementation, topology)
-            verdict = results.outcome(key).verdict
-            if verdict is Verdict.CONFORMS:
-                works.append(topology)
-            elif verdict in _FAILED or verdict in (Verdict.CRASHED, Verdict.HUNG):
-                fails.append(topology)
-        if works or fails:
-            return Remedy(clause, title, implementation, tuple(works), tuple(fails))
+        found = fared(results, clause, implementation, at.target.key)
+        if found.works or found.fails:
+            return Remedy(clause, title, implementation, found.works, found.fails)
     return Remedy(clause, title, at.implementation, (), ())

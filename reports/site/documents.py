@@ -29,7 +29,7 @@ from reports.site.text import shortened
 
 SILENCE = "silence"
 INDEX = "documents.html"
-_CHECKS_IN_PLACE = 5
+_CHECKS_IN_PLACE = 2
 _TITLE_SHOWN = 300
 
 

@@ -52,7 +52,8 @@ def _chart(clause: str, chip: str, some: Sequence[Growth]) -> Chart:
         upwards="sent to a chip / what lies on it",
         series=tuple(_series(some, chips)),
         said=multiple,
-        log=True,
+        # Where nothing is sent at all that is to be seen, and a logarithm has no place for it.
+        log=any(point.bytes for one in some for point in one.points),
     )
 
 

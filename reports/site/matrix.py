@@ -24,7 +24,7 @@ from reports.site.text import shortened
 
 INDEX = "matrix.html"
 _SENTENCE_SHOWN = 140
-_LINES_ON_A_PAGE = 200  # about 250 KB: what a phone opens at once
+_LINES_ON_A_PAGE = 180  # about 250 KB: what a phone opens at once
 _GROUP_PARTS = 2  # of an id, by which rows are grouped
 
 

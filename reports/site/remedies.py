@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from reports.effects.remedies import Fared, fared
 from reports.reading.order import version_order
-from reports.reading.outcomes import CellKey
 from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
-from reports.site.marks import Mark, mark_of, together
+from reports.site.marks import Mark
 from reports.site.names import Link, clause_path, implementation_words
 
 LEGACY_PMAP = "legacy_pmap"
@@ -64,12 +64,18 @@ def _remedy(results: Results, id: str, target: Target | None) -> Remedy:
     for implementation in results.columns(id) if target else ():
         if implementation == LEGACY_PMAP or target is None:
             continue
-        mark = together(
-            mark_of(results.outcome(CellKey(id, target.key, implementation, topology)).verdict)
-            for topology in results.grid[id]
-        )
+        how = fared(results, id, implementation, target.key)
+        mark = _mark(how)
         if mark in _WORDS:
-            refused = mark is Mark.RIGHT and "raises" in clause.expected.get(implementation, "")
+            refused = mark is Mark.RIGHT and how.refused
             word = "raises, as expected" if refused else _WORDS[mark]
             found.append((implementation_words(implementation), mark, word))
     return Remedy(Link(clause.title, clause_path(id)), tuple(found))
+
+
+def _mark(how: Fared) -> Mark:
+    if how.works and how.fails:
+        return Mark.PARTLY
+    if how.works or how.fails:
+        return Mark.RIGHT if how.works else Mark.WRONG
+    return Mark.NOT_RUN if how.not_run else Mark.NONE

@@ -1,0 +1,64 @@
+"""Where a remedy works: said by its cells, in one place, for every page that tells of it."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from parameterized import parameterized
+from sample_results import cell, claim, clause, target, write
+
+from reports.effects.remedies import fared
+from reports.reading.results import load
+from reports.site.marks import Mark
+from reports.site.remedies import remedies
+
+PLACES = ("1x8", "2x2", "4x2")
+
+
+class Remedies(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("works", ("conforms",) * 3, "returns", Mark.RIGHT, "works"),
+            ("refuses", ("conforms",) * 3, "raises ValueError", Mark.RIGHT, "raises, as expected"),
+            ("fails", ("deviates", "crashed", "hung"), "returns", Mark.WRONG, "does not work"),
+            ("known", ("known deviation",) * 3, "returns", Mark.WRONG, "does not work"),
+            ("in part", ("conforms", "flaky", ""), "returns", Mark.PARTLY, "works in part"),
+            ("not run", ("", "", "not applicable"), "returns", Mark.NOT_RUN, "not run"),
+            ("some not run", ("conforms", "", ""), "returns", Mark.RIGHT, "works"),
+        ]
+    )
+    def test_what_its_cells_say(
+        self, name: str, verdicts: tuple[str, ...], expected: str, mark: Mark, word: str
+    ) -> None:
+        cells = [
+            cell("errors.fix", verdict, topology=place)
+            for place, verdict in zip(PLACES, verdicts, strict=True)
+            if verdict
+        ]
+        fix = clause("errors.fix", topologies=list(PLACES), expected={"new_pmap": expected})
+        with TemporaryDirectory() as folder:
+            records = [target(), claim("migrate-pmap.errors"), fix, *cells]
+            results = load([write(Path(folder, "r.jsonl"), records)])
+        (at,) = results.targets
+        how = fared(results, "errors.fix", "new_pmap", at.key)
+        said = dict(zip(PLACES, verdicts, strict=True))
+        assert how.works == tuple(p for p in PLACES if said[p] == "conforms"), name
+        assert how.not_run == tuple(p for p in PLACES if not said[p])
+        assert not {*how.works} & {*how.fails}
+        (remedy,) = remedies(results, ["errors.fix"], at).some
+        assert remedy.at == (("new pmap", mark, word),)
+
+    def test_what_does_not_apply_is_not_told(self) -> None:
+        fix = clause("errors.fix", topologies=["1x8"], expected={"new_pmap": "not applicable"})
+        records = [
+            target(),
+            claim("migrate-pmap.errors"),
+            fix,
+            cell("errors.fix", "not applicable", topology="1x8"),
+        ]
+        with TemporaryDirectory() as folder:
+            results = load([write(Path(folder, "r.jsonl"), records)])
+        (remedy,) = remedies(results, ["errors.fix"], results.targets[0]).some
+        assert remedy.at == ()
