@@ -44,8 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _serve(chosen.controller, key, rank, chosen.place, chosen.patience)
     except AgentError as error:
         print(f"agent: {error}", file=sys.stderr, flush=True)
-        return EXIT_REFUSED
-    return 0
+    return EXIT_REFUSED
 
 
 def read_key(file: Path | None, variable: str | None) -> str:
@@ -114,7 +113,7 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
         try:
             first = channel.receive()
         except (EOFError, Rubbish):
-            return  # it has no use for this host
+            os._exit(0)  # it has no use for this host; at once, as a zygote ends
         if first.get("do") != DIAL:
             break
         channel.close()
