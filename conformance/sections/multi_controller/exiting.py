@@ -1,0 +1,79 @@
+"""What a process at its end does to the others, once they have not come to theirs in time.
+
+At the end of a program JAX waits for the other processes of the job, 300 seconds unless
+`shutdown_timeout_seconds` says otherwise. That all goes well where they end in time is shown by
+`multi_controller.leaving.returns-between`, which differs from these by that option alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.catalogue.family import family, table
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, every
+from conformance.judging.releases import by_release
+from conformance.sections.multi_controller.fates import (
+    ARRAYS,
+    BEGIN,
+    DEADLINE_S,
+    OF_A_JOB,
+    ends,
+    run,
+    terminated,
+)
+
+BARRIER_S = 3
+WORKS_ON_S = 15  # long enough that the barrier's time is over on a loaded machine
+SUM = r"sum 3\.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Process `who` comes to its end while the other works on."""
+
+    key: str
+    text: str
+    who: int
+
+
+EARLY: Mapping[str, Early] = table(
+    Early("other", "Process 1 ends, and process 0", 1),
+    Early("first", "Process 0 ends, and process 1", 0),
+)
+
+
+def ended_by_the_barrier(early: Early) -> Expectation:
+    """Both are ended by JAX; before 0.8.1 the option is unknown, and nothing begins."""
+    unknown = r"exit 1 \| TypeError: .*'shutdown_timeout_seconds'"
+    lines = [(SUM, "done") if number == early.who else (SUM,) for number in range(2)]
+    return by_release(
+        "0.8.1",
+        before=every(*(ends(number, unknown, "is refused the option") for number in range(2))),
+        since=every(*(terminated(number, *said) for number, said in enumerate(lines))),
+    )
+
+
+@family(
+    "multi_controller.leaving.exit-barrier.{early}",
+    early=EARLY,
+    claim="pmap-silence.process-that-goes",
+    title="{early.text}, which works on past shutdown_timeout_seconds, is ended with it.",
+    fact="multi_controller.leaving.exit-barrier",
+    left_out=OF_A_JOB,
+    expect=lambda early: of_jax(ended_by_the_barrier(early)),
+    deadline_s=DEADLINE_S,
+)
+def exit_barrier(impl: Any, cluster: Any, early: Early) -> None:
+    """A process comes to its end, and the other takes longer than the barrier at the exit waits."""
+    run(
+        cluster,
+        f"""{BEGIN}initialize(shutdown_timeout_seconds={BARRIER_S})
+{ARRAYS}
+if number != {early.who}:
+    time.sleep({WORKS_ON_S})
+print("done", flush=True)
+""",
+    )
