@@ -205,6 +205,7 @@ def searched(tab: Tab, query: str) -> list[str]:
         ("unreplicate", "causes/(unreplicated-|replicated-array|first-shard)"),
         ("SIGABRT", "errors/killed-by-sigabrt.html"),
         ("make_mesh shape", "causes/make-mesh-takes-no-shape.html"),
+        ("jax.tree.map(lambda x: x[0], params)", "causes/index-replicates-the-row.html"),
         (
             "ValueError: Received incompatible devices for jitted computation. Got argument x of "
             "my_step with shape float32[16,4] and device ids [0, 1] on platform GPU",

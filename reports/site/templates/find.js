@@ -6,12 +6,14 @@
 const MOST = 30;
 const PREFERRED = { cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
 
-/* What is searched for: words without the punctuation around them, but `x[0]` whole. */
+/* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
+   A letter alone, as a pasted call has them, is in every text. */
 function termsOf(query) {
-  return query.toLowerCase().split(/\s+/)
-    .map((word) => word.replace(/^[.,:;'"`(]+|[.,:;'"`]+$/g, ""))
-    .filter((word) => word.length > 0)
-    .slice(0, 40);
+  const words = query.toLowerCase().split(/[\s(),]+/)
+    .map((word) => word.replace(/^[.:;'"`]+|[.:;'"`]+$/g, ""))
+    .filter((word) => word.length > 0);
+  const long = words.filter((word) => word.length > 1);
+  return (long.length ? long : words).slice(0, 40);
 }
 
 /* How well a term stands in a text: as words of it, at a word's beginning, anywhere, not at all. */
@@ -38,8 +40,10 @@ function scored(entry, terms, query) {
     if (score > 0) found += 1;
     sum += score;
   }
-  // A pasted message has numbers and names that no page knows; of few words each must be there.
-  const enough = terms.length <= 4 ? terms.length : terms.length / 2;
+  // A pasted message or call has numbers and names that no page knows; of few words each must be
+  // there.
+  const pasted = terms.length > 4 || query.includes("(");
+  const enough = pasted ? terms.length / 2 : terms.length;
   if (found < enough) return 0;
   if (terms.length > 1) {
     if (entry.title.includes(query)) sum += 12;
