@@ -23,6 +23,7 @@ EXIT_DRIFT = 1
 EXIT_WEAK = 1
 EXIT_WRONG = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130  # as a shell tells of SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -319,5 +320,14 @@ def _drift(document: str, file: Path) -> int:
     return EXIT_DRIFT if found else EXIT_OK
 
 
+def _run() -> int:
+    """`main`, which Ctrl-C ends without a traceback."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted: what was not finished is not written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_run())

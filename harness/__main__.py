@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 RESULTS = "*.jsonl*"  # what is read of a folder
+EXIT_INTERRUPTED = 130  # as a shell tells of SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,5 +100,14 @@ def _provision(specs: Sequence[str]) -> None:
         print(f"{target.spec}: {known}")
 
 
+def _run() -> int:
+    """`main`, which Ctrl-C ends without a traceback."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted: what was not finished is not written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_run())

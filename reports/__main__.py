@@ -32,6 +32,7 @@ WORSE = 1
 USAGE_OR_INPUT_ERROR = 2
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 NOT_READ = 141  # as a shell tells of a command whose output nobody reads to its end
+INTERRUPTED = 130  # as it tells of SIGINT
 
 
 _INPUT_ERRORS = (ResultsError, SiteError, CompareError, EntryError, ReadmeError, PolicyError)
@@ -269,6 +270,9 @@ def _run() -> int:
         # Else Python flushes once more as it ends, and tells of that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_READ
+    except KeyboardInterrupt:
+        print("interrupted: what was not finished is not written", file=sys.stderr)
+        return INTERRUPTED
     return status
 
 

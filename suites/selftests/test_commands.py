@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import os
 import shutil
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import conformance.sections
-from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
+from conformance.__main__ import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, main
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
@@ -180,6 +181,20 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (EXIT_OK, "")
+
+
+@pytest.mark.parametrize("command", ["conformance", "harness", "reports"])
+def test_ctrl_c_ends_any_command_without_a_traceback(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    module = importlib.import_module(f"{command}.__main__")
+
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "main", interrupted)
+    assert module._run() == EXIT_INTERRUPTED
+    assert capsys.readouterr().err == "interrupted: what was not finished is not written\n"
 
 
 # `claims`
