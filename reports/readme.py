@@ -96,7 +96,8 @@ def _measured(results: Results) -> str:
     versions = ", ".join(dict.fromkeys(jax))
     return (
         f"{cells} cells of {len(results.ran())} clauses on jax {versions} "
-        f"({', '.join(platforms)}, {', '.join(machine)}), {days[0]} to {days[-1]}"
+        f"({', '.join(platforms)}, {', '.join(machine)}), "
+        + " to ".join(dict.fromkeys([days[0], days[-1]]))
     )
 
 

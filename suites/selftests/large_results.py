@@ -7,7 +7,7 @@ builds their site, in processes of their own as a user would; nothing is kept.
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -95,9 +95,12 @@ def measured(file: Path, site: Path) -> tuple[float, float, float]:
     """Seconds by the wall and of all cores, and MiB of the largest process, of a site's build."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "reports", "build", str(file), "-o", str(site)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    building = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(building.pid, 0)  # its own and its children's, and no other's
     wall = time.perf_counter() - began
+    building.returncode = os.waitstatus_to_exitcode(status)
+    if building.returncode:
+        raise subprocess.CalledProcessError(building.returncode, command)
     return wall, used.ru_utime + used.ru_stime, used.ru_maxrss / _KIB_PER_MIB
 
 

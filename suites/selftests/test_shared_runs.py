@@ -50,7 +50,7 @@ class Steady:
     def facts(self, target: Target, topology: Topology) -> dict[str, Any]:
         return dict(FACTS)
 
-    def unmet(self, topology: Topology) -> str | None:
+    def unmet(self, target: Target, topology: Topology) -> str | None:
         return None
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
