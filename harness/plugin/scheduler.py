@@ -43,10 +43,20 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         unit, item = pending[0]
         unit[item] = item in self._crashed
         self._crashed |= {item}
+        # What is done would be handed out again, and who gets nothing to run never asks for more.
+        work = self.assigned_work[node]
+        for scope in [scope for scope, unit in work.items() if all(unit.values())]:
+            del work[scope]
         super().remove_node(node)
         return item
 
     def _reschedule(self, node: Any) -> None:
         # A successor that has not collected yet is given its share when it has.
-        if node in self.registered_collections:
+        if node not in self.registered_collections:
+            return
+        super()._reschedule(node)
+        # A test process runs an item once it knows the next one, and reports nothing before.
+        while self.workqueue and not node.shutting_down:
+            if self._pending_of(self.assigned_work[node]) > 1:
+                return
             super()._reschedule(node)

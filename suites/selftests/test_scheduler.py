@@ -13,6 +13,12 @@ from harness.plugin.scheduler import ClusterScheduling
 ITEMS = [f"suites/test_x.py::test_x[errors.{name}-new_pmap-2x2-current]" for name in "abcd"]
 ITEMS += [f"suites/test_x.py::test_x[errors.{name}-new_pmap-4x2-current]" for name in "abcd"]
 
+SMALL = [
+    f"suites/test_x.py::test_x[errors.{name}-new_pmap-{topology}-current]"
+    for topology in ("1x8", "2x1", "2x2", "4x2")
+    for name in "ab"
+]
+
 
 class Node:
     """A test process, as far as a scheduler sees it."""
@@ -32,7 +38,8 @@ class Node:
 class Run:
     """A scheduler of two test processes, driven as xdist drives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, items: Sequence[str] = ITEMS) -> None:
+        self.items = list(items)
         config: Any = SimpleNamespace(
             getvalue=lambda _: ["popen", "popen"],
             option=SimpleNamespace(loadscopereorder=False),
@@ -46,17 +53,23 @@ class Run:
         return node
 
     def collected(self, node: Node) -> None:
-        self.scheduler.add_node_collection(node, ITEMS)
+        self.scheduler.add_node_collection(node, self.items)
         if self.scheduler.collection_is_completed:
             self.scheduler.schedule()
 
     def finish(self, node: Node, count: int = len(ITEMS)) -> None:
-        """Let a test process run as many of its items as that."""
+        """Let a test process run as many of its items as that.
+
+        It runs one when it knows the next, or that there is none.
+        """
         for _ in range(count):
-            if not node.given:
+            if self.scheduler.tests_finished:
+                for one in self.scheduler.nodes:
+                    one.shutdown()
+            if len(node.given) < (1 if node.shutting_down else 2):
                 return
             index = node.given.pop(0)
-            self.finished.append(ITEMS[index])
+            self.finished.append(self.items[index])
             self.scheduler.mark_test_complete(node, index)
 
 
@@ -129,3 +142,20 @@ def test_one_that_has_run_all_it_was_given_dies_of_nothing() -> None:
     run.collected(b)
     run.finish(a)
     assert run.scheduler.remove_node(a) is None
+
+
+@pytest.mark.parametrize("done", [0, 1, 2, 3])
+def test_one_that_dies_late_leaves_the_rest_to_its_successor(done: int) -> None:
+    run = Run(SMALL)
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    run.finish(a, done)
+    victim = run.scheduler.remove_node(a)
+    assert victim is not None
+    run.finish(b)
+    c = run.add("c")
+    run.collected(c)
+    assert SMALL.index(victim) in c.given
+    run.finish(c)
+    assert sorted(run.finished) == sorted(SMALL)
