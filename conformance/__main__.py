@@ -17,13 +17,13 @@ from typing import Any
 
 from conformance.catalogue import names
 from conformance.catalogue.claims import drift, load_claims
+from conformance.commands.ending import without_traceback
 
 EXIT_OK = 0
 EXIT_DRIFT = 1
 EXIT_WEAK = 1
 EXIT_WRONG = 1
 EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130  # as a shell tells of SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -321,12 +321,7 @@ def _drift(document: str, file: Path) -> int:
 
 
 def _run() -> int:
-    """`main`, which Ctrl-C ends without a traceback."""
-    try:
-        return main()
-    except KeyboardInterrupt:
-        print("interrupted: what was not finished is not written", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    return without_traceback(main)
 
 
 if __name__ == "__main__":

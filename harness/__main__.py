@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.commands.ending import without_traceback
+
 RESULTS = "*.jsonl*"  # what is read of a folder
-EXIT_INTERRUPTED = 130  # as a shell tells of SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,12 +102,7 @@ def _provision(specs: Sequence[str]) -> None:
 
 
 def _run() -> int:
-    """`main`, which Ctrl-C ends without a traceback."""
-    try:
-        return main()
-    except KeyboardInterrupt:
-        print("interrupted: what was not finished is not written", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    return without_traceback(main)
 
 
 if __name__ == "__main__":

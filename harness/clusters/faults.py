@@ -158,9 +158,8 @@ def leaves_a_child(impl: Any, cluster: Any) -> None:
 @clause("faults.starves", claim=CLAIM, expect=EXPECT)
 def starves(impl: Any, cluster: Any, work_s: float, rivals: int) -> None:
     """It works for so many seconds on one core, which so many other processes want as well."""
-    core = min(os.sched_getaffinity(0))
     everywhere = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})  # what is started from here on inherits it
+    os.sched_setaffinity(0, {min(everywhere)})  # what is started from here on inherits it
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(rivals)]
     try:
         until = time.thread_time() + work_s

@@ -7,10 +7,11 @@ import os
 
 def size() -> dict[str, int | None]:
     """The cores that this process may use and the memory in bytes; None where that is unknown."""
-    return {"cores": _cores(), "memory": _memory()}
+    return {"cores": cores(), "memory": _memory()}
 
 
-def _cores() -> int | None:
+def cores() -> int | None:
+    """The cores that this process may use; None where that is unknown."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

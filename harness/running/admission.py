@@ -8,7 +8,6 @@ the right to start, because several clusters that start at once take minutes.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
+from harness.clusters import host_size
 from harness.clusters.deadlines import ADMISSION_S
 
 PROCESSES_PER_CORE = 8  # idle workers cost no core; running ones share them
@@ -123,7 +123,4 @@ def start_capacity() -> int:
 
 def cores() -> int:
     """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    return host_size.cores() or 1

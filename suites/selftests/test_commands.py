@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import conformance.sections
-from conformance.__main__ import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, main
+from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
@@ -23,6 +23,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.program import program
 from conformance.catalogue.reading import line_of
+from conformance.commands.ending import EXIT_INTERRUPTED
 from conformance.commands.new import new
 from conformance.commands.show import CLOSE, show
 from conformance.judging.deviations import Deviation, load_all
