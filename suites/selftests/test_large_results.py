@@ -28,3 +28,10 @@ def test_what_is_written_is_read_and_built(tmp_path: Path) -> None:
     assert 0 < cpu < SECONDS
     assert wall > 0
     assert 0 < peak < MIB
+
+
+def test_the_memory_of_who_asks_is_not_the_builds(tmp_path: Path) -> None:
+    held = b"1" * (MIB << 20)
+    large_results.write(tmp_path / "large.jsonl", 1)
+    assert 0 < large_results.measured(tmp_path / "large.jsonl", tmp_path / "site")[2] < MIB
+    assert held
