@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ import pytest
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
-from harness.plugin import carrying, message, options, sharding
+from harness.plugin import carrying, options, replacing, sharding
 from harness.plugin.carrying import Carrying
+from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
 from harness.plugin.session import RECORD, Cell, Session, Timed, say
@@ -34,6 +35,12 @@ from harness.running.shares import Shares, Usher
 from harness.targets.target import TargetError
 
 MEMORY_PER_TEST_PROCESS_BYTES = 2 * 1024**3
+# Neither interrupted, nor stopped at a failure (-x), nor broken.
+ENDED_OF_ITSELF = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
 MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
@@ -245,12 +252,23 @@ class _SessionHooks:
         self._session = session
         self._carrying = carrying
         self._shares = shares
+        self._lost = Lost(session)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        self._lost.reported(report.nodeid)
         text = getattr(report, "conformance", None)
         if text is None:
             return
         self._session.take(report.nodeid, json.loads(text))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:
+        replacing.watch(config, self._died_unknown)
+
+    def _died_unknown(self, process: str, why: str) -> None:
+        say(f"test process {process} died while it started ({why})")
+        if self._shares is not None:
+            self._shares.give_back(process)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -263,7 +281,8 @@ class _SessionHooks:
             node.workerinput[carrying.FOLDER] = str(self._carrying.folder)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        self._lost.collected(ids)
         if self._carrying is not None:
             self._carrying.carry_of(node.gateway.id)
 
@@ -293,29 +312,12 @@ class _SessionHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
         """A cell whose pytest process died is on record as not run, unless another runs it."""
-        id = cells.parse_nodeid(crashitem)
-        if id is None:
-            return
-        record = {
-            "kind": "cell",
-            **dataclasses.asdict(id),
-            "verdict": names.NOT_RUN,
-            "reason": "the pytest process that ran this cell died",
-            "findings": [],
-            "deviation": None,
-            "observations": [],
-            "fault": None,
-            "seconds": 0.0,
-            "probe_seconds": 0.0,
-            "fresh": False,
-            "reproduce": message.reproduce(
-                crashitem,
-                id,
-                self._session.catalogue.clauses[id.clause],
-                self._session.options.platform,
-            ),
-        }
-        self._session.died[crashitem] = {"record": record, "facts": None}
+        self._lost.died(crashitem)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """A run that ended of itself has a record of every cell."""
+        if exitstatus in ENDED_OF_ITSELF and self._lost.take_never_begun():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _add(a: Spent, b: Spent) -> Spent:

@@ -1,0 +1,75 @@
+"""Cells that a run on test processes (`-n`) lost with them: on record as not run.
+
+A cell whose test process died is one, unless another runs it. So are those left when test processes
+died so often that xdist starts no more: a run that says nothing of them would look whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from conformance.catalogue import names
+from harness.plugin import message
+from harness.plugin.session import Session
+from harness.running import cells
+
+DIED = "the pytest process that ran this cell died"
+NEVER_BEGUN = (
+    "pytest processes died so often that none was left to run this cell: see why they died, then "
+    "run what is left with --resume"
+)
+
+
+class Lost:
+    """What became of each item that was collected, as far as the controller hears of it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._collected: tuple[str, ...] = ()
+        self._reported: set[str] = set()
+
+    def collected(self, nodeids: Any) -> None:
+        """All test processes collect the same; the first is believed."""
+        self._collected = self._collected or tuple(nodeids)
+
+    def reported(self, nodeid: str) -> None:
+        """An item has come to an end, whichever."""
+        self._reported.add(nodeid)
+
+    def died(self, nodeid: str) -> None:
+        """A test process died while it ran this item."""
+        record = self._record(nodeid, DIED)
+        if record is not None:
+            self._session.died[nodeid] = {"record": record, "facts": None}
+
+    def take_never_begun(self) -> int:
+        """Count and record what was collected and never reported; how many of it are red."""
+        red = 0
+        for nodeid in self._collected:
+            record = None if nodeid in self._reported else self._record(nodeid, NEVER_BEGUN)
+            if record is not None:
+                self._session.take(nodeid, {"record": record, "facts": None})
+                red += not self._session.excuses(record)
+        return red
+
+    def _record(self, nodeid: str, reason: str) -> dict[str, Any] | None:
+        id = cells.parse_nodeid(nodeid)
+        if id is None:
+            return None
+        session = self._session
+        clause = session.catalogue.clauses[id.clause]
+        return {
+            "kind": "cell",
+            **dataclasses.asdict(id),
+            "verdict": names.NOT_RUN,
+            "reason": reason,
+            "findings": [],
+            "deviation": None,
+            "observations": [],
+            "fault": None,
+            "seconds": 0.0,
+            "probe_seconds": 0.0,
+            "fresh": False,
+            "reproduce": message.reproduce(nodeid, id, clause, session.options.platform),
+        }
