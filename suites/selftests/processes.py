@@ -70,9 +70,13 @@ def running_pytest(
     folder: Path,
     mark: str,
     environment: Mapping[str, str] | None = None,
+    front: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[str]]:
-    """A pytest of its own process group in `folder`; its output goes to `pytest.log` there."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    """A pytest of its own process group in `folder`; its output goes to `pytest.log` there.
+
+    `front` is a command that runs it.
+    """
+    command = [*front, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     with (folder / "pytest.log").open("w") as log:
         process = subprocess.Popen(

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,11 +42,18 @@ def arguments(folder: Path, results: str, *words: str) -> list[str]:
     return [*options, *words, str(folder / "test_cells.py")]
 
 
-def run(folder: Path, results: str, *words: str) -> dict[tuple[str, str], str]:
-    """Verdicts by clause and topology."""
+def run(
+    folder: Path,
+    results: str,
+    *words: str,
+    front: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> dict[tuple[str, str], str]:
+    """Verdicts by clause and topology, of a pytest that `front` runs."""
     mark = new_mark()
-    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
-    with running_pytest(arguments(folder, results, *words), folder, mark, environment) as process:
+    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache"), **(variables or {})}
+    asked = arguments(folder, results, *words)
+    with running_pytest(asked, folder, mark, environment, front) as process:
         assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
         assert gone(mark, GONE_S)
     return verdicts(folder / results)

@@ -6,14 +6,13 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from processes import until
 from proof import WITHIN_S, Told, needs, prefixed, prove, variables
+from slurms import allocation, two_nodes
 
 from conformance.probing.ports import ReservedPort, wait_for_listener
-from conformance.probing.slurm import slurm
 from harness.running.cells import CellId
 from harness.running.fleet import Hosts
 
@@ -33,12 +32,12 @@ def test_open_mpi(at_home: Verdicts, processes: int) -> None:
     prove(Hosts(processes, HERE, launcher="mpi", within_s=WITHIN_S), at_home)
 
 
-def test_slurm_with_two_nodes(at_home: Verdicts) -> None:
-    needs("munged", "slurmctld", "slurmd", "srun")
-    with TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        folder.chmod(0o711)  # its daemons are other users' business too
-        stack.enter_context(variables(stack.enter_context(slurm(folder, ("n0", "n1")))))
+@pytest.mark.parametrize("allocated", [False, True], ids=["alone", "in-an-allocation"])
+def test_slurm_with_two_nodes(at_home: Verdicts, allocated: bool) -> None:
+    with two_nodes() as found, ExitStack() as stack:
+        stack.enter_context(variables(found))
+        if allocated:
+            stack.enter_context(variables(allocation()))
         prove(Hosts(2, HERE, launcher="slurm", within_s=WITHIN_S), at_home)
 
 

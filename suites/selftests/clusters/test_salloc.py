@@ -1,0 +1,26 @@
+"""pytest inside an allocation, as `salloc` runs it: its nodes are its hosts, divided under `-n`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from slurms import NODES, two_nodes
+from test_divided import CONFTEST, SUITE, run, told
+
+HOSTS = ["--hosts", str(len(NODES)), "--launcher", "slurm"]
+SALLOC = ["salloc", f"--nodes={len(NODES)}", "--exclusive"]
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one", "divided"])
+def test_pytest_under_salloc_gives_the_same_verdicts(tmp_path: Path, words: tuple[str]) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_cells.py").write_text(SUITE)
+    with two_nodes() as found:
+        expected = run(tmp_path, "home.jsonl")
+        seen = run(tmp_path, "nodes.jsonl", *HOSTS, *words, front=SALLOC, variables=found)
+    assert seen == expected
+    said = told(tmp_path)
+    assert "Granted job allocation" in said
+    assert all(f"host {node} (rank " in said for node in NODES)
+    assert ("2 hosts divided among -n 2: 1 + 1" in said) == bool(words)
