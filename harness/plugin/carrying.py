@@ -18,7 +18,7 @@ import pytest
 from harness.plugin.gathering import Gathered, gather
 from harness.plugin.recorder import Recorder
 from harness.plugin.resume import today
-from harness.plugin.session import Session, say
+from harness.plugin.session import Session
 from harness.running.cells import CellId
 
 LISTED = "resumed"  # the file of the ids that need not be run, a line each
@@ -98,8 +98,8 @@ def begin(config: pytest.Config, session: Session) -> Carrying | None:
     files = [Path(one) for one in config.getoption("resume")]
     if not files or session.recorder is None:
         return None
-    say(f"reading what {', '.join(map(str, files))} recorded")
-    found = gather(files, today(session, session.recorder.programs), say)
+    session.progress(f"reading what {', '.join(map(str, files))} recorded")
+    found = gather(files, today(session, session.recorder.programs), session.progress)
     return Carrying(found, session, session.recorder)
 
 

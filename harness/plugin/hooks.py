@@ -25,7 +25,8 @@ from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
-from harness.plugin.session import RECORD, Cell, Session, Timed, say
+from harness.plugin.session import RECORD, Cell, Session, Timed
+from harness.plugin.telling import Teller
 from harness.running import cells, lane
 from harness.running.admission import cores
 from harness.running.cells import CellId
@@ -45,6 +46,7 @@ MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
 _CARRYING = pytest.StashKey[Carrying]()
+_TELLER = pytest.StashKey[Teller]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,9 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "the time lane compares figures of one machine, in turns: leave out --shard"
         )
+    tell = config.stash[_TELLER] = Teller(config)
     try:
-        chosen = Options.load(handed) if handed else options.read(config, say)
-        session = Session(chosen, loading.load(), load_claims(), deviations.load_all())
+        chosen = Options.load(handed) if handed else options.read(config, tell)
+        known = deviations.load_all()
+        session = Session(chosen, loading.load(), load_claims(), known, progress=tell)
         session.catalogue.check(session.claims)
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
         orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
@@ -101,7 +105,7 @@ def _listen(config: pytest.Config, session: Session) -> None:
     """Send agents on that are started by hand, where test processes have hosts of their own."""
     hosts, among = session.options.hosts, options.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
-        session.usher = Usher(hosts, among, say)
+        session.usher = Usher(hosts, among, session.progress)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -202,8 +206,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     ours = config.stash.get(_SESSION, None)
-    if ours is None:
-        return
+    if ours is not None:
+        _end(config, ours)
+    if (tell := config.stash.get(_TELLER, None)) is not None:
+        tell.close()
+
+
+def _end(config: pytest.Config, ours: Session) -> None:
     ours.close()
     if (carried := config.stash.get(_CARRYING, None)) is not None:
         carried.close()
@@ -266,7 +275,7 @@ class _SessionHooks:
         replacing.watch(config, self._died_unknown)
 
     def _died_unknown(self, process: str, why: str) -> None:
-        say(f"test process {process} died while it started ({why})")
+        self._session.progress(f"test process {process} died while it started ({why})")
         if self._shares is not None:
             self._shares.give_back(process)
 

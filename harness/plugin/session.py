@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -49,6 +48,7 @@ class Session:
     claims: Claims
     deviations: tuple[deviations.Deviation, ...]
     recorder: Recorder | None = None
+    progress: Callable[[str], None] = lambda _: None
     verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
     red: list[str] = dataclasses.field(default_factory=list)
     spent: list[Spent] = dataclasses.field(default_factory=list)
@@ -87,7 +87,7 @@ class Session:
     def lane(self) -> Lane:
         """The time lane, made on first use."""
         if self.lane_made is None:
-            self.lane_made = Lane(self.make_runner, self.options.blocks, progress=say)
+            self.lane_made = Lane(self.make_runner, self.options.blocks, progress=self.progress)
         return self.lane_made
 
     def make_runner(self) -> Runner:
@@ -95,7 +95,7 @@ class Session:
         chosen = self.options
         names = [loading.PACKAGE]
         if chosen.hosts is not None and self.fleet is None:
-            self.fleet = HostFleet(chosen.hosts, names, chosen.platform, say)
+            self.fleet = HostFleet(chosen.hosts, names, chosen.platform, self.progress)
         return Runner(
             self.catalogue,
             self.deviations,
@@ -104,7 +104,7 @@ class Session:
                 names,
                 chosen.platform,
                 isolated=chosen.isolated,
-                progress=say,
+                progress=self.progress,
                 fleet=self.fleet,
             ),
             chosen.deadline_s,
@@ -274,8 +274,3 @@ def not_run(reason: str) -> str:
         f"{names.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
         "excuses it"
     )
-
-
-def say(text: str) -> None:
-    """A line of progress for the user."""
-    print(f"conformance: {text}", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from conformance.catalogue import names
 from harness.plugin.lost import DIED, NEVER_BEGUN
 from harness.plugin.replacing import MOST_IN_A_ROW, Starter, watch
 
-RUN_S = 120.0  # of a few seconds, on a loaded machine
+RUN_S = 600.0  # of a few seconds, on a loaded machine
 GONE_S = 15.0
 
 # In every Python that execnet starts: it dies at a moment, as often as there are files for it.

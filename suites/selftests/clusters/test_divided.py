@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,7 +103,10 @@ def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> 
         assert gone(mark, GONE_S)
     assert divided(), (seen, told(folder))
     assert verdicts(folder / "n.jsonl") == expected
-    assert "4 hosts divided among -n 2: 2 + 2" in told(folder)
+    said = told(folder)
+    assert "4 hosts divided among -n 2: 2 + 2" in said
+    for process in ("gw0", "gw1"):
+        assert re.search(rf"conformance: {process}: host .+; 2 of 2 are there", said), said
 
 
 @contextmanager
