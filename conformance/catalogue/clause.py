@@ -104,6 +104,19 @@ class Clause:
         """What the clause checks, in a line: as named, else the probe's docstring's first line."""
         return self.named or (inspect.getdoc(self.probe) or "").split("\n", 1)[0]
 
+    def elsewhere(self, topology: Topology) -> str | None:
+        """Why the clause says nothing of `topology`, which it does not name; None where it does.
+
+        One process and several are two questions: what a clause asks of the one kind need not mean
+        anything in the other. A clause that names one process alone and does not say why is run.
+        """
+        several = topology.processes > 1
+        if several in {Topology.parse(one).processes > 1 for one in self.topologies}:
+            return None
+        if not several:
+            return f"asked of several processes ({', '.join(self.topologies)}), {topology} has one"
+        return f"asked of one process: {self.left_out}" if self.left_out else None
+
     @property
     def run(self) -> tuple[Any, ...]:
         """What is run: clauses in which this is equal judge one and the same run of a cell."""

@@ -94,7 +94,7 @@ def not_applicable(clause: Clause, implementation: str, topology: Topology) -> J
     expectation = clause.expect[implementation]
     if isinstance(expectation, NotApplicable):
         return Judgement(names.NOT_APPLICABLE, expectation.reason)
-    unmet = clause.needs.unmet(topology)
+    unmet = clause.needs.unmet(topology) or clause.elsewhere(topology)
     return Judgement(names.NOT_APPLICABLE, unmet) if unmet is not None else None
 
 

@@ -5,6 +5,7 @@ A clause that is declared wrongly would be a check that never runs, or one that 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause, Need, clause, devices, processes
 from conformance.catalogue.loading import Catalogue, CatalogueError
-from conformance.catalogue.names import IMPLEMENTATIONS, JAX
+from conformance.catalogue.names import IMPLEMENTATIONS, JAX, NOT_APPLICABLE
 from conformance.catalogue.topology import Topology
+from conformance.judging import rejudging
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
@@ -212,6 +214,49 @@ def test_what_a_probe_returns_can_still_be_called() -> None:
 )
 def test_a_topology_that_is_too_small_is_told(need: Need, topology: str, unmet: str | None) -> None:
     assert need.unmet(Topology.parse(topology)) == unmet
+
+
+SHARED = "each process does the same"
+
+
+@pytest.mark.parametrize(
+    ("named", "left_out", "asked", "why"),
+    [
+        (("1x8",), "", "1x4", None),
+        (("1x8",), SHARED, "1x4", None),
+        (("1x8",), "", "2x2", None),  # nobody says why not
+        (("1x8",), SHARED, "2x2", f"asked of one process: {SHARED}"),
+        (("1x8", "4x2"), SHARED, "2x2", None),
+        (("2x2", "4x2"), "", "4x1", None),
+        (("2x2", "4x2"), "", "1x8", "asked of several processes (2x2, 4x2), 1x8 has one"),
+    ],
+)
+def test_a_topology_of_the_kind_that_a_clause_leaves_out_is_told(
+    named: tuple[str, ...], left_out: str, asked: str, why: str | None
+) -> None:
+    one = dataclasses.replace(clause_of(dict(EXPECT)), topologies=named, left_out=left_out)
+    assert one.elsewhere(Topology.parse(asked)) == why
+    excused = rejudging.not_applicable(one, IMPLEMENTATIONS[0], Topology.parse(asked))
+    assert (excused.reason if excused is not None else None) == why
+
+
+def test_every_clause_is_about_the_topologies_that_it_names() -> None:
+    def holds(one: Clause) -> bool:
+        named = [Topology.parse(text) for text in one.topologies]
+        return [one.elsewhere(topology) for topology in named] == [None] * len(named)
+
+    assert offenders(holds) == []
+
+
+def test_what_is_about_several_processes_is_not_asked_of_one() -> None:
+    for id in ("indexing.whole-of-all-processes.zero", "multi_controller.gather.tiled"):
+        assert REAL.clauses[id].elsewhere(Topology.parse("1x8")) is not None
+    for implementation in IMPLEMENTATIONS:
+        idiom = REAL.clauses["idioms.devices.actor-and-learner.no-new-collective"]
+        two = Topology.parse("2x2")  # a learner of one device has nobody to average with
+        excused = rejudging.not_applicable(idiom, implementation, two)
+        assert excused is not None
+        assert excused.verdict == NOT_APPLICABLE
 
 
 # Loading
