@@ -179,7 +179,8 @@ def test_what_kubernetes_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert service["spec"]["selector"] == job["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["ports"][0]["port"] == kubernetes.PORT
     assert controller["command"][:4] == ["pytest", "suites/", "--hosts", "4"]
-    assert "--platform" in controller["command"]
+    at = controller["command"].index("--platform")
+    assert controller["command"][at : at + 4] == ["--platform", "tpu", "--topology", "4x4"]
 
     (replicated,) = jobset["spec"]["replicatedJobs"]
     spec = replicated["template"]["spec"]
@@ -194,6 +195,14 @@ def test_what_kubernetes_runs(capsys: pytest.CaptureFixture[str]) -> None:
     secrets = {agent["env"][0]["valueFrom"]["secretKeyRef"]["name"]}
     secrets |= {job["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"]}
     assert secrets == {kubernetes.SECRET}
+
+
+@pytest.mark.parametrize("words", [["suites/", "--topology", "1x4"], ["--topology=1x4"]])
+def test_who_names_a_topology_gets_no_other(words: list[str]) -> None:
+    _, job, _ = kubernetes.objects(4, "image", "v5e-16", words)
+    (controller,) = job["spec"]["template"]["spec"]["containers"]
+    assert "4x4" not in controller["command"]
+    assert set(words) <= set(controller["command"])
 
 
 def test_without_a_slice_pods_run_anywhere() -> None:

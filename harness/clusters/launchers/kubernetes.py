@@ -50,10 +50,16 @@ def objects(
     words: list[str] | None = None,
     namespace: str = "default",
 ) -> list[dict[str, Any]]:
-    """The controller's Service and Job, and the agents' JobSet. The key is a Secret of its own."""
+    """The controller's Service and Job, and the agents' JobSet. The key is a Secret of its own.
+
+    What a slice's hosts have is known here, so that only who wants another topology has to say it.
+    """
     where = tpu_slice(tpu, hosts) if tpu else {}
+    asked = words or ["suites/"]
     platform = ["--platform", "tpu"] if tpu else []
-    pytest = ["pytest", *(words or ["suites/"]), "--hosts", f"{hosts}", *platform]
+    if tpu and not any(word.split("=")[0] == "--topology" for word in asked):
+        platform += ["--topology", f"{hosts}x{CHIPS_PER_HOST}"]
+    pytest = ["pytest", *asked, "--hosts", f"{hosts}", *platform]
     pytest += ["--listen", f"0.0.0.0:{PORT}", "--key-file", "/key/key"]
     pytest += ["--results", f"{RESULTS}/matrix.jsonl"]
     agent = ["python", "-m", "harness", "agent", "--controller", f"{NAME}.{namespace}:{PORT}"]
