@@ -1,4 +1,4 @@
-"""What becomes of a job whose processes part ways: other computations, or a process that goes."""
+"""What becomes of a job when one of its processes goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from conformance.sections.multi_controller.fates import (
     COMPUTE,
     DEADLINE_S,
     OF_A_JOB,
-    SHORT_S,
     at_once,
     by_heartbeat,
     ends,
@@ -29,115 +28,11 @@ from conformance.sections.multi_controller.fates import (
 CLOSED = (
     r"ValueError UNKNOWN: Gloo all-reduce failed: .* Connection closed by peer \[127\.0\.0\.1\]:\d+"
 )
-
-
-# --- Other computations, or another order ---------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """Two computations, one of each process: `program` after what all begin with."""
-
-    key: str
-    title: str
-    claim: str
-    program: str
-    expected: Expectation
-
-
-APART: Mapping[str, Apart] = table(
-    Apart(
-        "other-operation",
-        "One process sums where the other takes the greatest: both hang.",
-        "multi-process.different-order-hangs",
-        """
-function = total if number == 0 else jax.jit(lambda x: x.max())
-attempt("got", lambda: function(x))
-attempt("sum", lambda: total(x))
-""",
-        every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
-    ),
-    Apart(
-        "other-size",
-        "One process sums one number where the other sums sixty-four: both hang.",
-        "multi-process.different-order-hangs",
-        """
-many = made(np.ones((2, 64), np.float32), "a")
-columns = jax.jit(lambda x: x.sum(0))
-attempt("got", lambda: columns(x) if number else columns(many).sum())
-""",
-        every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
-    ),
-    Apart(
-        "other-kind",
-        "One process reduces where the other gathers: both hang.",
-        "multi-process.different-order-hangs",
-        """
-function = total if number == 0 else jax.jit(lambda x: x, out_shardings=spread())
-attempt("got", lambda: function(x))
-""",
-        every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
-    ),
-    Apart(
-        "other-product",
-        "One process multiplies x @ y where the other multiplies y @ x: both hang.",
-        "multi-process.different-order-hangs",
-        """
-square = jax.sharding.Mesh(np.array(jax.devices()).reshape(1, 2), ("a", "b"))
-spec = jax.sharding.PartitionSpec
-numbers = np.arange(16, dtype=np.float32).reshape(4, 4)
-first = jax.device_put(numbers, jax.sharding.NamedSharding(square, spec("a", "b")))
-second = jax.device_put(numbers, jax.sharding.NamedSharding(square, spec("b", None)))
-pair = (second, first) if number else (first, second)
-attempt("got", lambda: (pair[0] @ pair[1]).addressable_data(0))
-attempt("sum", lambda: total(x))
-""",
-        every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
-    ),
-    Apart(
-        "unchecked",
-        "One process doubles where the other adds one: neither is told, and the sum mixes both.",
-        "multi-process.order-unchecked",
-        """
-y = jax.jit((lambda x: x + 1) if number else (lambda x: x * 2))(x)
-attempt("own", lambda: y.addressable_data(0))
-attempt("mixed", lambda: total(y))
-""",
-        every(
-            says(0, "sum 3.0", "own [2.]", "mixed 5.0"), says(1, "sum 3.0", "own [3.]", "mixed 5.0")
-        ),
-    ),
-    Apart(
-        "device-put",
-        "Process 0 alone replicates an array with device_put: it hangs.",
-        "multi-process.device-put-in-one-process",
-        """
-if number == 0:
-    attempt("put", lambda: jax.device_put(x, spread()))
-print("passed by")
-""",
-        every(hung(0, "sum 3.0"), hung(1, "sum 3.0", "passed by")),
-    ),
-)
-
-
-@family(
-    "multi_controller.apart.{apart}",
-    apart=APART,
-    claim=lambda apart: apart.claim,
-    title="{apart.title}",
-    left_out=OF_A_JOB,
-    expect=lambda apart: of_jax(apart.expected),
-    deadline_s=DEADLINE_S,
-)
-def apart(impl: Any, cluster: Any, apart: Apart) -> None:
-    """The processes of a job compute something else at the same time."""
-    run(cluster, BEGIN + COMPUTE + apart.program, quiet_s=SHORT_S)
+# Whether the collective's error comes before the end is a race.
+CLOSED_OR_ENDED = rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"
 
 
 # --- A process that goes --------------------------------------------------------------------------
-
-KILLED, STOPPED = "SIGKILL", "SIGSTOP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +109,7 @@ GOING: Mapping[str, Going] = table(
         KILL,
         COLLECTIVE,
         every(
-            # Whether the collective's error comes before the end is a race.
-            terminated(1, rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"),
+            terminated(1, CLOSED_OR_ENDED),
             at_once(1),
             ends(0, r"SIGKILL \| sum 3.0", "is gone"),
         ),
@@ -235,6 +129,26 @@ GOING: Mapping[str, Going] = table(
         LEAVE,
         WAIT,
         every(terminated(0, "sum 3.0"), by_heartbeat(0), says(1, "sum 3.0")),
+    ),
+    Going(
+        "exits-inside",
+        "Process 1 ends by os._exit during a collective: all raise, until the heartbeat.",
+        1,
+        LEAVE,
+        COLLECTIVE,
+        every(
+            terminated(0, "sum 3.0", f"in it {CLOSED}", f"later {CLOSED}"),
+            by_heartbeat(0),
+            says(1, "sum 3.0"),
+        ),
+    ),
+    Going(
+        "first-exits-inside",
+        "Process 0 ends by os._exit during a collective: process 1 is ended at once.",
+        0,
+        LEAVE,
+        COLLECTIVE,
+        every(terminated(1, CLOSED_OR_ENDED), at_once(1), says(0, "sum 3.0")),
     ),
     Going(
         "stopped-between",
@@ -259,6 +173,14 @@ GOING: Mapping[str, Going] = table(
         STOP,
         COLLECTIVE,
         every(terminated(0, "sum 3.0"), by_heartbeat(0), hung(1, "sum 3.0")),
+    ),
+    Going(
+        "first-stopped-inside",
+        "Process 0 stops before a collective: process 1 waits in it, and is ended by a heartbeat.",
+        0,
+        STOP,
+        COLLECTIVE,
+        every(terminated(1, "sum 3.0"), by_heartbeat(1), hung(0, "sum 3.0")),
     ),
     Going(
         "raises-between",
@@ -294,9 +216,28 @@ GOING: Mapping[str, Going] = table(
         ),
     ),
     Going(
+        "first-raises-inside",
+        "Process 0 raises to the top while process 1 is in a collective: both hang.",
+        0,
+        RAISE,
+        COLLECTIVE,
+        every(
+            hung(1, "sum 3.0"),
+            ends(0, r"hangs \| sum 3.0 \| ValueError: mine", "hangs at its exit"),
+        ),
+    ),
+    Going(
         "returns-between",
         "Process 1 comes to its end early: nobody notices, and it ends when process 0 does.",
         1,
+        RETURN,
+        WAIT,
+        every(says(0, "sum 3.0", "done"), says(1, "sum 3.0", "done")),
+    ),
+    Going(
+        "first-returns-between",
+        "Process 0 comes to its end early: nobody notices, and it ends when process 1 does.",
+        0,
         RETURN,
         WAIT,
         every(says(0, "sum 3.0", "done"), says(1, "sum 3.0", "done")),
@@ -308,6 +249,14 @@ GOING: Mapping[str, Going] = table(
         RETURN,
         COLLECTIVE,
         every(hung(0, "sum 3.0"), ends(1, r"hangs \| sum 3.0 \| done", "hangs at its exit")),
+    ),
+    Going(
+        "first-returns-inside",
+        "Process 0 comes to its end while process 1 is in a collective: both hang.",
+        0,
+        RETURN,
+        COLLECTIVE,
+        every(hung(1, "sum 3.0"), ends(0, r"hangs \| sum 3.0 \| done", "hangs at its exit")),
     ),
 )
 
