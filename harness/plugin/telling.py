@@ -32,11 +32,10 @@ class Teller:
         reporter: Any = self._plugins.getplugin("terminalreporter")
         if self._stream.closed:
             return
+        # While an item runs, the reporter's own writing is kept as well.
+        begun = "\n" if reporter is not None and reporter.currentfspath else ""
         try:
-            if reporter is not None:
-                reporter.ensure_newline()
-                reporter.flush()  # before what is said by another stream
-            self._stream.write(f"{self._who}{text}\n")
+            self._stream.write(f"{begun}{self._who}{text}\n")
             self._stream.flush()
         except OSError:
             return
