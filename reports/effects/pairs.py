@@ -63,10 +63,7 @@ class Side:
 
 def sides(results: Results) -> list[Side]:
     """Every implementation in every JAX that has it and of which anything was run, in order."""
-    by_verdict = {
-        (key.implementation, key.target, outcome.verdict)
-        for key, outcome in results.outcomes.items()
-    }
+    by_verdict = results.verdicts
     # What only asks whether legacy pmap is still there runs where it is not.
     gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
     ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
