@@ -331,11 +331,9 @@ def _some(count: int) -> str:
 
 
 def _again(noted: Any) -> str:
-    """What a step that repeats another traced and compiled once more."""
+    """Whether a step that repeats another traced and compiled the mapped function once more."""
     counts = noted if isinstance(noted, dict) else {}
-    if not counts.get("compiled"):
-        return _some(0)
-    return ITS_BODY if counts.get("traced") else _some(1)
+    return ITS_BODY if counts.get("compiled") and counts.get("traced") else _some(0)
 
 
 def _distinct(values: Any) -> str:

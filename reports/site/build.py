@@ -25,6 +25,7 @@ from reports.site import (
     lookup,
     matrix,
     statements,
+    subjects,
     targets,
     unknown,
     upgrades,
@@ -45,6 +46,7 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 PAGES: tuple[Pages, ...] = (
     upgrades.pages,
     statements.pages,
+    subjects.pages,
     matrix.pages,
     causes.pages,
     unknown.pages,
@@ -74,6 +76,7 @@ _UNDER = {
     "data": "targets.html",
     "errata.html": "documents.html",
     "claims": "documents.html",
+    "subjects": "documents.html",
 }
 _ASSETS = ("style.css", "site.js")
 _TEMPLATES = "j2"  # how their names end
