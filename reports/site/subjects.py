@@ -15,7 +15,7 @@ from functools import cached_property
 from reports.effects.hazards import Hazard, hazards
 from reports.effects.pairs import Effects
 from reports.effects.upgrade import Group, upgrade
-from reports.reading.records import Cause, Claim
+from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site.causes import CauseView, causes
@@ -179,10 +179,13 @@ class SubjectView:
 
     @cached_property
     def causes(self) -> tuple[CauseView, ...]:
-        return tuple(one for one in self.sources.causes if self._is_of(one.cause))
+        return tuple(one for one in self.sources.causes if self._is_of(one))
 
-    def _is_of(self, cause: Cause) -> bool:
-        return cause.section == self.subject.section or self.subject.has(cause.title, *cause.tags)
+    def _is_of(self, view: CauseView) -> bool:
+        """Whether a cause is of the section, is called by its word, or shown by its clauses."""
+        cause, subject = view.cause, self.subject
+        shown = any(one.clause in self.clauses for one in view.clauses)
+        return shown or cause.section == subject.section or subject.has(cause.title, *cause.tags)
 
     @cached_property
     def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
