@@ -42,8 +42,11 @@ OWN_ROWS, ALL_ROWS = "this process's rows", "all processes' rows"
 ROUNDED, OTHER = "equal but for rounding", "other values"
 
 SECOND_CALL = "second call"  # the step that repeats the one before it
+REPEATED = (SECOND_CALL, "step 2", "step 3", "step 4")  # which repeat the one before them
+ITS_BODY = "its body again"  # what is compiled where the mapped function is traced once more
 ABSENT = "absent"  # the outcome of a step that the other observation has
 
+_AGAIN = "again"  # where a probe notes what a step traced and compiled
 _MESSAGE_KEPT = 120  # characters of a message by which it is known
 _MESSAGE_SHOWN = 300  # and of one that is shown whole
 _QUOTED = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
@@ -319,10 +322,18 @@ def _figures(found: Compared, step: str, one: Json, other: Json) -> None:
             found.note(step, COLLECTIVES, _kinds(before), _kinds(after), f"{before} → {after}")
         elif key == "moved" and isinstance(here, dict) and isinstance(there, dict):
             found.note(step, COLLECTIVES, _moved(here), _moved(there), f"{here} → {there}")
+        elif key == _AGAIN and step in REPEATED:
+            found.note(step, COMPILED, _again(here), _again(there), f"{here} → {there}")
 
 
 def _some(count: int) -> str:
     return "something" if count else "nothing"
+
+
+def _again(noted: Any) -> str:
+    """Whether a step that repeats another traced and compiled the mapped function once more."""
+    counts = noted if isinstance(noted, dict) else {}
+    return ITS_BODY if counts.get("compiled") and counts.get("traced") else _some(0)
 
 
 def _distinct(values: Any) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.comparing.fields import SECOND_CALL
+from reports.comparing.fields import REPEATED
 from reports.effects.digest import Step
 from reports.effects.effect import Effect, Felt
 
-REPEATED = (SECOND_CALL, "step 2", "step 3", "step 4")  # which repeat the one before them
 MORE_MEMORY = 1.2  # times as much at the peak; less is within what a measurement may differ by
 MORE_FUNCTIONS = 10  # times as many as before: a call's own work in Python is felt
 

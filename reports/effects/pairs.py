@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from reports.comparing.changes import CompareError, cause_of, masked
+from reports.comparing.entries import load_entries
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
 from reports.effects.effect import Effect, Felt, not_measured
+from reports.effects.explained import Explained
 from reports.effects.happened import ended, happened
 from reports.reading.alike import Once
 from reports.reading.order import implementation_order
@@ -63,10 +65,7 @@ class Side:
 
 def sides(results: Results) -> list[Side]:
     """Every implementation in every JAX that has it and of which anything was run, in order."""
-    by_verdict = {
-        (key.implementation, key.target, outcome.verdict)
-        for key, outcome in results.outcomes.items()
-    }
+    by_verdict = results.verdicts
     # What only asks whether legacy pmap is still there runs where it is not.
     gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
     ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
@@ -212,6 +211,14 @@ class Effects:
             return self.results.clauses[clause].cause
         others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
+
+    def explained(self, felt: Felt, old: CellKey, new: CellKey) -> str:
+        """The slug of the cause by which two cells differ that both do what is expected of them."""
+        return self._explained.cause_of(felt, old, new)
+
+    @cached_property
+    def _explained(self) -> Explained:
+        return Explained(self.results, load_entries())
 
     @cached_property
     def _causes(self) -> dict[tuple[str, str], set[str]]:

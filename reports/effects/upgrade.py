@@ -232,6 +232,9 @@ class _Made:
         seen = Seen(clause, topology, felt, other.outcome.verdict, was)
         told = one if group is Group.REPAIRED and one is not None else other
         cause = self.effects.cause_of(clause, told.outcome)
+        if not cause and group in _BY_SHAPE and before is not None:
+            cells = (cell_of(self.results, clause, topology, of) for of in (self.old, self.new))
+            cause = self.effects.explained(felt, *cells)
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
         key = _Key(group, cause, claim, "" if cause or group in _BY_CLAIM else felt.shape)
         self.found.setdefault(key, []).append(seen)

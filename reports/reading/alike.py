@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from reports.reading.lazily import Lazily
 from reports.reading.records import Cell, Finding
 
 T = TypeVar("T")
+
+Each = Callable[[Callable[[int], tuple[Any, ...]], int], Iterator[tuple[Any, ...]]]
 
 ALL_HOLD = b""  # the likeness of findings none of which failed: what they are is not compared
 
@@ -64,6 +66,17 @@ class Once:
             return found
 
         return answer
+
+    def ask(self, cells: Iterable[Cell], each: Each) -> None:
+        """Ask all questions of `cells` now; `each` does what is to be done of 0, 1, ..., in order.
+
+        It may do so on several cores, which is what this is for.
+        """
+        new = {key: cell for cell in cells if (key := _likeness(cell)) is not None}
+        some = [cell for key, cell in new.items() if key not in self._known]
+        answered = each(lambda at: tuple(ask(some[at]) for ask in self._questions), len(some))
+        for cell, answers in zip(some, answered, strict=True):
+            self._known[_likeness(cell)] = answers
 
     def _answers(self, cell: Cell) -> tuple[Any, ...]:
         key = _likeness(cell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -28,26 +28,32 @@ def _decode(cls: Any, value: object, where: str) -> Any:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {_kind_of(value)}, not an object")
     hints, required, plain = _shape(cls)
+    if not required <= value.keys() <= plain.keys():
+        raise RecordError(f"{where} {_keys_wrong(hints, required, value)}")
+    converted = {
+        k: _convert(hints[k], v, f"{where}: {k!r}")
+        for k, v in value.items()
+        if type(v) not in plain[k]
+    }
+    return cls(**(value | converted if converted else value))
+
+
+def _keys_wrong(hints: Mapping[str, Any], required: Set[str], value: Mapping[str, Any]) -> str:
     if missing := sorted(required - value.keys()):
-        raise RecordError(f"{where} lacks {', '.join(map(repr, missing))}")
-    if unknown := sorted(value.keys() - hints.keys()):
-        raise RecordError(f"{where} has the unknown key {', '.join(map(repr, unknown))}")
-    return cls(
-        **{
-            k: v if type(v) in plain[k] else _convert(hints[k], v, f"{where}: {k!r}")
-            for k, v in value.items()
-        }
-    )
+        return f"lacks {', '.join(map(repr, missing))}"
+    return f"has the unknown key {', '.join(map(repr, sorted(value.keys() - hints.keys())))}"
 
 
 @cache
-def _shape(cls: Any) -> tuple[dict[str, Any], frozenset[str], dict[str, tuple[type, ...]]]:
+def _shape(cls: Any) -> tuple[dict[str, Any], Set[str], dict[str, tuple[type, ...]]]:
     """The fields' types, which of them there must be, and what each may be as it stands."""
     required = {
         f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING
     }
     hints = get_type_hints(cls)
-    return hints, frozenset(required), {name: _plain(hint) for name, hint in hints.items()}
+    # As the keys of a dict, like those of the records that are compared with them.
+    names = dict.fromkeys(name for name in hints if name in required)
+    return hints, names.keys(), {name: _plain(hint) for name, hint in hints.items()}
 
 
 def _plain(hint: Any) -> tuple[type, ...]:
@@ -60,6 +66,12 @@ def _plain(hint: Any) -> tuple[type, ...]:
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        try:
+            return hint(value)
+        except ValueError:
+            known = ", ".join(str(m.value) for m in hint)
+            raise RecordError(f"{where} is {value!r}, not one of: {known}") from None
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return value
@@ -72,12 +84,6 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if origin is Mapping and isinstance(value, dict):
         return {k: _convert(args[1], v, f"{where}: {k!r}") for k, v in value.items()}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        try:
-            return hint(value)
-        except ValueError:
-            known = ", ".join(str(m.value) for m in hint)
-            raise RecordError(f"{where} is {value!r}, not one of: {known}") from None
     if is_dataclass(hint):
         return _decode(hint, value, where)
     if hint is float and type(value) is int:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from reports.reading.alike import of_findings, of_observations
 from reports.reading.lazily import Lazily, ResultsError, Scratch, split
@@ -16,6 +17,7 @@ from reports.reading.parsing import parsed
 from reports.reading.records import Finding, RecordError, decode
 
 XZ = ".xz"
+_BLOCK = 1 << 22  # bytes that are read at once
 
 
 def records(path: Path, scratch: Scratch, note: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
@@ -34,11 +36,25 @@ def records(path: Path, scratch: Scratch, note: Callable[[str], None]) -> Iterat
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with lzma.open(path) if path.suffix == XZ else path.open("rb") as stream:
-            yield from enumerate(stream, 1)
+            yield from enumerate(lines_ahead(stream), 1)
     except (lzma.LZMAError, EOFError) as error:
         raise ResultsError(f"{path}: not a whole xz file: {error}") from None
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def lines_ahead(stream: IO[bytes], size: int = _BLOCK) -> Iterator[bytes]:
+    """The lines of a stream; while some are looked at, the next block is read by another thread."""
+    rest = b""
+    with ThreadPoolExecutor(1) as reader:
+        following = reader.submit(stream.read, size)
+        while block := following.result():
+            following = reader.submit(stream.read, size)
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                yield line + b"\n"
+    if rest:
+        yield rest
 
 
 def _record(line: bytes, scratch: Scratch, where: str) -> Any:

@@ -17,6 +17,7 @@ from reports.reading.parsing import parsed
 
 T = TypeVar("T", covariant=True)
 
+_BUFFER = 1 << 20  # bytes
 MOST_RECENT = 64  # parts that are kept as objects: a page looks at those of a clause again
 
 # Between which keys of a cell's line the long parts stand, as the recorder orders them. A quote
@@ -32,7 +33,7 @@ class Scratch:
     """A file without a name that holds parts of lines; forked processes may read it too."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as its parts)
+        self._file = tempfile.TemporaryFile(buffering=_BUFFER)  # noqa: SIM115 (it lives as long as its parts)
         self._length = 0
         self._written = True
         self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
@@ -45,6 +46,14 @@ class Scratch:
         self._written = False
         return place
 
+    def text(self, offset: int, length: int) -> bytes:
+        """A part as it was written."""
+        if not self._written:
+            self._file.flush()
+            self._written = True
+        # By place, as processes that were forked share the position in the file.
+        return os.pread(self._file.fileno(), length, offset)
+
     def values(
         self, offset: int, length: int, convert: Callable[[Any, str], T], where: str
     ) -> tuple[T, ...]:
@@ -52,11 +61,7 @@ class Scratch:
         if offset in self._recent:
             self._recent.move_to_end(offset)
             return self._recent[offset]
-        if not self._written:
-            self._file.flush()
-            self._written = True
-        # By place, as processes that were forked share the position in the file.
-        text = os.pread(self._file.fileno(), length, offset)
+        text = self.text(offset, length)
         try:
             values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
         except ValueError as error:
@@ -92,6 +97,11 @@ class Lazily(Sequence[T]):
     def _values(self) -> tuple[T, ...]:
         return self._scratch.values(self._offset, self._length, self._convert, self._where)
 
+    @property
+    def text(self) -> bytes:
+        """The list as it was written."""
+        return self._scratch.text(self._offset, self._length)
+
     def __len__(self) -> int:
         return len(self._values())
 
@@ -119,16 +129,17 @@ def split(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     """
     if not line.startswith(b'{"kind": "cell"'):
         return None
-    parts = []
+    short, parts, done = b"", [], 0
     for begins, ends in LONG:
-        start = line.find(begins) + len(begins)
-        end = line.rfind(ends)
+        start = line.find(begins, done) + len(begins)
+        end = line.rfind(ends, done)
         part = line[start:end]
         if start < len(begins) or end < start or not _is_list_of_objects(part):
             return None
         parts.append(part)
-        line = line[:start] + b"[]" + line[end:]
-    return line, parts[0], parts[1]
+        short += line[done:start] + b"[]"
+        done = end
+    return short + line[done:], parts[0], parts[1]
 
 
 def _is_list_of_objects(part: bytes) -> bool:

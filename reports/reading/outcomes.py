@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,12 +54,14 @@ class Outcome:
     runs: tuple[Run, ...] = ()
 
 
-def newest(runs: Iterable[Run]) -> Outcome:
+def newest(runs: Sequence[Run]) -> Outcome:
     """The outcome of a cell: its newest record, as older ones are of an older catalogue.
 
     A cell that was not run says nothing against what another run saw of it.
     """
-    last = max(runs, key=lambda r: (r.cell.verdict is not Verdict.NOT_RUN, r.started, r.number))
+    last = runs[0]
+    if len(runs) > 1:
+        last = max(runs, key=lambda r: (r.cell.verdict is not Verdict.NOT_RUN, r.started, r.number))
     return Outcome(last.cell.verdict, last.cell.reason, (last,))
 
 

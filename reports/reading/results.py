@@ -118,6 +118,11 @@ class Results:
             found.setdefault(key.clause, set()).add(key.implementation)
         return found
 
+    @cached_property
+    def verdicts(self) -> frozenset[tuple[str, TargetKey, Verdict]]:
+        """Which verdicts cells have under each implementation in each target."""
+        return frozenset((k.implementation, k.target, o.verdict) for k, o in self.outcomes.items())
+
     def clauses_of_claims(self) -> dict[str, list[str]]:
         """Claim slug to the ids of its clauses; an empty list is a gap."""
         found: dict[str, list[str]] = {slug: [] for slug in self.claims}
@@ -301,7 +306,9 @@ class _Merge:
         )
         runs: dict[CellKey, list[Run]] = {}
         for key, some in self.runs.items():
-            runs.setdefault(key._replace(target=same[key.target]), []).extend(some)
+            target = same[key.target]
+            moved = key if target == key.target else key._replace(target=target)
+            runs.setdefault(moved, []).extend(some)
         outcomes = {key: newest(some) for key, some in runs.items()}
         if said := repeated(runs):
             self.notes.append(said)

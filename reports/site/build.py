@@ -25,6 +25,7 @@ from reports.site import (
     lookup,
     matrix,
     statements,
+    subjects,
     targets,
     unknown,
     upgrades,
@@ -45,6 +46,7 @@ __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 PAGES: tuple[Pages, ...] = (
     upgrades.pages,
     statements.pages,
+    subjects.pages,
     matrix.pages,
     causes.pages,
     unknown.pages,
@@ -74,8 +76,10 @@ _UNDER = {
     "data": "targets.html",
     "errata.html": "documents.html",
     "claims": "documents.html",
+    "subjects": "documents.html",
 }
 _ASSETS = ("style.css", "site.js")
+_TEMPLATES = "j2"  # how their names end
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,18 @@ def rendered(results: Results) -> Iterator[tuple[str, str]]:
     made = [one for pages in PAGES for one in pages(effects)]
     for name in _ASSETS:
         yield name, _template_text(name)
-    yield from in_parallel(Renderer(_frame(results, made), tuple(made)), len(made))
+    env = environment()
+    for template in env.list_templates([_TEMPLATES]):
+        env.get_template(template)  # compiled here, not once more in each process
+    yield from in_parallel(Renderer(_frame(results, made), tuple(made), env), len(made))
 
 
 def asked(results: Results) -> Effects:
     """The results with what is felt of them, and all that pages ask of their cells."""
-    return Effects(results, said_by, notes)
+    effects = Effects(results, said_by, notes)
+    cells = (run.cell for one in results.outcomes.values() for run in one.runs[-1:])
+    effects.once.ask(cells, in_parallel)
+    return effects
 
 
 @dataclass(slots=True)
@@ -117,14 +127,13 @@ class Renderer:
 
     frame: Frame
     made: Sequence[Page | Asset]
-    env: Environment | None = None
+    env: Environment
 
     def __call__(self, number: int) -> tuple[str, str]:
         """The path and the text of one of them."""
         one = self.made[number]
         if isinstance(one, Asset):
             return one.path, printable(one.text)
-        self.env = self.env or environment()
         text = self.env.get_template(f"{one.template}.html.j2").render(
             page=one.view,
             root=one.root,

@@ -13,12 +13,13 @@ from functools import cached_property
 from reports.effects.effect import Felt
 from reports.effects.happened import ABSENT
 from reports.effects.pairs import NEW, Effects, Side
+from reports.reading.alike import failed
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Claim, Clause, Deviation, Strength
 from reports.reading.results import Results
 from reports.site.columns import Column, columns
-from reports.site.evidence import Evidence, FindingView, evidence, findings, timing_said
+from reports.site.evidence import Evidence, FindingView, Views, evidence, findings, timing_said
 from reports.site.marks import Mark, mark_of
 from reports.site.names import (
     Link,
@@ -104,6 +105,7 @@ class ClausePage:
     clause: Clause
     columns: tuple[Column, ...]
     fixed_by: tuple[Link, ...]
+    views: Views
 
     @property
     def results(self) -> Results:
@@ -171,7 +173,7 @@ class ClausePage:
     @property
     def glances(self) -> tuple[Glance, ...]:
         """The overview, in the order of the parts below it."""
-        named = versions(self.results)
+        named = self._named
         order = {name: i for i, name in enumerate(one.name for one in self.implementations)}
         rows: dict[tuple[str, str], list[Seen]] = {}
         for seen in self._seen:
@@ -205,11 +207,15 @@ class ClausePage:
         for seen in self._seen:
             lines = self.results.timings.get(seen.key, ())
             if lines:
-                version = versions(self.results)[seen.number]
+                version = self._named[seen.number]
                 where = f"{version}, {seen.key.implementation} on {seen.key.topology}"
                 found.append((seen.number, where, tuple(timing_said(one) for one in lines)))
         found.sort(key=lambda one: -one[0])
         return tuple((where, lines) for _, where, lines in found)
+
+    @cached_property
+    def _named(self) -> tuple[str, ...]:
+        return versions(self.results)
 
     @cached_property
     def _seen(self) -> tuple[Seen, ...]:
@@ -251,7 +257,7 @@ class ClausePage:
                 places=self._places(some),
                 expected=self.clause.expected.get(implementation, "nothing is said"),
                 reason=shortened(first.outcome.reason, _REASON_SHOWN),
-                failed=findings(f for r in runs[-1:] for f in r.cell.findings if not f.holds)[:6],
+                failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
                 felt=self.effects.from_baseline(first.key, self._baseline_side),
                 deviation=first.deviation,
                 cause=self._cause(first.deviation),
@@ -267,16 +273,16 @@ class ClausePage:
 
     def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
         """The newest record of each topology; all records of a cell whose runs disagree."""
-        named, done = versions(self.results), set()
+        named, done = self._named, set()
         for seen in some:
             if seen.key.topology not in done or len(seen.outcome.runs) > 1:
                 done.add(seen.key.topology)
                 for run in seen.outcome.runs:
-                    yield evidence(run, named[seen.number], seen.key.topology)
+                    yield evidence(run, named[seen.number], seen.key.topology, self.views)
 
     def _places(self, some: list[Seen]) -> tuple[str, ...]:
         """Where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
-        named = versions(self.results)
+        named = self._named
         by_topology: dict[str, list[str]] = {}
         for seen in some:
             by_topology.setdefault(seen.key.topology, []).append(named[seen.number])
@@ -305,6 +311,7 @@ def pages(effects: Effects) -> Iterator[Page]:
     """The page of each clause."""
     results = effects.results
     default = columns(results)
+    views = Views()
     remedies: dict[str, list[Link]] = {}
     for one in results.clauses.values():
         if one.fixes:
@@ -313,7 +320,7 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(effects, clause, default, tuple(remedies.get(clause.clause, ()))),
+            ClausePage(effects, clause, default, tuple(remedies.get(clause.clause, ())), views),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

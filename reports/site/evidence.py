@@ -6,12 +6,14 @@ brings back the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from reports.reading.lazily import Lazily
 from reports.reading.outcomes import Run
 from reports.reading.records import Cell, FaultProcess, Finding, Timing
-from reports.site.observed import LeafView, ObservedView, StepView, observed
+from reports.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
 from reports.site.text import shortened
 
 _VIEWS = 4  # different observations of one cell
@@ -23,6 +25,7 @@ _FAULTY = 3
 _FINDINGS = 12
 _SAW = 900
 _PROOF = "proof"
+_RUNS_KEPT, _LEAVES_KEPT = 256, 8192  # in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,15 @@ class FindingView:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What of a run's observations a page holds; `size` is about how many characters that is."""
+
+    observed: tuple[ObservedView, ...]
+    unseen: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One record of a cell: where it is from, and what it shows."""
 
@@ -45,20 +57,59 @@ class Evidence:
     source: str
     held: tuple[FindingView, ...]
     failed: tuple[FindingView, ...]
-    observed: tuple[ObservedView, ...]
-    unseen: int
+    shown: Shown
     faulty: tuple[FaultProcess, ...]
 
     @property
     def size(self) -> int:
         """About how many characters it takes on a page."""
-        return sum(map(_length, (*self.held, *self.failed, *self.observed, *self.faulty))) + 600
+        return sum(map(_length, (*self.held, *self.failed, *self.faulty))) + self.shown.size + 600
 
 
-def evidence(run: Run, version: str, topology: str) -> Evidence:
+class Views:
+    """What the processes of a cell saw, shaped once for all cells that judge the same run.
+
+    Neighbouring clauses often ask about one run, and most arrays of a run are like those of others.
+    """
+
+    __slots__ = ("_leaves", "_shown")
+
+    def __init__(self) -> None:
+        self._shown: dict[bytes, Shown] = {}
+        self._leaves: dict[str, LeafView] = {}
+
+    def of(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
+        """What of `observations` a page holds."""
+        if not isinstance(observations, Lazily):
+            return self._made(observations)
+        text = observations.text
+        if text not in self._shown:
+            _make_room(self._shown, _RUNS_KEPT)
+            self._shown[text] = self._made(observations)
+        return self._shown[text]
+
+    def _made(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
+        views = observed(observations, self._leaf)
+        shown = tuple(_observed(view) for view in views[:_VIEWS])
+        return Shown(shown, max(0, len(views) - _VIEWS), sum(map(_length, shown)))
+
+    def _leaf(self, leaf: Mapping[str, Any]) -> LeafView:
+        text = repr(leaf)
+        if text not in self._leaves:
+            _make_room(self._leaves, _LEAVES_KEPT)
+            self._leaves[text] = _leaf(leaf_view(leaf))
+        return self._leaves[text]
+
+
+def _make_room(kept: dict[Any, Any], most: int) -> None:
+    """Let go of what was kept first."""
+    if len(kept) >= most:
+        del kept[next(iter(kept))]
+
+
+def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
     """What the record of a run shows."""
     cell = run.cell
-    views = observed(cell.observations)
     return Evidence(
         version=version,
         topology=topology,
@@ -66,8 +117,7 @@ def evidence(run: Run, version: str, topology: str) -> Evidence:
         source=f"{run.file}, run {run.run}",
         held=findings(f for f in cell.findings if f.holds and f.step != _PROOF)[:_FINDINGS],
         failed=findings(f for f in cell.findings if not f.holds)[:_FINDINGS],
-        observed=tuple(_observed(view) for view in views[:_VIEWS]),
-        unseen=max(0, len(views) - _VIEWS),
+        shown=views.of(cell.observations),
         faulty=tuple(_process(one) for one in _odd_first(cell)[:_FAULTY]),
     )
 
@@ -141,7 +191,7 @@ def _step(step: StepView) -> StepView:
         message=shortened(step.message, _MESSAGE),
         frames=shortened(step.frames, _REST),
         tree=shortened(step.tree, _LINE),
-        leaves=tuple(_leaf(leaf) for leaf in _bounded(step.leaves)),
+        leaves=_bounded(step.leaves),
         programs=_lines(step.programs),
         warnings=_lines(step.warnings),
         logs=_lines(step.logs),

@@ -10,9 +10,10 @@ from reports.effects.pairs import LEGACY, NEW, Effects
 from reports.effects.upgrade import Group, Upgrade, upgrade
 from reports.reading.order import version_order
 from reports.site.entries import entry_anchor, side_words
-from reports.site.names import implementation_words
+from reports.site.names import Link, implementation_words
 from reports.site.page import Page
 from reports.site.pairs import Pair
+from reports.site.subjects import subjects
 
 WORST = 5  # findings on the first page
 
@@ -86,6 +87,11 @@ class HomeView:
         for pair in self.pairs:
             ways.setdefault((pair.old.implementation, pair.new.implementation), []).append(pair)
         return tuple(_chooser(*way, some) for way, some in ways.items())
+
+    @property
+    def subjects(self) -> tuple[Link, ...]:
+        """The pages that tell all of one subject."""
+        return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Both ends of a pair in words."""

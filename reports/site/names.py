@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
@@ -15,6 +16,7 @@ from reports.reading.results import Results
 _SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NAME_LENGTH = 80
 _DIGEST_LENGTH = 12
+_NAMES_KEPT = 16_384  # a page names the same few thousand cells and clauses again and again
 _WORDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}
 
 
@@ -26,6 +28,7 @@ class Link:
     href: str
 
 
+@lru_cache(_NAMES_KEPT)
 def safe_name(text: str) -> str:
     """A file name or anchor for an id: itself where it is harmless, else cleaned with a digest.
 

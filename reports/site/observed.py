@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 Json = Mapping[str, Any]
+
+_SORTED = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+_INDENTED = json.JSONEncoder(ensure_ascii=False, indent=1).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,29 @@ class ObservedView:
     rest: str
 
 
-def observed(observations: Iterable[Json]) -> tuple[ObservedView, ...]:
-    """Equal observations once; those that ended as few others did come first."""
+Leaves = Callable[[Json], LeafView]
+
+
+def observed(
+    observations: Iterable[Json], of_leaf: Leaves | None = None
+) -> tuple[ObservedView, ...]:
+    """Equal observations once; those that ended as few others did come first.
+
+    `of_leaf` shapes an array in place of `leaf_view`, as one does that knows it already.
+    """
+    of_leaf = of_leaf or leaf_view
+    some = list(observations)
+    if len(some) == 1:
+        return (_observed(some, of_leaf),)
     groups: dict[str, list[Json]] = {}
-    for observation in observations:
+    for observation in some:
         groups.setdefault(_text(_comparable(observation)), []).append(observation)
     endings = Counter(_ending(o) for group in groups.values() for o in group)
     ordered = sorted(groups.values(), key=lambda group: endings[_ending(group[0])])
-    return tuple(_observed(group) for group in ordered)
+    return tuple(_observed(group, of_leaf) for group in ordered)
 
 
-def _observed(group: list[Json]) -> ObservedView:
+def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
     rest = dict(group[0])
     processes = [str(o.get("process", "?")) for o in group]
     for key in ("process", "seconds"):
@@ -81,12 +96,12 @@ def _observed(group: list[Json]) -> ObservedView:
     return ObservedView(
         who=("process " if len(processes) == 1 else "processes ") + ", ".join(processes),
         ran=" · ".join(ran),
-        steps=tuple(_step(_map(step)) for step in _list(steps)),
+        steps=tuple(_step(_map(step), of_leaf) for step in _list(steps)),
         rest=_rest(rest),
     )
 
 
-def _step(step: Json) -> StepView:
+def _step(step: Json, of_leaf: Leaves) -> StepView:
     rest = dict(step)
     name, outcome = str(rest.pop("name", "?")), str(rest.pop("outcome", "?"))
     value, exception = _map(rest.get("value")), _map(rest.get("exception"))
@@ -94,7 +109,7 @@ def _step(step: Json) -> StepView:
         rest.pop("value", None)
     if exception or rest.get("exception") is None:
         rest.pop("exception", None)
-    leaves = tuple(_leaf(_map(leaf)) for leaf in _list(value.get("leaves")))
+    leaves = tuple(of_leaf(_map(leaf)) for leaf in _list(value.get("leaves")))
     tree = value.get("tree")
     extra = _map(rest.get("extra"))
     programs = [_program(one) for one in map(_map, _list(extra.get("programs")))]
@@ -137,7 +152,8 @@ def _program(program: Json) -> str:
     return said + (f" (memory: {', '.join(memory)})" if memory else "")
 
 
-def _leaf(leaf: Json) -> LeafView:
+def leaf_view(leaf: Json) -> LeafView:
+    """One array of a returned value."""
     shape = leaf.get("shape")
     dimensions = ", ".join(map(str, shape)) if isinstance(shape, list) else ""
     words = [f"{leaf.get('type', 'value')} {leaf.get('dtype', '')}[{dimensions}]"]
@@ -249,13 +265,13 @@ def _comparable(observation: Json) -> dict[str, Any]:
     return kept
 
 
-def _others(value: Json, known: Iterable[str]) -> dict[str, Any]:
-    return {k: v for k, v in value.items() if k not in set(known)}
+def _others(value: Json, known: Collection[str]) -> dict[str, Any]:
+    return {k: v for k, v in value.items() if k not in known}
 
 
 def _rest(value: Json) -> str:
     kept = {k: v for k, v in value.items() if v not in (None, {}, [])}
-    return json.dumps(kept, indent=1, ensure_ascii=False) if kept else ""
+    return _INDENTED(kept) if kept else ""
 
 
 def _seconds(value: Any) -> str:
@@ -272,7 +288,7 @@ def _words(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return _SORTED(value)
 
 
 def _map(value: Any) -> Json:

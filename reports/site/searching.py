@@ -19,6 +19,7 @@ from reports.reading.results import Results
 from reports.site.errors import error_path, headline
 from reports.site.names import cause_path, claim_path, clause_path
 from reports.site.page import Asset
+from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
 
 INDEX, SCRIPT = "search.js", "find.js"
@@ -46,7 +47,11 @@ def pages(results: Results, found: Sequence[Message]) -> Iterator[Asset]:
 
 
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
-    """Causes, messages, statements and programs."""
+    """Subjects, causes, messages, statements and programs."""
+    for one in subjects(results):
+        yield Entry(
+            "subject", one.title, one.path, " · ".join(one.words), "", len(clauses_of(results, one))
+        )
     shown = _programs_by_cause(results)
     for cause in results.causes.values():
         yield Entry(

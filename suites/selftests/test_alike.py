@@ -24,6 +24,7 @@ from reports.effects.digest import digest
 from reports.reading.alike import Once, failed, of_findings, of_observations
 from reports.reading.records import Cell
 from reports.reading.results import load
+from reports.site.evidence import Views
 
 
 def text(value: Any) -> bytes:
@@ -56,6 +57,31 @@ class Alike(unittest.TestCase):
         wrong = [text({"holds": False, "saw": saw}) for saw in "ab"]
         assert of_findings(held[0]) == of_findings(held[1])
         assert len({*map(of_findings, [*held, *wrong])}) == 3
+
+    def test_what_is_asked_of_all_at_once_is_not_asked_again(self) -> None:
+        asked: list[str] = []
+
+        def ask(one: Cell) -> str:
+            asked.append(one.target)
+            return one.verdict.value
+
+        once, cells = Once(ask), self.cells()
+        once.ask(cells, lambda do, count: map(do, range(count)))
+        before = list(asked)
+        answers = once.to(ask)
+        assert [answers(one) for one in cells] == [one.verdict.value for one in cells]
+        # The last has findings that fail and a fault's cell is looked at by itself.
+        assert len(before) == len({*before}) >= 2
+        assert asked == before
+
+    def test_cells_that_judge_one_run_show_the_same_of_it(self) -> None:
+        views, cells = Views(), self.cells()
+        shown = [views.of(one.observations) for one in [*cells, *cells]]
+        assert all(one is other for one, other in zip(shown[:4], shown[4:], strict=True))
+        by_text = {one.observations.text: view for one, view in zip(cells, shown, strict=False)}
+        assert len({id(one) for one in shown}) == len(by_text)
+        alone = [Views().of(one.observations) for one in cells]
+        assert alone == shown[:4]
 
     def test_a_question_is_asked_once_of_cells_alike_and_again_of_others(self) -> None:
         asked: list[str] = []

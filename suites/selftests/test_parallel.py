@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 
 import pytest
 from parameterized import parameterized
 
+from reports.reading.files import lines_ahead
 from reports.reading.parsing import parsed
 from reports.site.parallel import WORTH, in_parallel
 
@@ -47,6 +49,20 @@ def test_what_fails_there_fails_here() -> None:
 )
 def test_a_text_of_json_has_its_value(case: str, text: bytes, value: object) -> None:
     assert parsed(text) == value
+
+
+@parameterized.expand(
+    [
+        ("nothing", b""),
+        ("a torn end", b"a\nb"),
+        ("empty lines", b"\n\na\n\n"),
+        ("lines longer than a block", b"a" * 20 + b"\n" + b"b" * 9 + b"\nc"),
+        ("a line that ends with its block", b"1234567\n1234567\n"),
+    ]
+)
+def test_lines_are_read_ahead_as_they_stand(case: str, text: bytes) -> None:
+    for block in (1, 8, 1 << 10):
+        assert list(lines_ahead(BytesIO(text), block)) == text.splitlines(keepends=True)
 
 
 @parameterized.expand([("torn", b'{"a": '), ("deep", b"[" * 200_000), ("no UTF-8", b'"\xff"')])

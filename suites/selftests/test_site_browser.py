@@ -198,7 +198,10 @@ def searched(tab: Tab, query: str) -> list[str]:
     ("query", "page"),
     [
         ("x[0]", "causes/index-replicates-the-row.html"),
-        ("donate", "causes/donated-copy-"),
+        ("donate", "subjects/donation.html"),
+        ("donate_argnums", "subjects/donation.html"),
+        ("make_mesh", "causes/make-mesh-takes-no-shape.html"),
+        ("jax.make_mesh", "causes/make-mesh-takes-no-shape.html"),
         ("CopyArrays", "copy-?arrays"),
         ("nested", "causes/nested-pmap-refused"),
         ("incompatible devices", "errors/received-incompatible-devices"),

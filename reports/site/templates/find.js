@@ -4,7 +4,7 @@
 "use strict";
 
 const MOST = 30;
-const PREFERRED = { cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
+const PREFERRED = { subject: 1.3, cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
 
 /* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
    A letter alone, as a pasted call has them, is in every text. */
@@ -30,13 +30,21 @@ function fit(term, text) {
   return best;
 }
 
+/* Whether a title begins with the full name of what is asked for: it is about `jax.make_mesh`, and
+   not about something that has to do with make_mesh. */
+function isSubject(term, title) {
+  const [name] = title.split(/[^a-z0-9_.]/, 1);
+  return name.startsWith("jax.") && (name === term || name.endsWith(`.${term}`));
+}
+
 /* The score of an entry; 0 where too little of what was asked for is in it. */
 function scored(entry, terms, query) {
   let sum = 0;
   let found = 0;
   for (const term of terms) {
     const named = entry.tags.split(" · ").includes(term) ? 11 : 10 * fit(term, entry.tags);
-    const score = Math.max(10 * fit(term, entry.title), named, 3 * fit(term, entry.text));
+    const titled = isSubject(term, entry.title) ? 12 : 10 * fit(term, entry.title);
+    const score = Math.max(titled, named, 3 * fit(term, entry.text));
     if (score > 0) found += 1;
     sum += score;
   }

@@ -1,0 +1,272 @@
+"""A page per subject: all that these results tell of donation, of indexing, and so on, on one page.
+
+What is known of a subject lies in many places: statements of several documents, causes, hazards,
+figures. Who has one question wants them together. A subject is a section of the catalogue; where
+its word is also met in other sections, as donation is in whole training loops, those claims and
+causes belong to it too. Here nothing is found out anew: each row leads to where it is told whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from reports.effects.hazards import Hazard, hazards
+from reports.effects.pairs import Effects
+from reports.effects.upgrade import Group, upgrade
+from reports.reading.records import Claim
+from reports.reading.results import Results
+from reports.site import hazards as hazard_pages
+from reports.site.causes import CauseView, causes
+from reports.site.columns import columns
+from reports.site.documents import ClaimRow, Document, documents
+from reports.site.entries import entry_anchor, side_words
+from reports.site.evidence import timing_said
+from reports.site.memory import Memory, Table, memory, notes
+from reports.site.names import Link, clause_path, matrix_path, safe_name
+from reports.site.page import Page
+from reports.site.pairs import Pair, pairs
+from reports.site.strips import newest_index, newest_version, versions
+
+MOST_CLAIMS = 120  # rows on a page; the documents' pages have all
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A section, by what readers look for it, and the stem that claims of others share with it."""
+
+    section: str
+    words: tuple[str, ...] = ()
+    stem: str = ""
+
+    @property
+    def title(self) -> str:
+        words = self.section.replace("_", " ")
+        return words[:1].upper() + words[1:]
+
+    @property
+    def path(self) -> str:
+        return f"subjects/{safe_name(self.section)}.html"
+
+    def has(self, *texts: str) -> bool:
+        """Whether any of the texts is about it."""
+        return bool(self.stem) and any(self.stem in text.lower() for text in texts)
+
+
+# What readers call a section in other words than its name.
+_KNOWN = {
+    "donation": Subject(
+        "donation", ("donate", "donated", "donation", "donate_argnums", "buffer reuse"), "donat"
+    ),
+}
+
+
+def subjects(results: Results) -> tuple[Subject, ...]:
+    """Every section of which these results have a clause that ran."""
+    ran = results.ran()
+    there = dict.fromkeys(one.section for id, one in results.clauses.items() if id in ran)
+    return tuple(_KNOWN.get(name, Subject(name, (name.replace("_", " "),))) for name in there)
+
+
+def clauses_of(results: Results, subject: Subject) -> frozenset[str]:
+    """The clauses of the section, and those elsewhere whose claim is about the subject."""
+    about = {slug for slug, claim in results.claims.items() if _names(subject, claim)}
+    return frozenset(
+        id
+        for id, one in results.clauses.items()
+        if one.section == subject.section or one.claim in about
+    )
+
+
+def _names(subject: Subject, claim: Claim) -> bool:
+    return subject.has(claim.slug, claim.statement)
+
+
+class Sources:
+    """What pages of subjects are put together from: made once, when the first is rendered."""
+
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+
+    @cached_property
+    def documents(self) -> tuple[Document, ...]:
+        return documents(self.effects.results)
+
+    @cached_property
+    def causes(self) -> tuple[CauseView, ...]:
+        return causes(self.effects)
+
+    @cached_property
+    def hazards(self) -> list[Hazard]:
+        return hazards(self.effects)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return memory(self.effects.results, self.effects.once.to(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What changes on an upgrade, in a line."""
+
+    effect: str
+    title: str
+    example: str
+    topologies: tuple[str, ...]
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An upgrade, and what of the subject changes on it."""
+
+    words: str
+    href: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class SubjectView:
+    """All that is told of a subject, computed when its page is rendered."""
+
+    subject: Subject
+    sources: Sources
+
+    @property
+    def results(self) -> Results:
+        return self.sources.effects.results
+
+    @cached_property
+    def clauses(self) -> frozenset[str]:
+        return clauses_of(self.results, self.subject)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return versions(self.results)
+
+    @property
+    def newest(self) -> str:
+        return newest_version(self.results)
+
+    @property
+    def matrix_href(self) -> str:
+        return matrix_path(self.subject.section)
+
+    @cached_property
+    def documents(self) -> tuple[tuple[Document, tuple[ClaimRow, ...]], ...]:
+        """The statements that the subject's clauses check, by document."""
+        left, found = MOST_CLAIMS, []
+        for document in self.sources.documents:
+            rows = [row for row in document.claims if self._about(row)]
+            # What is not true comes first: it is what a reader must know.
+            rows.sort(key=lambda row: not row.untrue)
+            if rows:
+                found.append((document, tuple(rows[: max(0, left)])))
+                left -= len(rows)
+        return tuple(found)
+
+    @property
+    def left_out(self) -> int:
+        """How many statements there was no room for."""
+        everywhere = [row for one in self.sources.documents for row in one.claims]
+        shown = sum(len(rows) for _, rows in self.documents)
+        return sum(map(self._about, everywhere)) - shown
+
+    def _about(self, row: ClaimRow) -> bool:
+        checked = any(clause.id in self.clauses for clause in row.clauses)
+        return checked or _names(self.subject, row.claim)
+
+    @cached_property
+    def causes(self) -> tuple[CauseView, ...]:
+        return tuple(one for one in self.sources.causes if self._is_of(one))
+
+    def _is_of(self, view: CauseView) -> bool:
+        """Whether a cause is of the section, is called by its word, or shown by its clauses."""
+        cause, subject = view.cause, self.subject
+        shown = any(one.clause in self.clauses for one in view.clauses)
+        return shown or cause.section == subject.section or subject.has(cause.title, *cause.tags)
+
+    @cached_property
+    def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
+        """The hazards that the subject's clauses show, the gravest first."""
+        some = [one for one in self.sources.hazards if self.clauses.intersection(one.clauses)]
+        page = hazard_pages.hazards_page(self.results, some)
+        return tuple(one for danger in page.dangers for one in danger.hazards)
+
+    @property
+    def hazard_versions(self) -> tuple[str, ...]:
+        return hazard_pages.hazards_page(self.results, []).versions
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """The upgrades that most readers ask for, and what of the subject changes on each."""
+        some = columns(self.results)
+        if not some or not some[0].baseline:
+            return ()
+        to = [one.side.place for one in some[1:]]
+        return tuple(
+            Move(
+                f"From {side_words(pair.old)} to {side_words(pair.new)}",
+                pair.path,
+                tuple(self._changes(pair)),
+            )
+            for pair in pairs(self.sources.effects)
+            if pair.old.place == some[0].side.place and pair.new.place in to
+        )
+
+    def _changes(self, pair: Pair) -> Iterator[Change]:
+        found = upgrade(self.sources.effects, pair.old, pair.new)
+        for group, entries in found.groups:
+            for entry in entries if group is not Group.REPAIRED else ():
+                seen = [one for one in entry.seen if one.clause in self.clauses]
+                if seen:
+                    here = {one.topology for one in seen}
+                    yield Change(
+                        entry.effect.value,
+                        entry.title,
+                        min(seen, key=lambda one: one.felt.effect.gravity).felt.sentence,
+                        tuple(one for one in entry.topologies if one in here),
+                        f"{pair.path}#{entry_anchor(entry)}",
+                    )
+
+    @property
+    def memory(self) -> tuple[Table, ...]:
+        """The tables of memory that the subject's clauses measured."""
+        paths = {clause_path(id) for id in self.clauses}
+        return tuple(
+            table
+            for table in self.sources.memory.tables
+            if any(one and one.href in paths for row in table.rows for one in row.figures)
+        )
+
+    @property
+    def implementations(self) -> tuple[tuple[str, str], ...]:
+        return self.sources.memory.implementations
+
+    @property
+    def times(self) -> tuple[tuple[Link, tuple[str, ...]], ...]:
+        """What the time lane measured of the subject's clauses in the newest JAX."""
+        newest = self.results.targets[newest_index(self.results)].key
+        by_clause: dict[str, dict[str, None]] = {}
+        for key, lines in self.results.timings.items():
+            if key.clause in self.clauses and key.target == newest:
+                said = (f"{key.topology}: {timing_said(one)}" for one in lines)
+                by_clause.setdefault(key.clause, {}).update(dict.fromkeys(said))
+        return tuple(
+            (Link(self.results.clauses[id].title, clause_path(id)), tuple(said))
+            for id, said in by_clause.items()
+        )
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """The page of each subject."""
+    sources = Sources(effects)
+    for subject in subjects(effects.results):
+        yield Page(
+            subject.path,
+            "subject",
+            SubjectView(subject, sources),
+            subject.title,
+            f"{subject.title}: what documents state, what is true, what changes, what it costs.",
+        )
