@@ -18,6 +18,7 @@ from reports.reading.codes import COLLECTIVE, DONATION, DTYPE, MEMORY, SHAPE, VA
 
 WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
 CRASHED = "crashed"
+OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
 NO_BASELINE = "the baseline says nothing of it"
 
 _WRONG = {VALUE, SHAPE, DTYPE}
@@ -233,8 +234,8 @@ def _changed(old: Step, new: Step, said: str, shape: str) -> Felt:
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
     """How a value of the same numbers is held otherwise: said exactly, and by its kind."""
     if one.shape != other.shape:
-        what = "all processes' rows" if len(other.devices or ()) > len(one.devices or ()) else ""
-        kind = f"the array is of {what or 'another shape'}, not of this process's rows"
+        wider = len(other.devices or ()) > len(one.devices or ())
+        kind = OF_ALL_ROWS if wider else "the array is of another shape"
         return f"{kind}: shape {[*one.shape]} → {[*other.shape]}", kind
     if one.type != other.type:
         said = f"{one.type} → {other.type}"

@@ -14,9 +14,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from reports.effects.derive import failing
+from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import Effect, Felt
-from reports.effects.pairs import JAX, Cellular, Effects, Side, cell_of
+from reports.effects.pairs import JAX, SHARD_MAP, Cellular, Effects, Side, cell_of
 from reports.effects.remedies import FAILED, fared
 from reports.reading.order import topology_order
 from reports.reading.records import Cause
@@ -231,8 +231,10 @@ class _Made:
         was = one.outcome.verdict if one is not None and before is not None else None
         seen = Seen(clause, topology, felt, other.outcome.verdict, was)
         told = one if group is Group.REPAIRED and one is not None else other
-        cause = self.effects.cause_of(clause, told.outcome)
-        if not cause and group in _BY_SHAPE and before is not None:
+        # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
+        documented = felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
+        cause = "" if documented else self.effects.cause_of(clause, told.outcome)
+        if not (cause or documented) and group in _BY_SHAPE and before is not None:
             cells = (cell_of(self.results, clause, topology, of) for of in (self.old, self.new))
             cause = self.effects.explained(felt, *cells)
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim

@@ -6,9 +6,12 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
-from sample_results import Record, cause
+from sample_results import Record, cause, deviation
 from test_effects import leaf, returned, step
-from test_upgrade import FROM, TO, made, program, ran
+from test_upgrade import FROM, TO, made, program, ran, read
+
+from reports.effects.pairs import Effects, side
+from reports.effects.upgrade import upgrade
 
 RETRACED = "own-output-traced-again"
 STAYS = "results-stay-on-all-devices"
@@ -71,3 +74,24 @@ class TestLiesElsewhere(TestCase):
         self, case: str, was: Record, causes: list[str]
     ) -> None:
         assert of_steps([returned(1.0, **was)], [returned(1.0)]) == causes, case
+
+
+class TestAllRows(TestCase):
+    @parameterized.expand([("shard_map@0.9.0", ""), ("new_pmap@0.9.0", STAYS)])
+    def test_that_shard_map_holds_all_rows_is_no_deviations_doing(
+        self, to: str, explained: str
+    ) -> None:
+        """A deviation of the cell is about something else; under pmap it is what happened."""
+        wider = returned(1.0, shape=[2], sharding={"devices": [0, 1, 2, 3]})
+        entry = deviation(cause=STAYS)
+        results = read(
+            cause(STAYS),
+            program("donation.a"),
+            ran("donation.a", FROM, returned(1.0)),
+            ran("donation.a", to, wider, verdict="known deviation", deviation=entry),
+        )
+
+        found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, to, "--to"))
+        [one] = found.entries
+        assert "all processes' rows" in one.example.felt.sentence
+        assert (one.cause.cause if one.cause else "") == explained
