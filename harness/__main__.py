@@ -25,11 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _of_this_machine(words)
 
 
-def _of_this_machine(arguments: Sequence[str]) -> int:
-    from conformance.commands.recorded import ResultsError
+def _parser() -> argparse.ArgumentParser:
     from harness.clusters.launchers import kubernetes
-    from harness.running import bench
-    from harness.targets.target import TargetError
 
     parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -51,7 +48,16 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
         help="results, or a folder of them",
     )
     anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
-    chosen = parser.parse_args(arguments)
+    return parser
+
+
+def _of_this_machine(arguments: Sequence[str]) -> int:
+    from conformance.commands.recorded import ResultsError
+    from harness.clusters.launchers import kubernetes
+    from harness.running import bench
+    from harness.targets.target import TargetError
+
+    chosen = _parser().parse_args(arguments)
     try:
         if chosen.command == "manifest":
             print(kubernetes.printed(chosen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -111,6 +112,19 @@ def test_what_agents_and_manifests_are_given_exists(page: str) -> None:
     assert started
     for words in started:
         assert {word for word in words if word.startswith("--")} <= known, words
+
+
+@pytest.mark.parametrize("command", ["conformance", "harness", "reports"])
+def test_what_our_commands_are_given_exists(command: str) -> None:
+    parser = importlib.import_module(f"{command}.__main__")._parser()
+    every = [words for page in PAGES for words in _of(page, "python", "-m", command)]
+    others = [words for words in every if words[0] != "agent"]  # which has a parser of its own
+    assert others
+    for words in others:
+        try:
+            parser.parse_args(words)
+        except SystemExit:  # what is wrong is on standard error
+            pytest.fail(f"python -m {command} does not take: {' '.join(words)}")
 
 
 @pytest.mark.parametrize("words", ["--hosts 2 --laucher ssh", "--topologies 1x8", "--hosts two"])
