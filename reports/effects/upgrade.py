@@ -19,6 +19,7 @@ from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import JAX, SHARD_MAP, Cellular, Effects, Side, cell_of
 from reports.effects.remedies import FAILED, fared
 from reports.reading.order import topology_order
+from reports.reading.outcomes import Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
@@ -231,15 +232,23 @@ class _Made:
         was = one.outcome.verdict if one is not None and before is not None else None
         seen = Seen(clause, topology, felt, other.outcome.verdict, was)
         told = one if group is Group.REPAIRED and one is not None else other
-        # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
-        documented = felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
-        cause = "" if documented else self.effects.cause_of(clause, told.outcome)
-        if not (cause or documented) and group in _BY_SHAPE and before is not None:
-            cells = (cell_of(self.results, clause, topology, of) for of in (self.old, self.new))
-            cause = self.effects.explained(felt, *cells)
+        cause = self._cause(seen, group, told.outcome)
         claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
         key = _Key(group, cause, claim, "" if cause or group in _BY_CLAIM else felt.shape)
         self.found.setdefault(key, []).append(seen)
+
+    def _cause(self, seen: Seen, group: Group, told: Outcome) -> str:
+        """The slug of what explains a change; empty where nothing does."""
+        # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
+        if seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP:
+            return ""
+        cause = self.effects.cause_of(seen.clause, told)
+        if cause or group not in _BY_SHAPE or seen.before is None:
+            return cause
+        cells = (
+            cell_of(self.results, seen.clause, seen.topology, of) for of in (self.old, self.new)
+        )
+        return self.effects.explained(seen.felt, *cells)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
         """Why a pair was not compared; nothing where neither side has to do with it."""

@@ -187,16 +187,19 @@ class SubjectView:
         shown = any(one.clause in self.clauses for one in view.clauses)
         return shown or cause.section == subject.section or subject.has(cause.title, *cause.tags)
 
-    @cached_property
+    @property
     def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
         """The hazards that the subject's clauses show, the gravest first."""
-        some = [one for one in self.sources.hazards if self.clauses.intersection(one.clauses)]
-        page = hazard_pages.hazards_page(self.results, some)
-        return tuple(one for danger in page.dangers for one in danger.hazards)
+        return tuple(one for danger in self._hazards.dangers for one in danger.hazards)
 
     @property
     def hazard_versions(self) -> tuple[str, ...]:
-        return hazard_pages.hazards_page(self.results, []).versions
+        return self._hazards.versions
+
+    @cached_property
+    def _hazards(self) -> hazard_pages.HazardsPage:
+        some = [one for one in self.sources.hazards if self.clauses.intersection(one.clauses)]
+        return hazard_pages.hazards_page(self.results, some)
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
