@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "drift":
                 return _drift(options.document, options.file)
             case "show":
-                return _show(options.id, options.implementation, options.topology)
+                return _show(options)
             case "strength":
                 return _strength(options)
             case "coverage":
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--implementation", choices=names.IMPLEMENTATIONS, default=names.NEW_PMAP
     )
     show_parser.add_argument("--topology", metavar="NxD", help="default: the clause's first")
+    show_parser.add_argument("--program", action="store_true", help="the program's text alone")
     new_parser = commands.add_parser("new", help="write a clause's skeleton where it belongs")
     new_parser.add_argument("id", metavar="ID", help="as in errors.some-thing")
     new_parser.add_argument("--claim", required=True, metavar="SLUG", help="the claim it checks")
@@ -191,12 +192,16 @@ def _claims(slug: str | None) -> int:
     return EXIT_OK
 
 
-def _show(id: str, implementation: str, topology: str | None) -> int:
+def _show(options: argparse.Namespace) -> int:
     from conformance.catalogue.loading import load
-    from conformance.commands.show import show
+    from conformance.commands.show import show, show_program
     from conformance.judging.deviations import load_all
 
-    for line in show(load(), load_claims(), load_all(), id, implementation, topology):
+    asked = options.id, options.implementation, options.topology
+    if options.program:
+        print(show_program(load(), *asked), end="")
+        return EXIT_OK
+    for line in show(load(), load_claims(), load_all(), *asked):
         print(line)
     return EXIT_OK
 
@@ -306,8 +311,8 @@ def _new(id: str, claim: str, module: str | None) -> int:
     from conformance.commands.new import new
 
     file = new(load(), load_claims(), id, claim, module)
-    print(f"{file}: the clause stands at its end; now say what it expects, and run")
-    print(f"  pytest suites/ --clause {id} --target jax==0.9.0")
+    print(f"{file}: the clause stands at its end, and is red; write what it expects, and run")
+    print(f"  pytest suites/test_{id.partition('.')[0]}.py --clause {id} --target current")
     return EXIT_OK
 
 

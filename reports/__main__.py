@@ -30,7 +30,6 @@ from reports.summary import as_json, as_text, printable
 OK = 0
 WORSE = 1
 USAGE_OR_INPUT_ERROR = 2
-OBJECTS_BETWEEN_COLLECTIONS = 200_000
 NOT_READ = 141  # as a shell tells of a command whose output nobody reads to its end
 INTERRUPTED = 130  # as it tells of SIGINT
 
@@ -262,7 +261,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run() -> int:
     """`main`, of whose output a reader may have had enough before its end."""
     # What is read is kept: to look for cycles in it again and again takes a third of the time.
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    gc.disable()
     try:
         status = main()
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reports.comparing.changes import Comparison, Kind
-from reports.effects.upgrade import Group, Upgrade
+from reports.effects.changed import Group, Upgrade
 from reports.reading.alike import failed
 from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
 from reports.reading.outcomes import Outcome

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reports.effects.changed import Group, Upgrade
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.told import counted
-from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.effects.upgrade import upgrade
 from reports.findings import in_markdown
 from reports.reading.results import Results
 from reports.site.names import implementation_words

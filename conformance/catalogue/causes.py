@@ -169,9 +169,8 @@ def check(
             raise CauseError(f"{who[0]}: no cause is called {slug}")
 
 
-def command(shows: Shows, program: str = "program.py") -> str:
+def command(shows: Shows, implementation: str, program: str = "program.py") -> str:
     """The shell's line by which someone runs a program where it shows this."""
-    implementation = shows.implementation[0]
     place = Topology.parse(shows.topology[0])
     switch = " ".join(f"{name}={value}" for name, value in SWITCHED.get(implementation, {}).items())
     variables = (

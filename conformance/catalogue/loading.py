@@ -9,7 +9,10 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.util
 import pkgutil
+import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -100,11 +103,48 @@ def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
 
 
 def _modules(name: str) -> list[ModuleType]:
-    module = importlib.import_module(name)
+    module = _imported(name)
     if not hasattr(module, "__path__"):
         return [module]
     found = pkgutil.walk_packages(module.__path__, f"{name}.")
-    return [module, *(importlib.import_module(info.name) for info in found)]
+    return [module, *(_imported(info.name) for info in found)]
+
+
+def _imported(name: str) -> ModuleType:
+    """A module; CatalogueError with the place in it where it cannot be loaded, or runs JAX."""
+    ran_before = _jax_has_run()
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        inside = [one for one in frames if one.filename == _file_of(name)]
+        where = f"{inside[-1].filename}:{inside[-1].lineno}" if inside else name
+        text = f": {inside[-1].line}" if inside else ""
+        raise CatalogueError(
+            f"{where} cannot be loaded{text}: {type(error).__name__}: {error}. A row's program and "
+            "model are called with NumPy's arrays as the module is loaded: give it a model of its "
+            "own where NumPy refuses what JAX takes"
+        ) from error
+    if not ran_before and _jax_has_run():
+        raise CatalogueError(
+            f"{name} computes with JAX as it is loaded, and a worker could no longer choose its "
+            "devices: a model is NumPy, jnp belongs into programs alone"
+        )
+    return module
+
+
+def _file_of(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    return (spec.origin or "") if spec is not None else ""
+
+
+def _jax_has_run() -> bool:
+    """Whether anything was computed with JAX in this process; it is asked of JAX if it is there."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    asked = getattr(bridge, "backends_are_initialized", None)
+    return bool(asked is not None and asked())
 
 
 def _section_of(module: ModuleType) -> str | None:

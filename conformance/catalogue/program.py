@@ -139,8 +139,8 @@ class _Text:
         renamed = self._use(module, node)
         if not renamed:
             return module.text(node)
-        bare = _Renamed(renamed).inside(copy.deepcopy(undeclared(node)))
-        return textwrap.indent(ast.unparse(bare), "    ") if indented else ast.unparse(bare)
+        text = _text_renamed(undeclared(node), tuple(renamed.items()))
+        return textwrap.indent(text, "    ") if indented else text
 
     def _use(self, module: Module, node: ast.AST) -> dict[str, str]:
         """Place what a node uses; the names that are others in the text than in the module."""
@@ -247,6 +247,11 @@ def pasteable(text: str) -> str:
                 lines[said.lineno - 1] += '"""'
                 drop.update(range(said.lineno, said.end_lineno))
     return "\n".join(one for at, one in enumerate(lines) if at not in drop and one.strip())
+
+
+@functools.cache
+def _text_renamed(node: ast.AST, names: tuple[tuple[str, str], ...]) -> str:
+    return ast.unparse(_Renamed(dict(names)).inside(copy.deepcopy(node)))
 
 
 def _called(text: str, said: Mapping[str, str]) -> str:

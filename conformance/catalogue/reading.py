@@ -47,7 +47,7 @@ class Found:
     node: ast.expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of each
 class Module:
     """A module's text, what it binds at its top, and what it imports there."""
 
@@ -56,6 +56,7 @@ class Module:
     bound: Mapping[str, ast.stmt]
     imported: Mapping[str, tuple[str, str | None]]
 
+    @functools.cache  # noqa: B019 (modules are kept as long as the process lives)
     def text(self, node: ast.AST) -> str:
         """The node as written, without the decorators that declare clauses."""
         first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
@@ -212,16 +213,17 @@ def is_module(name: str) -> bool:
         return False
 
 
-def bindings(node: ast.stmt) -> Iterator[str]:
+@functools.cache
+def bindings(node: ast.stmt) -> tuple[str, ...]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        yield node.name
+        return (node.name,)
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
     elif isinstance(node, ast.AnnAssign):
         targets = [node.target]
-    for target in targets:
-        yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+    names = (one for target in targets for one in ast.walk(target))
+    return tuple(one.id for one in names if isinstance(one, ast.Name))
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import keyword
 from pathlib import Path
 
@@ -10,39 +11,34 @@ import conformance.sections
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
+from conformance.commands.importing import importing
 
 HEAD = '''"""{title}"""
 
 from __future__ import annotations
-
-from typing import Any
-
-from conformance.catalogue.clause import clause
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns
-from conformance.probing.bodies import double, doubled
 '''
 
+# Red until it is written: what a map returns is never None.
 SKELETON = '''
 
 @clause(
     "{id}",
     claim="{claim}",
-    expect=everywhere(returns(doubled(2))),
+    expect=everywhere(returns(lambda place: None, text="TO BE WRITTEN: what must be returned")),
 )
 def {name}(impl: Any, cluster: Any) -> None:
-    """{statement}"""
+    """TO BE WRITTEN: what this program shows, in a sentence, which becomes its title."""
     cluster.twice(impl.map(double()), impl.given(cluster.rows(2)))
 '''
 
 NEEDED = {
-    "clause": "from conformance.catalogue.clause import clause",
-    "everywhere": "from conformance.judging.columns import everywhere",
-    "returns": "from conformance.judging.expectation import returns",
-    "double": "from conformance.probing.bodies import double",
-    "doubled": "from conformance.probing.bodies import doubled",
-    "Any": "from typing import Any",
+    "Any": "typing",
+    "clause": "conformance.catalogue.clause",
+    "everywhere": "conformance.judging.columns",
+    "returns": "conformance.judging.expectation",
+    "double": "conformance.probing.bodies",
 }
+CLOSE = 5  # slugs that are offered in place of one that does not exist
 
 
 def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str | None) -> Path:
@@ -56,7 +52,10 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
         where = ":".join(map(str, catalogue.clauses[id].where))
         raise ValueError(f"there is a clause {id} already: {where}")
     if claim not in claims.claims:
-        raise ValueError(f"no claim is called {claim}: `python -m conformance claims` lists them")
+        raise ValueError(
+            f"no claim is called {claim}{_close(claims, claim)}: `python -m conformance claims` "
+            "lists them"
+        )
     if not ID.fullmatch(id):
         raise ValueError(f"{id}: an id is dotted lower-case words, as in errors.other-device")
     section, _, rest = id.partition(".")
@@ -65,16 +64,17 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
         known = ", ".join(catalogue.sections())
         raise ValueError(f"{id}: its first word must be a section, one of {known}")
     file = folder / f"{module or _home(catalogue, id)}.py"
-    text = file.read_text(encoding="utf-8") if file.is_file() else HEAD.format(title="")
+    words = rest.replace(".", " ").replace("-", " ").capitalize()
+    text = file.read_text(encoding="utf-8") if file.is_file() else HEAD.format(title=f"{words}.")
     if not file.is_file() and module is None:
         raise ValueError(f"{section} has no clauses yet: name a module with --module")
-    statement = claims.claims[claim].statement
     name = rest.replace(".", "_").replace("-", "_")
     taken = _bound(ast.parse(text))
     while keyword.iskeyword(name) or not name.isidentifier() or name in taken:
         name = f"{name}_" if name.isidentifier() else f"_{name}"
-    added = SKELETON.format(id=id, claim=claim, name=name, statement=statement)
-    text = _importing(text)
+    added = SKELETON.format(id=id, claim=claim, name=name)
+    for needed in NEEDED.keys() - _bound(ast.parse(text)):
+        text = importing(text, NEEDED[needed], needed)
     file.write_text(text.rstrip("\n") + "\n" + added, encoding="utf-8")
     return file
 
@@ -93,17 +93,11 @@ def _home(catalogue: Catalogue, id: str) -> str:
     return Path(nearest.where[0]).stem
 
 
-def _importing(text: str) -> str:
-    """The module with the imports that the skeleton needs, after its own; ruff sorts them."""
-    tree = ast.parse(text)
-    known = _bound(tree)
-    lines = [line for name, line in NEEDED.items() if name not in known]
-    if not lines:
-        return text
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    at = max((node.end_lineno or 0 for node in imports), default=len(text.splitlines()))
-    said = text.splitlines()
-    return "\n".join([*said[:at], *dict.fromkeys(lines), *said[at:]]) + "\n"
+def _close(claims: Claims, claim: str) -> str:
+    """The claims that may have been meant: those that end so, or are spelt alike."""
+    found = [slug for slug in claims.claims if slug.endswith(f".{claim}")]
+    found = found or difflib.get_close_matches(claim, claims.claims, CLOSE, cutoff=0.5)
+    return f"; did you mean {', '.join(found)}?" if found else ""
 
 
 def _bound(tree: ast.Module) -> set[str]:

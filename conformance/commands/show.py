@@ -24,9 +24,7 @@ def show(
     topology: str | None,
 ) -> Iterator[str]:
     """The lines about one clause; ValueError with ids that are close where there is none."""
-    clause = catalogue.clauses.get(id)
-    if clause is None:
-        raise ValueError(f"no clause is called {id}{_close(catalogue, id)}")
+    clause = _named(catalogue, id)
     claim = claims.claims[clause.claim]
     document = claims.documents[claim.document].title
     yield clause.id
@@ -61,6 +59,17 @@ def show(
         yield f"                 {' '.join(entry.why.split())}"
     yield ""
     yield from program(clause, implementation, topology).splitlines()
+
+
+def show_program(catalogue: Catalogue, id: str, implementation: str, topology: str | None) -> str:
+    """The program of a clause, to be pasted or run; ValueError as `show`."""
+    return program(_named(catalogue, id), implementation, topology)
+
+
+def _named(catalogue: Catalogue, id: str) -> Clause:
+    if id not in catalogue.clauses:
+        raise ValueError(f"no clause is called {id}{_close(catalogue, id)}")
+    return catalogue.clauses[id]
 
 
 def _rows(said: dict[str, str]) -> Iterator[str]:

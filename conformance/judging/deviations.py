@@ -297,7 +297,8 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         for versions, _ in raw.get("cells") or ((raw.get("jax", ""), ()),):
             SpecifierSet(versions)
         for pattern in _patterns(raw["saw"], where):
-            re.compile(pattern)
+            if re.compile(pattern).search(""):
+                raise DeviationError(f"{where}: {pattern} is found in whatever is seen: narrow it")
     except (InvalidSpecifier, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
     raw |= _said_by(raw, where)
@@ -308,7 +309,11 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     """What the cause says of an entry that names it."""
     cause = load_causes().get(raw["cause"])
     if cause is None:
-        raise DeviationError(f"{where}: no cause is called {raw['cause']}")
+        raise DeviationError(
+            f"{where}: no cause is called {raw['cause']}: `python -m conformance causes` lists "
+            f"them; a new one is sections/<section>/causes/{raw['cause']}.toml, and beside it the "
+            "program that shows it, of the same name with .py"
+        )
     why = f"{cause.sentence} {raw.get('note', '')}".strip()
     return {"why": why, "link": cause.links[0], "kind": cause.kind}
 

@@ -96,10 +96,18 @@ def judge(
     if unproven or not entry.explains(seen.reason, compared):
         return Judgement(
             seen.verdict,
-            f"{seen.reason} — not what {entry.where} says is seen ({entry.seen!r})",
+            f"{seen.reason} — not what {entry.where} says is seen: {entry.seen}"
+            + _unnamed(entry, compared),
             seen.findings,
         )
     return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
+
+
+def _unnamed(entry: Deviation, compared: Sequence[Finding]) -> str:
+    """The steps that fail though the entry names others alone."""
+    failed = dict.fromkeys(f.step for f in compared if not f.holds)
+    more = [f"“{one}”" for one in failed if not isinstance(entry.saw, str) and one not in entry.saw]
+    return f"; it says nothing of {', '.join(more)}, where something fails too" if more else ""
 
 
 PROOF = "proof"

@@ -145,11 +145,13 @@ def _stopped(one: subprocess.Popen[bytes]) -> bool:
 
 
 def _kill(started: list[subprocess.Popen[bytes]]) -> None:
-    for one in started:
-        if one.poll() is None:
-            # It leads a group of its own: nothing that it started outlives it.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(one.pid, signal.SIGKILL)
+    # All are stopped before one is killed, else another would tell of its end before its own.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for one in started:
+            if one.poll() is None:
+                # It leads a group of its own: nothing that it started outlives it.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(one.pid, number)
     for one in started:
         one.wait(KILL_S)
 

@@ -101,6 +101,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(hooks, "conformance-session")
 
 
+# At the top, as xdist asks before any plugin is configured; before its own, whose answer is cores.
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: cells that wait (for a job's end, a deadline) need none."""
+    by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
+    return max(1, min(cores() + 1, int(by_memory)))
+
+
 def _listen(config: pytest.Config, session: Session) -> None:
     """Send agents on that are started by hand, where test processes have hosts of their own."""
     hosts, among = session.options.hosts, options.processes_of(config)
@@ -141,7 +149,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Who names clauses asks for no test of anything else.
     """
     if config.stash[_SESSION].options.clauses:
-        unasked = [i for i in items if not {"cell", "timed"} & {*getattr(i, "fixturenames", ())}]
+        unasked = [item for item in items if not _of_a_clause(item)]
         config.hook.pytest_deselected(items=unasked)
         items[:] = [item for item in items if item not in unasked]
     sharding.leave_out(config, items, config.stash[_SESSION])
@@ -158,6 +166,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items += timed
     elif timed:
         config.hook.pytest_deselected(items=timed)
+
+
+def _of_a_clause(item: pytest.Item) -> bool:
+    """Whether it runs a cell or is timed, as its parameters say."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return not parameters.keys().isdisjoint(("cell_id", "contender"))
 
 
 def _wants_benchmark(config: pytest.Config) -> bool:
@@ -311,12 +325,6 @@ class _SessionHooks:
         scheduling = ClusterScheduling(config, log)
         scheduling.runs = self._session.catalogue.runs
         return scheduling
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_auto_num_workers(self) -> int:
-        """One more than cores: cells that wait (for a job's end, a deadline) need none."""
-        by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
-        return max(1, min(cores() + 1, int(by_memory)))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:

@@ -129,7 +129,7 @@ def cause_record(cause: Cause) -> dict[str, Any]:
         "remedies": list(cause.remedies),
         "links": list(cause.links),
         "program": cause.program,
-        "command": command(cause.shows[0], f"{cause.slug}.py"),
+        "command": command(cause.shows[0], cause.shows[0].implementation[0], f"{cause.slug}.py"),
         "file": cause.file,
         "shows": [
             {
@@ -139,6 +139,9 @@ def cause_record(cause: Cause) -> dict[str, Any]:
                 "prints": one.prints,
                 "raises": one.raises,
                 "ends": one.ends,
+                "commands": {
+                    name: command(one, name, f"{cause.slug}.py") for name in one.implementation
+                },
             }
             for one in cause.shows
         ],

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from reports.comparing.changes import CompareError, chosen
 from reports.comparing.entries import Entry
 from reports.comparing.fields import ABSENT, FAULT, Difference, compare_cells
+from reports.reading.alike import failed
 from reports.reading.order import VersionOrder, version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Cell, Target
@@ -252,7 +253,7 @@ def _sorted(
     for cell in (other, one):
         if cell.deviation is not None and _explains(cell, difference):
             return Sort.BY_CAUSE, cell.deviation.cause or cell.deviation.why, None
-    if claim := _claim(results, pair, one, other, difference):
+    if claim := documented(results, pair, one, other, difference.step):
         return Sort.DOCUMENTED, claim, None
     for entry in entries:
         if entry.matches(
@@ -276,17 +277,18 @@ def _explains(cell: Cell, difference: Difference) -> bool:
         or ABSENT in (difference.old, difference.new)
     ):
         return True
-    return difference.step in _failed(cell)
+    return difference.step in failed_steps(cell)
 
 
-def _failed(cell: Cell) -> set[str | None]:
-    return {finding.step for finding in cell.findings if not finding.holds}
+def failed_steps(cell: Cell) -> set[str | None]:
+    """The steps in which a cell is not as it is expected to be."""
+    return {finding.step for finding in failed(cell)}
 
 
-def _claim(results: Results, pair: Pair, one: Cell, other: Cell, difference: Difference) -> str:
+def documented(results: Results, pair: Pair, one: Cell, other: Cell, step: str | None) -> str:
     """The claim by which the two differ in this step, if the clause expects that they do."""
     clause = results.clauses[other.clause]
-    if difference.step == WITHOUT_THE_FIX and clause.fixes is not None:
+    if step == WITHOUT_THE_FIX and clause.fixes is not None:
         # It shows the error that is remedied, where there is one: that clause judges which.
         fixed = results.clauses.get(clause.fixes)
         return fixed.claim if fixed else clause.claim
@@ -294,7 +296,7 @@ def _claim(results: Results, pair: Pair, one: Cell, other: Cell, difference: Dif
     by_release = SINCE in new and pair.old_jax != pair.new_jax
     if old == new and not by_release:
         return ""
-    return "" if difference.step in _failed(one) | _failed(other) else clause.claim
+    return "" if step in failed_steps(one) | failed_steps(other) else clause.claim
 
 
 def ordered(found: Iterable[Found]) -> Iterator[Found]:

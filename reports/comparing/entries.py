@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from reports.comparing.fields import FIELDS, Difference
 from reports.reading.order import version_order
 
 FILE = Path(__file__).with_name("agreement.toml")
+_PATTERNS_KEPT = 4096  # the same few hundred are asked of every cell
 IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map")
 
-_COMPARISON = re.compile(r"(<=|>=|==|<|>)\s*([\w.]+)")
+_COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*([\w.]+)")
 _LISTS = ("field", "new_in", "clause", "step", "topology")
 
 
@@ -66,8 +68,8 @@ class Entry:
         """Whether the entry is about this difference."""
         return (
             difference.field in self.field
-            and _like(self.old, difference.old)
-            and _like(self.new, difference.new)
+            and like(self.old, difference.old)
+            and like(self.new, difference.new)
             and between[1] in self.new_in
             and any(fnmatchcase(clause, pattern) for pattern in self.clause)
             and any(fnmatchcase(difference.step, pattern) for pattern in self.step)
@@ -78,18 +80,24 @@ class Entry:
 
 def load_entries(path: Path = FILE) -> tuple[Entry, ...]:
     """The entries of a TOML file; EntryError where one cannot be read."""
+    return tuple(_entry(raw, where) for where, raw in tables_of(path, "difference"))
+
+
+def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
+    """What stands under each `[[name]]` of a TOML file, after its place; EntryError as above."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise EntryError(f"{path}: cannot be read: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
         raise EntryError(f"{path}: not valid TOML: {error}") from None
-    entries = data.pop("difference", [])
+    entries = data.pop(name, [])
     if data or not isinstance(entries, list):
-        raise EntryError(f"{path}: entries are written [[difference]], and nothing else is")
-    return tuple(_entry(raw, f"{path.name}, entry {n}") for n, raw in enumerate(entries, 1))
+        raise EntryError(f"{path}: entries are written [[{name}]], and nothing else is")
+    return ((f"{path.name}, entry {n}", raw) for n, raw in enumerate(entries, 1))
 
 
+@lru_cache(_PATTERNS_KEPT)
 def within(versions: str, jax: str) -> bool:
     """Whether a version lies in a range such as ">=0.9,<0.11"."""
     here = version_order(jax)[1:4]
@@ -104,15 +112,21 @@ def within(versions: str, jax: str) -> bool:
             ">": here > there,
             ">=": here >= there,
             "==": here == there,
+            "!=": here != there,
         }
         if not holds[match[1]]:
             return False
     return True
 
 
-def _like(pattern: str, text: str) -> bool:
+def like(pattern: str, text: str) -> bool:
     """Whether a text is as the pattern says, in which only `*` is special."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+    return _expression(pattern).fullmatch(text) is not None
+
+
+@lru_cache(_PATTERNS_KEPT)
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
 def _entry(raw: Mapping[str, Any], where: str) -> Entry:

@@ -136,7 +136,7 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
                 yield _other_numbers(new, wrong, f"raised {old.error} → ")
             else:
                 yield Felt(
-                    Effect.REPAIRED,
+                    Effect.TAKEN if new.failed else Effect.REPAIRED,
                     f"raised {old.error}: {_cut(old.message)} → returns",
                     new.name,
                     f"raised {old.error} → returns",

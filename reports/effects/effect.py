@@ -18,6 +18,7 @@ class Effect(StrEnum):
     NEEDS_MORE_MEMORY = "needs more memory"
     LIES_ELSEWHERE = "lies elsewhere"
     WARNS = "warns"
+    TAKEN = "no longer refused"
     REPAIRED = "repaired"
     SAME = "same"
     NOT_MEASURED = "not measured"
@@ -50,6 +51,7 @@ _MEANINGS = {
     Effect.NEEDS_MORE_MEMORY: "The same numbers, but more memory is needed for them.",
     Effect.LIES_ELSEWHERE: "The same numbers, but on other devices, or bound to them.",
     Effect.WARNS: "The same, with a warning that there was not before.",
+    Effect.TAKEN: "What was refused is taken without an error, though a refusal is expected.",
     Effect.REPAIRED: "What failed, was wrong or cost more does not any longer.",
     Effect.SAME: "The same for a user's program.",
     Effect.NOT_MEASURED: "Not run on both sides: nothing is known.",

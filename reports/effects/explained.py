@@ -1,65 +1,159 @@
-"""What explains a difference of two cells that both do what is expected: the cause of an entry.
+"""What explains a difference of two cells that no deviation of the new one could explain.
 
-Such a difference has no deviation that could name its cause. But implementations are compared field
-by field (`comparing`), and an entry there says by which cause a field differs as it does. What is
-felt in a step is put down to a cause where the entries name one, and only one, for all that the two
-cells differ by in that step and in the fields in which such an effect shows.
+Four things may, and are asked in this order: an entry of the known changes, which is about just
+that; the entries by which implementations are compared field by field (`comparing`), where those
+about the fields in which such an effect shows name one thing, and only one; the cause by which the
+old cell deviated in that step, which ended; and the clause's own claim, where it says of the two
+that they differ and both do as it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from reports.comparing import fields
+from reports.comparing.agreement import Pair, documented, failed_steps
 from reports.comparing.entries import Entry
 from reports.comparing.fields import Difference, compare_cells
 from reports.effects.effect import Effect, Felt
+from reports.effects.known import JAX, Known
+from reports.reading.alike import likeness
 from reports.reading.outcomes import CellKey
+from reports.reading.records import Cell
 from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
 
-# In which fields an effect shows; others are explained by deviations alone.
+SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
+
+# In which fields an effect shows; others are explained by what is not compared field by field.
 _SHOWS = {
+    Effect.WRONG_NUMBERS: (fields.TREE, fields.SHAPE, fields.DTYPE, fields.VALUES),
+    Effect.OTHER_ERROR: (fields.ERROR_TYPE,),
     Effect.MOVES_MORE: (fields.COLLECTIVES, fields.COMPILED),
-    Effect.LIES_ELSEWHERE: (fields.DEVICES, fields.COMMITTED, fields.MEMORY_KIND, fields.SHARDING),
+    Effect.LIES_ELSEWHERE: (
+        fields.SHAPE,
+        fields.DEVICES,
+        fields.COMMITTED,
+        fields.MEMORY_KIND,
+        fields.SHARDING,
+    ),
     Effect.WARNS: (fields.WARNINGS,),
 }
 
 
+class By(StrEnum):
+    """By what a change is explained."""
+
+    CAUSE = "a cause"
+    ENDED = "the end of a cause"
+    DOCUMENT = "a document"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What explains a change: the slug of a cause or of a claim, and what is said beside it."""
+
+    by: By = By.NOTHING
+    slug: str = ""
+    says: str = ""
+
+
+UNEXPLAINED = Why()
+
+
 class Explained:
-    """The causes that entries give to what is felt between cells, each pair compared once."""
+    """What is felt between cells, explained; pairs alike are compared once."""
 
-    def __init__(self, results: Results, entries: Sequence[Entry]) -> None:
+    def __init__(
+        self, results: Results, entries: Sequence[Entry], known: Sequence[Known] = ()
+    ) -> None:
         self._results = results
-        self._entries = [entry for entry in entries if entry.cause in results.causes]
-        self._differences: dict[tuple[CellKey, CellKey], tuple[Difference, ...]] = {}
+        self._entries = [one for one in entries if self._carried(one)]
+        self._known = [one for one in known if self._carried(one)]
+        self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
+        self._known_of: dict[Hashable, Known | None] = {}
+        self._entry_of: dict[Hashable, Entry | None] = {}
 
-    def cause_of(self, felt: Felt, old: CellKey, new: CellKey) -> str:
-        """The slug of the cause of what is felt from one cell to another; empty without one."""
+    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+        """What explains what is felt from one cell to another."""
+        before, after = self._cell(old), self._cell(new)
+        if before is None or after is None:
+            return UNEXPLAINED
+        told = self._told(felt, old, new)
+        if told is not None and told.cause:
+            return Why(By.CAUSE, told.cause)
+        if told is not None:
+            return Why(By.DOCUMENT, told.claim, told.says)
+        if felt.effect is Effect.REPAIRED:  # what a document announces mends nothing
+            return UNEXPLAINED
+        if after.verdict is Verdict.CONFORMS and (cause := self._ended(before, felt.step)):
+            return Why(By.ENDED, cause)
+        sides = [(key.implementation, key.target.jax or "") for key in (old, new)]
+        pair = Pair(*sides[0], *sides[1])
+        claim = self._results.claims.get(documented(self._results, pair, before, after, felt.step))
+        if claim is None or claim.claim_kind == SILENCE:
+            return UNEXPLAINED
+        return Why(By.DOCUMENT, claim.slug)
+
+    def _told(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
+        """The entry that says what is felt.
+
+        What a claim says tells implementations apart, never two versions of one.
+        """
+        asked = felt.effect, felt.shape, new.implementation, new.clause, new.topology
+        if asked not in self._known_of:
+            known = (one for one in self._known if one.matches(felt, new))
+            self._known_of[asked] = next(known, None)
+        told = self._known_of[asked] or self._compared(felt, old, new)
+        if told is not None and told.claim and old.implementation == new.implementation != JAX:
+            return None
+        return told
+
+    def _carried(self, one: Entry | Known) -> bool:
+        """Whether the results carry what an entry names."""
+        return one.cause in self._results.causes or one.claim in self._results.claims
+
+    def _cell(self, key: CellKey) -> Cell | None:
+        runs = self._results.outcome(key).runs
+        return runs[-1].cell if runs else None
+
+    def _compared(self, felt: Felt, old: CellKey, new: CellKey) -> Entry | None:
+        """The entry of the comparison that alone says what the effect shows in.
+
+        A cause is more than a claim, and that every sharding is of another kind tells of no place.
+        """
         shows = _SHOWS.get(felt.effect, ())
-        named = {
-            self._cause(one, old, new)
+        found = [
+            (one.field, entry)
             for one in (self._between(old, new) if shows else ())
             if one.field in shows and one.step == felt.step
-        } - {""}
-        return named.pop() if len(named) == 1 else ""
+            if (entry := self._entry(one, old, new)) is not None
+        ]
+        causes = {entry.cause: entry for _, entry in found if entry.cause}
+        claims = {entry.claim: entry for field, entry in found if field != fields.SHARDING}
+        some = list((causes or claims).values())
+        return some[0] if len(some) == 1 else None
 
     def _between(self, old: CellKey, new: CellKey) -> tuple[Difference, ...]:
-        if (old, new) not in self._differences:
-            self._differences[old, new] = tuple(self._compared(old, new))
-        return self._differences[old, new]
+        one, other = self._cell(old), self._cell(new)
+        if one is None or other is None:
+            return ()
+        alike = likeness(one) or old, likeness(other) or new
+        if alike not in self._differences:
+            self._differences[alike] = tuple(compare_cells(one, other).differences)
+        return self._differences[alike]
 
-    def _compared(self, old: CellKey, new: CellKey) -> Iterator[Difference]:
-        one, other = (self._results.outcome(key).runs for key in (old, new))
-        if one and other:
-            yield from compare_cells(one[-1].cell, other[-1].cell).differences
-
-    def _cause(self, difference: Difference, old: CellKey, new: CellKey) -> str:
+    def _entry(self, difference: Difference, old: CellKey, new: CellKey) -> Entry | None:
         between, jax = (old.implementation, new.implementation), new.target.jax or ""
-        return next(
-            (
-                entry.cause
-                for entry in self._entries
-                if entry.matches(difference, between, new.clause, new.topology, jax)
-            ),
-            "",
-        )
+        asked = difference, between, new.clause, new.topology, jax
+        if asked not in self._entry_of:
+            self._entry_of[asked] = next((e for e in self._entries if e.matches(*asked)), None)
+        return self._entry_of[asked]
+
+    def _ended(self, before: Cell, step: str) -> str:
+        """The slug of the cause by which the old cell deviated in a step; empty without one."""
+        cause = before.deviation.cause if before.deviation is not None else ""
+        return cause if cause in self._results.causes and step in failed_steps(before) else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from reports.effects.effect import Effect, Felt
@@ -73,7 +74,8 @@ class Hazard:
         return tuple(sorted(found, key=topology_order))
 
 
-def hazards(effects: Effects) -> list[Hazard]:
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def hazards(effects: Effects) -> tuple[Hazard, ...]:
     """Every hazard, the gravest first, those that most versions have before others."""
     results = effects.results
     found: dict[tuple[str, ...], Hazard] = {}
@@ -97,7 +99,9 @@ def hazards(effects: Effects) -> list[Hazard]:
     some = list(found.values())
     _ran(results, some)
     order = list(Danger)
-    return sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
+    return tuple(
+        sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
+    )
 
 
 def _why(outcome: Outcome) -> str:

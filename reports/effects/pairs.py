@@ -17,8 +17,10 @@ from reports.comparing.entries import load_entries
 from reports.effects.derive import alone, derive
 from reports.effects.digest import Digest, digest
 from reports.effects.effect import Effect, Felt, not_measured
-from reports.effects.explained import Explained
+from reports.effects.explained import Explained, Why
 from reports.effects.happened import ended, happened
+from reports.effects.known import JAX, load_known
+from reports.effects.remedies import Remedies
 from reports.reading.alike import Once
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
@@ -26,7 +28,6 @@ from reports.reading.records import Cell, Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
-JAX = "jax"  # the column of what maps nothing
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
 
 _REASON_KEPT = 40  # characters by which two cells have one reason
@@ -123,6 +124,11 @@ class Effects:
         self._felt: dict[tuple[int | None, int], Felt] = {}
 
     @cached_property
+    def remedies(self) -> Remedies:
+        """What is a remedy of what in these results."""
+        return Remedies(self.results)
+
+    @cached_property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Every clause of which anything was run, with each of its topologies."""
         ran = self.results.ran()
@@ -212,13 +218,13 @@ class Effects:
         others = self._causes.get((clause, _begun(outcome)), set())
         return next(iter(others)) if len(others) == 1 else ""
 
-    def explained(self, felt: Felt, old: CellKey, new: CellKey) -> str:
-        """The slug of the cause by which two cells differ that both do what is expected of them."""
-        return self._explained.cause_of(felt, old, new)
+    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+        """What explains what is felt between two cells, where the new one's entry does not."""
+        return self._explained.why(felt, old, new)
 
     @cached_property
     def _explained(self) -> Explained:
-        return Explained(self.results, load_entries())
+        return Explained(self.results, load_entries(), load_known())
 
     @cached_property
     def _causes(self) -> dict[tuple[str, str], set[str]]:

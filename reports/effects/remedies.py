@@ -1,19 +1,34 @@
-"""Where a remedy works: a clause shows what to do instead, its cells whether that helps.
+"""What the remedies are, and where they work: a clause shows what to do instead, its cells whether
+that helps.
 
-Pages tell it in words of their own; what works and what does not is said here alone.
+Pages tell it in words of their own; what is a remedy of what, what works and what does not is said
+here alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
+from reports.comparing.changes import cause_of
 from reports.reading.outcomes import CellKey
-from reports.reading.records import TargetKey
+from reports.reading.records import Cause, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
 FAILED = (Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.FLAKY)
 _DIED = (Verdict.CRASHED, Verdict.HUNG)
+
+
+class Help(StrEnum):
+    """Whether a remedy is one, in the order in which readers want them."""
+
+    WORKS = "what works instead"
+    FAILS = "does not help"
+    UNTRIED = "not tried there"
 
 
 class Fared(NamedTuple):
@@ -46,3 +61,90 @@ def fared(results: Results, clause: str, implementation: str, target: TargetKey)
         not_run=on(Verdict.NOT_RUN, Verdict.UNKNOWN),
         refused="raises" in expected,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A clause that shows what to do instead, and where it works on the side that one moves to.
+
+    `refused`: an error is expected of it there. It may be as documented, but it is no way out.
+    """
+
+    clause: str
+    title: str
+    implementation: str
+    works: tuple[str, ...]
+    fails: tuple[str, ...]
+    refused: bool = False
+
+    @property
+    def help(self) -> Help:
+        """Whether it helps there at all."""
+        if self.works and not self.refused:
+            return Help.WORKS
+        return Help.FAILS if self.works or self.fails else Help.UNTRIED
+
+    @property
+    def says(self) -> str:
+        """Whether it works, in words."""
+        if self.help is Help.UNTRIED:
+            return "not run there"
+        works = "raises, as expected," if self.refused else "works"
+        parts = [
+            f"{word} on {', '.join(where)}"
+            for word, where in ((works, self.works), ("does not work", self.fails))
+            if where
+        ]
+        return "; ".join(parts)
+
+
+def remedy(results: Results, clause: str, implementation: str, target: TargetKey) -> Remedy:
+    """Where a remedy works under an implementation; under another, where it is only that there."""
+    title = results.clauses[clause].title
+    refusing = Remedy(clause, title, implementation, (), ())
+    for name in dict.fromkeys((implementation, *results.columns(clause))):
+        how = fared(results, clause, name, target)
+        found = Remedy(clause, title, name, how.works, how.fails, how.refused)
+        if found.help is not Help.UNTRIED and not found.refused:
+            return found
+        if refusing.help is Help.UNTRIED:
+            refusing = found
+    return refusing
+
+
+@dataclass
+class Remedies:
+    """What is a remedy of what, the same for every page that asks."""
+
+    results: Results
+
+    def of_cause(self, cause: Cause) -> tuple[str, ...]:
+        """The cause's own, in its order, then what fixes any program that shows it."""
+        shown = self._shown.get(cause.cause, {})
+        return self._known([*cause.remedies, *self.of_clauses(shown)])
+
+    def of_clauses(self, clauses: Iterable[str]) -> tuple[str, ...]:
+        """What fixes any of these programs."""
+        return self._known(fix for one in clauses for fix in self._fixes.get(one, ()))
+
+    def _known(self, named: Iterable[str]) -> tuple[str, ...]:
+        return tuple(one for one in dict.fromkeys(named) if one in self.results.clauses)
+
+    @cached_property
+    def _shown(self) -> dict[str, dict[str, None]]:
+        """Cause to the clauses that show it in any cell, or that name it as what changes."""
+        found: dict[str, dict[str, None]] = {}
+        for one in self.results.clauses.values():
+            found.setdefault(one.cause, {})[one.clause] = None
+        for key, outcome in self.results.outcomes.items():
+            if named := cause_of(outcome):
+                found.setdefault(named, {})[key.clause] = None
+        return found
+
+    @cached_property
+    def _fixes(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in self.results.clauses.values():
+            if one.fixes:
+                found.setdefault(one.fixes, []).append(one.clause)
+        return found

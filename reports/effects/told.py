@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.pairs import Side
-from reports.effects.upgrade import Entry, Group, Remedy, Upgrade
+from reports.effects.remedies import Help, Remedy
 from reports.findings import in_markdown
 from reports.reading.results import Results
 from reports.summary import printable
@@ -15,6 +16,7 @@ MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
 UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
 
+_HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
 
@@ -111,7 +113,7 @@ def _lines(results: Results, found: Upgrade) -> Iterator[str]:
                 yield f"      {note}"
             yield f"      {where(entry)}, as {entry.smallest}: {entry.example.felt.sentence}"
             for one in entry.remedies[:MOST_REMEDIES]:
-                yield f"      do: {helps(one)} ({one.clause})"
+                yield f"      {_HELP[one.help]}: {helps(one)} ({one.clause})"
             yield f"      see: {command(results, entry)}"
     if found.missing:
         yield ""
@@ -136,8 +138,8 @@ def _entry_lines(results: Results, entry: Entry) -> Iterator[str]:
         yield in_markdown(" ".join(filter(None, said)))
         yield ""
     yield f"- {where(entry)}; `{entry.smallest}`: {in_markdown(entry.example.felt.sentence)}"
-    for one in entry.remedies:
-        yield f"- Do: {in_markdown(helps(one))} (`{one.clause}`)"
+    for one in entry.remedies[:MOST_REMEDIES]:
+        yield f"- {_HELP[one.help].capitalize()}: {in_markdown(helps(one))} (`{one.clause}`)"
     yield f"- See: `{command(results, entry)}`"
 
 
@@ -148,6 +150,7 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
         "sentence": entry.sentence,
         "cause": entry.cause.cause if entry.cause else "",
         "claim": entry.claim,
+        "explained_by": entry.by.value,
         "programs": entry.programs,
         "topologies": list(entry.topologies),
         "second_call": entry.second_call,
@@ -160,6 +163,7 @@ def _entry(results: Results, entry: Entry) -> dict[str, Any]:
                 "implementation": one.implementation,
                 "works": list(one.works),
                 "fails": list(one.fails),
+                "helps": one.help is Help.WORKS,
             }
             for one in entry.remedies
         ],

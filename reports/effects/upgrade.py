@@ -1,8 +1,9 @@
 """What an upgrade from one side to another does to a user's programs: an entry per cause.
 
 Programs that change for one cause are one entry: the cause that a deviation names, or that its
-clause does; without any, a claim and the same kind of difference. What did not change is a number,
-and what was not run is said.
+clause does; or else what explains them (`explained`), a claim that announces it among that; without
+any, the clauses' claim and the same kind of difference. What did not change is a number, and what
+was not run is said.
 """
 
 from __future__ import annotations
@@ -10,150 +11,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from reports.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade
 from reports.effects.derive import OF_ALL_ROWS, failing
-from reports.effects.effect import Effect, Felt
-from reports.effects.pairs import JAX, SHARD_MAP, Cellular, Effects, Side, cell_of
-from reports.effects.remedies import FAILED, fared
-from reports.reading.order import topology_order
+from reports.effects.effect import SAME, Effect, Felt
+from reports.effects.explained import UNEXPLAINED, By, Why
+from reports.effects.known import JAX
+from reports.effects.pairs import SHARD_MAP, Cellular, Effects, Side, cell_of
+from reports.effects.remedies import FAILED, Help, Remedy, remedy
 from reports.reading.outcomes import Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
-
-class Group(StrEnum):
-    """What a reader asks about an upgrade, in the order of asking."""
-
-    DIES = "crashes or hangs"
-    WRONG_NUMBERS = "silently gives other numbers"
-    RAISES = "raises now"
-    OTHER_ERROR = "raises another error"
-    MOVES_MORE = "silently communicates, copies or computes more"
-    MEMORY = "needs more memory"
-    LIES = "lies elsewhere"
-    WARNS = "warns"
-    FIX_FAILS = "a fix that the documents give and that does not work there"
-    REPAIRED = "repaired"
-
-
-SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
-
-GROUP_OF = {
-    Effect.CRASHES: Group.DIES,
-    Effect.HANGS: Group.DIES,
-    Effect.WRONG_NUMBERS: Group.WRONG_NUMBERS,
-    Effect.RAISES: Group.RAISES,
-    Effect.OTHER_ERROR: Group.OTHER_ERROR,
-    Effect.MOVES_MORE: Group.MOVES_MORE,
-    Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
-    Effect.LIES_ELSEWHERE: Group.LIES,
-    Effect.WARNS: Group.WARNS,
-    Effect.REPAIRED: Group.REPAIRED,
-}
 # What a failing fix is not told apart by: it is graver than that it does not help.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
 
 
-class Seen(NamedTuple):
-    """One program on one topology that changed, and its verdicts at both sides."""
-
-    clause: str
-    topology: str
-    felt: Felt
-    verdict: Verdict
-    before: Verdict | None  # at the old side; None where the baseline says nothing of it
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A clause that shows what to do instead, and where it works at the new side."""
-
-    clause: str
-    title: str
-    implementation: str
-    works: tuple[str, ...]
-    fails: tuple[str, ...]
-
-    @property
-    def says(self) -> str:
-        """Whether it works, in words."""
-        if not self.works and not self.fails:
-            return "not run there"
-        parts = [
-            f"{word} on {', '.join(where)}"
-            for word, where in (("works", self.works), ("does not work", self.fails))
-            if where
-        ]
-        return "; ".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that changes: a sentence about it, the programs that show it, what helps."""
-
-    group: Group
-    effect: Effect
-    title: str
-    sentence: str
-    cause: Cause | None
-    claim: str
-    seen: tuple[Seen, ...]
-    programs: int
-    smallest: str
-    remedies: tuple[Remedy, ...] = ()
-    also: str = field(default="")
-
-    @property
-    def topologies(self) -> tuple[str, ...]:
-        return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
-
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.clause for one in self.seen))
-
-    @property
-    def example(self) -> Seen:
-        """The smallest program's own cell."""
-        return next(one for one in self.seen if one.clause == self.smallest)
-
-    @property
-    def compared(self) -> bool:
-        """Whether the baseline says anything of any of the programs."""
-        return any(one.before is not None for one in self.seen)
-
-    @property
-    def second_call(self) -> bool:
-        """Whether for any program the first call goes well and the second fails."""
-        return any(one.felt.second_call for one in self.seen)
-
-
-@dataclass(frozen=True, slots=True)
-class Upgrade:
-    """All that changes from one side to another; counts are of programs, which are facts."""
-
-    old: Side
-    new: Side
-    entries: tuple[Entry, ...]
-    same: int
-    same_cells: int
-    compared: int
-    missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
-
-    def of(self, group: Group) -> tuple[Entry, ...]:
-        return tuple(one for one in self.entries if one.group is group)
-
-    @property
-    def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:
-        """The groups that have entries, in order."""
-        return tuple((group, self.of(group)) for group in Group if self.of(group))
-
-
 class _Key(NamedTuple):
     group: Group
+    by: By
     cause: str
     claim: str
     shape: str
@@ -172,6 +51,7 @@ class _Made:
     old: Side
     new: Side
     found: dict[_Key, list[Seen]] = field(default_factory=dict)
+    said: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
     missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
     compared: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
@@ -217,38 +97,52 @@ class _Made:
             return
         before = one.digest if one is not None else None
         felt = self.effects.felt(before, other.digest)
+        about = self.results.clauses[clause]
+        fact = about.fact or clause
+        if before is not None:
+            self.compared.add(fact)
+        if felt is SAME and about.fixes is None:  # nine of ten
+            self.same_cells += 1
+            return
         if before is None and felt.effect is Effect.NOT_MEASURED:
             self._note_missing(one, other)
         group = GROUP_OF.get(felt.effect)
         if self._fix_fails(clause, felt, other) and (wrong := failing(other.digest)) is not None:
             group, felt = Group.FIX_FAILS, wrong
-        fact = self.results.clauses[clause].fact or clause
-        if before is not None:
-            self.compared.add(fact)
         if group is None:
             self.same_cells += felt.effect is Effect.SAME
             return
         self.changed.add(fact)
         was = one.outcome.verdict if one is not None and before is not None else None
         seen = Seen(clause, topology, felt, other.outcome.verdict, was)
-        told = one if group is Group.REPAIRED and one is not None else other
-        cause = self._cause(seen, group, told.outcome)
-        claim = "" if cause or group in _BY_SHAPE else self.results.clauses[clause].claim
-        key = _Key(group, cause, claim, "" if cause or group in _BY_CLAIM else felt.shape)
+        # A repair is told by what was wrong; or by what lets pass now what was refused.
+        told = (one, other) if group is Group.REPAIRED and one is not None else (other,)
+        why = self._why(seen, group, [cell.outcome for cell in told])
+        key = self._key(seen, group, why)
         self.found.setdefault(key, []).append(seen)
+        self.said.setdefault(key, why.says)
 
-    def _cause(self, seen: Seen, group: Group, told: Outcome) -> str:
-        """The slug of what explains a change; empty where nothing does."""
+    def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
+        if why.by is By.DOCUMENT:
+            return _Key(group, why.by, "", why.slug, "")
+        if why.by is not By.NOTHING:
+            return _Key(group, why.by, why.slug, "", "")
+        claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
+        return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
+
+    def _why(self, seen: Seen, group: Group, told: Sequence[Outcome]) -> Why:
+        """What explains a change; the first of those told by that has a cause."""
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
-        if seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP:
-            return ""
-        cause = self.effects.cause_of(seen.clause, told)
-        if cause or group not in _BY_SHAPE or seen.before is None:
-            return cause
+        all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
+        causes = [self.effects.cause_of(seen.clause, of) for of in told if not all_rows]
+        if any(causes):
+            return Why(By.CAUSE, next(filter(None, causes)))
+        if group is Group.FIX_FAILS or seen.before is None:
+            return UNEXPLAINED
         cells = (
             cell_of(self.results, seen.clause, seen.topology, of) for of in (self.old, self.new)
         )
-        return self.effects.explained(seen.felt, *cells)
+        return self.effects.why(seen.felt, *cells)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
         """Why a pair was not compared; nothing where neither side has to do with it."""
@@ -270,18 +164,21 @@ class _Made:
         smallest = min(some, key=lambda one: (one.felt.effect.gravity, *self._size(one.clause)))
         cause = self.results.causes.get(key.cause)
         title, sentence = self._said(cause, smallest, key)
-        facts = {clauses[one.clause].fact or one.clause for one in some}
+        named = tuple(dict.fromkeys(one.clause for one in some))
+        facts = {clauses[id].fact or id for id in named}
         return Entry(
             group=key.group,
             effect=min((one.felt.effect for one in some), key=lambda e: e.gravity),
             title=title,
             sentence=sentence,
             cause=cause,
-            claim=clauses[smallest.clause].claim,
+            claim=key.claim or clauses[smallest.clause].claim,
             seen=tuple(some),
+            clauses=named,
             programs=len(facts),
             smallest=smallest.clause,
-            remedies=tuple(self._remedies(cause, some)) if key.group in _REMEDIED else (),
+            remedies=tuple(self._remedies(cause, key, some)),
+            by=key.by,
         )
 
     def _size(self, clause: str) -> tuple[int, str]:
@@ -289,21 +186,31 @@ class _Made:
 
     def _said(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
         """A title, and a sentence below it."""
+        if cause is not None and key.by is By.ENDED:
+            return f"No longer so: {cause.title}", f"Before: {cause.sentence}"
         if cause is not None:
             return cause.title, cause.sentence
+        if key.by is By.DOCUMENT:
+            statement = self.results.claims[key.claim].statement.rstrip(".")
+            return f"As documented: {statement}", self.said[key]
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             return _TITLES[key.group].format(key.shape), ""
-        why = self._why(example, key.group)
+        why = self._entry_of(example, key.group)
         if why:
             first, _, rest = why.partition(". ")
             return first.rstrip("."), rest
         claim = self.results.claims.get(clause.claim)
-        if claim is None or claim.claim_kind == SILENCE or example.verdict is not Verdict.CONFORMS:
+        if example.verdict is not Verdict.CONFORMS:
+            # A clause's title says what is expected, and a reader takes a title for what is so.
+            was = example.before is Verdict.CONFORMS
+            return f"{'No longer so' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
+        if claim is None or claim.silent:
             return clause.title.rstrip("."), ""
         return claim.statement.rstrip("."), ""
 
-    def _why(self, example: Seen, group: Group) -> str:
+    def _entry_of(self, example: Seen, group: Group) -> str:
+        """What a deviation's entry says of it, that names no cause."""
         side = self.old if group is Group.REPAIRED else self.new
         outcome = self.results.outcome(
             cell_of(self.results, example.clause, example.topology, side)
@@ -311,22 +218,26 @@ class _Made:
         entries = [run.cell.deviation for run in outcome.runs]
         return next((one.why for one in entries if one is not None), "")
 
-    def _remedies(self, cause: Cause | None, some: Sequence[Seen]) -> Iterator[Remedy]:
-        named = list(cause.remedies) if cause is not None else []
-        named += [one for seen in some for one in self._fixes.get(seen.clause, ())]
+    def _remedies(self, cause: Cause | None, key: _Key, some: Sequence[Seen]) -> Iterator[Remedy]:
+        if key.group not in _REMEDIED:
+            return
+        known = self.effects.remedies
+        # Of programs that one claim announces, those of other claims have fixes for other things.
+        fixed = (
+            seen.clause
+            for seen in some
+            if key.by is not By.DOCUMENT or self.results.clauses[seen.clause].claim == key.claim
+        )
+        named = known.of_cause(cause) if cause else known.of_clauses(fixed)
         wanted = {seen.topology for seen in some}
-        known = [clause for clause in dict.fromkeys(named) if clause in self.results.clauses]
-        found = [remedy(self.results, clause, self.new) for clause in known]
+        at = self.new.implementation, self.new.target.key
+        found = [remedy(self.results, clause, *at) for clause in named]
+        order = list(Help)
         # What works where the thing was seen comes first; the cause's own order is kept within.
-        yield from sorted(found, key=lambda one: (-len(wanted & {*one.works}), len(one.fails)))
-
-    @cached_property
-    def _fixes(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for one in self.results.clauses.values():
-            if one.fixes:
-                found.setdefault(one.fixes, []).append(one.clause)
-        return found
+        yield from sorted(
+            found,
+            key=lambda one: (order.index(one.help), -len(wanted & {*one.works}), len(one.fails)),
+        )
 
 
 _NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
@@ -340,13 +251,3 @@ _TITLES = {
     Group.LIES: "A result lies elsewhere: {}",
     Group.WARNS: "A warning: {}",
 }
-
-
-def remedy(results: Results, clause: str, at: Side) -> Remedy:
-    """Where a remedy works on one side; under shard_map, if it is only that there."""
-    title = results.clauses[clause].title
-    for implementation in dict.fromkeys((at.implementation, *results.columns(clause))):
-        found = fared(results, clause, implementation, at.target.key)
-        if found.works or found.fails:
-            return Remedy(clause, title, implementation, found.works, found.fails)
-    return Remedy(clause, title, at.implementation, (), ())

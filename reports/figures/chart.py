@@ -8,8 +8,8 @@ figures stand side by side where there is room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 WIDTH, HEIGHT = 380, 270
@@ -46,7 +46,7 @@ class Chart:
     """A figure: its categories from left to right, and what is measured upwards.
 
     `said` writes a value with its unit, `even` is what nothing is gained or lost at. A logarithmic
-    figure leaves out what is not above zero.
+    figure leaves out what is not above zero. `missing` is why a series has no value at a category.
     """
 
     key: str
@@ -59,6 +59,7 @@ class Chart:
     said: Callable[[float], str]
     log: bool = False
     even: float | None = None
+    missing: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property
     def svg(self) -> str:
@@ -67,17 +68,25 @@ class Chart:
 
     @property
     def table(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """A row per category: what is said of each series, a dash where nothing was measured."""
-        by_place = [{p.at: p for p in one.points} for one in self.series]
+        """A row per category: what is said of each series; where nothing is, why, or a dash."""
+        by_place = [(one.name, {p.at: p for p in one.points}) for one in self.series]
         return tuple(
-            (category, tuple(_cell(points.get(at), self.said) for points in by_place))
+            (
+                category,
+                tuple(
+                    _cell(points[at], self.said) if at in points else self._none(name, at)
+                    for name, points in by_place
+                ),
+            )
             for at, category in enumerate(self.categories)
         )
 
+    def _none(self, series: str, at: int) -> str:
+        nothing = "–"  # noqa: RUF001 (an en dash reads as "nothing" in a table)
+        return self.missing.get((series, at), nothing)
 
-def _cell(point: Point | None, said: Callable[[float], str]) -> str:
-    if point is None:
-        return "–"  # noqa: RUF001 (an en dash reads as "nothing" in a table)
+
+def _cell(point: Point, said: Callable[[float], str]) -> str:
     if point.low == point.high:
         return said(point.value)
     return f"{said(point.value)} ({said(point.low)} to {said(point.high)})"

@@ -72,14 +72,14 @@ class Once:
 
         It may do so on several cores, which is what this is for.
         """
-        new = {key: cell for cell in cells if (key := _likeness(cell)) is not None}
+        new = {key: cell for cell in cells if (key := likeness(cell)) is not None}
         some = [cell for key, cell in new.items() if key not in self._known]
         answered = each(lambda at: tuple(ask(some[at]) for ask in self._questions), len(some))
         for cell, answers in zip(some, answered, strict=True):
-            self._known[_likeness(cell)] = answers
+            self._known[likeness(cell)] = answers
 
     def _answers(self, cell: Cell) -> tuple[Any, ...]:
-        key = _likeness(cell)
+        key = likeness(cell)
         if key is None:
             return tuple(ask(cell) for ask in self._questions)
         if key not in self._known:
@@ -87,7 +87,7 @@ class Once:
         return self._known[key]
 
 
-def _likeness(cell: Cell) -> Hashable:
+def likeness(cell: Cell) -> Hashable:
     """What cells share that were recorded alike; None of one that is looked at by itself."""
     observations, findings = cell.observations, cell.findings
     if cell.fault or not (isinstance(observations, Lazily) and isinstance(findings, Lazily)):

@@ -73,6 +73,11 @@ class Claim:
     current: bool = True
     url: str = ""
 
+    @property
+    def silent(self) -> bool:
+        """Whether no document says it: it is what should be as in legacy pmap, not what is."""
+        return self.claim_kind == "silence"
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
@@ -100,7 +105,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Shows:
-    """What a cause's program shows: what it prints, is ended by or ends as, and where."""
+    """What a cause's program shows: what it prints, is ended by or ends as, and where.
+
+    `commands` are the shell's lines by which someone sees it, by implementation.
+    """
 
     implementation: tuple[str, ...]
     jax: str
@@ -108,6 +116,7 @@ class Shows:
     prints: str
     raises: str
     ends: str
+    commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from reports.site.memory import notes
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
-from reports.site.text import code_marked, effect_css, plain, unphased
+from reports.site.text import code_marked, effect_css, plain, worded
 from reports.site.write import MARK, SiteError, write
 from reports.summary import printable
 
@@ -159,7 +159,7 @@ def environment() -> Environment:
     env.filters.update(
         zip=zip,
         plain=plain,
-        unphased=unphased,
+        worded=worded,
         prose=lambda text: Markup(code_marked(text)),
         implementation=implementation_words,
         short=short_implementation,

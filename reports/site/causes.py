@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from reports.effects.effect import Effect
-from reports.effects.pairs import Effects
+from reports.effects.pairs import NEW, Effects
+from reports.effects.remedies import Help, remedy
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
@@ -16,7 +18,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
 from reports.site.marks import Mark, together
-from reports.site.names import cause_path, clause_path
+from reports.site.names import cause_path, clause_path, implementation_words
 from reports.site.page import Page
 from reports.site.strips import (
     Place,
@@ -30,14 +32,16 @@ from reports.site.strips import (
 
 PAGE = "causes.html"
 LEGACY_PMAP = "legacy_pmap"
+_MOST_REMEDIES = 4
 _LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """An implementation, and on which topologies in which versions it shows the cause."""
+    """An implementation, and in which versions it shows the cause, on which topologies."""
 
     implementation: str
+    versions: str  # on any topology
     ranges: tuple[tuple[str, str], ...]  # topologies, versions
 
 
@@ -50,15 +54,18 @@ class Remedy:
     href: str
     newest: Mark | None
     strips: tuple[Strip, ...]
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClauseLink:
-    """A clause that shows the cause."""
+    """A clause that shows the cause: what it expects, and whether the newest JAX does that."""
 
     clause: str
     title: str
     href: str
+    newest: Mark
+    silent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +77,26 @@ class CauseView:
     effect: Effect | None
     places: tuple[PlaceRow, ...]
     clauses: tuple[ClauseLink, ...]
-    remedies: tuple[Remedy, ...]
+    helps: tuple[tuple[Help, tuple[Remedy, ...]], ...]
     versions: tuple[str, ...]
     newest: str
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Its own remedies that these results do not have."""
+        there = {one.clause for _, some in self.helps for one in some}
+        return tuple(one for one in self.cause.remedies if one not in there)
+
+    @property
+    def most_remedies(self) -> int:
+        """How many of one sort are in sight at once."""
+        return _MOST_REMEDIES
 
     @property
     def said(self) -> str:
         """Where it shows, in a line of a list."""
         return "; ".join(
-            f"{row.implementation.replace('_pmap', ' pmap')} {row.ranges[0][1]}"
-            for row in self.places
+            f"{implementation_words(row.implementation)} {row.versions}" for row in self.places
         )
 
 
@@ -109,6 +126,7 @@ def pages(effects: Effects) -> Iterator[Page]:
         yield Page(view.href, "cause", view, view.cause.title, view.cause.sentence)
 
 
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def causes(effects: Effects) -> tuple[CauseView, ...]:
     """Every cause that the results carry, those that no cell shows as well."""
     results = effects.results
@@ -157,19 +175,29 @@ def _view(
     cells: list[CellKey],
 ) -> CauseView:
     results = effects.results
+    shown = Counter(key.implementation for key in cells if key.implementation != LEGACY_PMAP)
+    at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
         effect=_effect(effects, baseline, cells),
         places=_places(results, cells),
         clauses=tuple(
-            ClauseLink(id, results.clauses[id].title, clause_path(id))
-            for id in sorted({key.clause for key in cells})
+            _clause_link(results, newest, marks, id) for id in sorted({key.clause for key in cells})
         ),
-        remedies=tuple(_remedy(results, newest, marks, id) for id in cause.remedies),
+        helps=_helps(effects, newest, marks, cause, at),
         versions=versions(results),
         newest=versions(results)[newest],
     )
+
+
+def _clause_link(
+    results: Results, newest: int, marks: dict[str, dict[Place, list[Mark]]], id: str
+) -> ClauseLink:
+    clause = results.clauses[id]
+    claim = results.claims.get(clause.claim)
+    mark = together(row[newest] for row in marks[id].values())
+    return ClauseLink(id, clause.title, clause_path(id), mark, claim is not None and claim.silent)
 
 
 def _effect(effects: Effects, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
@@ -193,27 +221,39 @@ def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
     for key in cells:
         by_topology = held.setdefault(key.implementation, {})
         by_topology.setdefault(key.topology, set()).add(named[key.target])
-    found = []
+    order, found = tuple(named.values()), []
     for implementation in sorted(held, key=implementation_order):
         by_range: dict[str, list[str]] = {}
         for topology in sorted(held[implementation], key=topology_order):
-            where = ranges(tuple(named.values()), held[implementation][topology])
+            where = ranges(order, held[implementation][topology])
             by_range.setdefault(where, []).append(topology)
         rows = tuple((", ".join(topologies), where) for where, topologies in by_range.items())
-        found.append(PlaceRow(implementation, rows))
+        anywhere = ranges(order, set().union(*held[implementation].values()))
+        found.append(PlaceRow(implementation, anywhere, rows))
     return tuple(found)
 
 
-def _remedy(
-    results: Results, newest: int, marks: dict[str, dict[Place, list[Mark]]], clause: str
-) -> Remedy:
-    if clause not in results.clauses:
-        return Remedy(clause, "", "", None, ())
-    rows = marks[clause]
-    return Remedy(
-        clause,
-        results.clauses[clause].title,
-        clause_path(clause),
-        together(row[newest] for row in rows.values()),
-        worst_strips(rows, versions(results)),
-    )
+def _helps(
+    effects: Effects,
+    newest: int,
+    marks: dict[str, dict[Place, list[Mark]]],
+    cause: Cause,
+    implementation: str,
+) -> tuple[tuple[Help, tuple[Remedy, ...]], ...]:
+    """The remedies by whether they help under an implementation of the newest JAX."""
+    results = effects.results
+    target = results.targets[newest].key
+    found: dict[Help, list[Remedy]] = {help: [] for help in Help}
+    for id in effects.remedies.of_cause(cause):
+        how = remedy(results, id, implementation, target)
+        found[how.help].append(
+            Remedy(
+                id,
+                how.title,
+                clause_path(id),
+                together(row[newest] for row in marks[id].values()),
+                worst_strips(marks[id], versions(results)),
+                f"{how.says} under {implementation_words(how.implementation)}",
+            )
+        )
+    return tuple((help, tuple(some)) for help, some in found.items() if some)

@@ -116,9 +116,14 @@ class ClausePage:
         return self.results.claims.get(self.clause.claim)
 
     @property
+    def silent(self) -> bool:
+        """Whether no document speaks of it, so that legacy pmap is what all is held against."""
+        return self.claim is not None and self.claim.silent
+
+    @property
     def claim_href(self) -> str:
         claim = self.claim
-        return claim_path(claim.outline or claim.document, claim.slug) if claim else ""
+        return claim_path(claim) if claim else ""
 
     @property
     def section_href(self) -> str:
@@ -312,15 +317,13 @@ def pages(effects: Effects) -> Iterator[Page]:
     results = effects.results
     default = columns(results)
     views = Views()
-    remedies: dict[str, list[Link]] = {}
-    for one in results.clauses.values():
-        if one.fixes:
-            remedies.setdefault(one.fixes, []).append(clause_link(results, one.clause))
     for clause in results.clauses.values():
+        fixes = effects.remedies.of_clauses([clause.clause])
+        fixed_by = tuple(clause_link(results, one) for one in fixes)
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(effects, clause, default, tuple(remedies.get(clause.clause, ())), views),
+            ClausePage(effects, clause, default, fixed_by, views),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

@@ -73,6 +73,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
     measured = memory(results, notes_in)
     groups = (
         ratios(
+            results,
             taken,
             "index",
             "An index into a map's output: time",
@@ -86,6 +87,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
         moved_figures(results),
         growth_figures(results),
         ratios(
+            results,
             taken,
             "call",
             "A call of the map: time",
@@ -96,6 +98,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             LEGACY,
         ),
         ratios(
+            results,
             taken,
             "round-trip",
             "A map with large arrays: time",
@@ -105,6 +108,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             LEGACY,
         ),
         ratios(
+            results,
             taken,
             "top-level",
             "A map at the top level, against the same under jit: time",
@@ -113,7 +117,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             "top level",
             JIT,
         ),
-        memory_figures(measured.tables, results),
+        memory_figures(measured),
     )
     return CostPage(
         groups=tuple(one for one in groups if one.figures),

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from reports.effects.happened import happened
 from reports.figures.chart import Chart
 from reports.figures.measured import moved_in, ratio, series
 from reports.reading.order import topology_order, version_order
-from reports.reading.outcomes import TimingKey
+from reports.reading.outcomes import CellKey, TimingKey
 from reports.reading.records import TargetKey, Timing
 from reports.reading.results import Results
-from reports.site.memory import Table
+from reports.site.memory import Memory
 from reports.site.names import Link, clause_path, implementation_words, safe_name
 from reports.site.text import plain
 
@@ -71,6 +72,7 @@ def by_story(timing: str) -> tuple[int, str]:
 
 
 def ratios(
+    results: Results,
     taken: Mapping[TimingKey, Timing],
     anchor: str,
     title: str,
@@ -86,13 +88,15 @@ def ratios(
     versions = _versions(k.target for k in here)
     figures = []
     some = sorted(here, key=lambda k: (by_story(k.timing), topology_order(k.topology)))
-    for (timing, topology), keys in groupby(some, key=lambda k: (k.timing, k.topology)):
+    for (timing, topology), group in groupby(some, key=lambda k: (k.timing, k.topology)):
+        keys = list(group)
         points = [
             (key.implementation, versions.index(key.target), one.median, one.low, one.high)
             for key in keys
             if (one := ratio(here[key], to)) is not None
         ]
         name = f"{plain(timed(timing))}, {topology}"
+        others = {one.to for k, t in here.items() if k.timing == timing and (one := ratio(t, to))}
         figures += figure(
             Chart(
                 key=f"{anchor}-{safe_name(timing)}-{topology}",
@@ -100,11 +104,13 @@ def ratios(
                 description="",
                 across="JAX",
                 categories=tuple(target.jax or "?" for target in versions),
-                upwards=f"times {to}",
+                # Which version of the other side it was is no detail: it may be gone from this one.
+                upwards=f"times {', '.join(sorted(others)).replace('==', ' ')}",
                 series=series(_names(key.implementation for key in here), points),
                 said=multiple,
                 log=True,
                 even=1.0,
+                missing=_without(results, here, timing, topology, versions),
             ),
             _evidence(here, timing),
         )
@@ -185,14 +191,15 @@ def moved_figures(results: Results) -> Group:
     )
 
 
-def memory_figures(tables: Sequence[Table], results: Results) -> Group:
+def memory_figures(measured: Memory) -> Group:
     """A figure per kind of donated argument: the memory at the peak, by version."""
     figures = []
-    for table in tables:
+    implementations = [name for name, _ in measured.implementations]
+    for table in measured.tables:
         points = [
             (implementation, at, float(one.multiple), float(one.multiple), float(one.multiple))
             for at, row in enumerate(table.rows)
-            for implementation, one in zip(results.implementations, row.figures, strict=True)
+            for implementation, one in zip(implementations, row.figures, strict=True)
             if one is not None and one.multiple
         ]
         links = [one for row in table.rows for one in row.figures if one is not None]
@@ -204,9 +211,14 @@ def memory_figures(tables: Sequence[Table], results: Results) -> Group:
                 across="JAX",
                 categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
                 upwards="times its bytes at the peak",
-                series=series(_names(results.implementations), points),
+                series=series(_names(implementations), points),
                 said=multiple,
                 even=1.0,
+                missing={
+                    (implementation_words(name), at): one.missing if one else "does not apply"
+                    for at, row in enumerate(table.rows)
+                    for name, one in zip(implementations, row.figures, strict=True)
+                },
             ),
             Link(table.what, links[0].href if links else ""),
         )
@@ -217,6 +229,32 @@ def memory_figures(tables: Sequence[Table], results: Results) -> Group:
         "beside the original.",
         tuple(figures),
     )
+
+
+def _without(
+    results: Results,
+    taken: Mapping[TimingKey, Timing],
+    timing: str,
+    topology: str,
+    versions: Sequence[TargetKey],
+) -> dict[tuple[str, int], str]:
+    """Why an implementation has no time in a version, as the check beside the times tells it."""
+    clauses = next((t.illustrates for k, t in taken.items() if k.timing == timing), ())
+    why: dict[tuple[str, int], str] = {}
+    for name, words in _names(key.implementation for key in taken).items():
+        for at, target in enumerate(versions):
+            some = [
+                t
+                for k, t in taken.items()
+                if (k.timing, k.topology, k.target, k.implementation)
+                == (timing, topology, target, name)
+            ]
+            if some and some[0].failed:
+                why[words, at] = f"failed: {some[0].failed}"
+            elif clauses:
+                outcome = results.outcome(CellKey(clauses[0], target, name, topology))
+                why[words, at] = happened(outcome)
+    return why
 
 
 def figure(chart: Chart, evidence: Link) -> list[Drawn]:

@@ -27,7 +27,6 @@ from reports.site.strips import (
 )
 from reports.site.text import shortened
 
-SILENCE = "silence"
 INDEX = "documents.html"
 _CHECKS_IN_PLACE = 2
 _TITLE_SHOWN = 300
@@ -98,7 +97,7 @@ class Document:
     @property
     def silent(self) -> bool:
         """Whether this is no document but what none says."""
-        return all(row.claim.claim_kind == SILENCE for row in self.claims)
+        return all(row.claim.silent for row in self.claims)
 
     @cached_property
     def claims(self) -> tuple[ClaimRow, ...]:
@@ -173,14 +172,17 @@ def documents(results: Results) -> tuple[Document, ...]:
     newest = newest_index(results)
     grouped: dict[str, list[ClaimRow]] = {}
     for claim in results.claims.values():
-        rows = [_clause_row(results, id, marks[id], named, newest) for id in clauses[claim.slug]]
+        rows = [
+            _clause_row(results, id, marks[id], named, newest, claim.silent)
+            for id in clauses[claim.slug]
+        ]
         whole = joined(marks[id] for id in clauses[claim.slug])
         grouped.setdefault(claim.outline or claim.document, []).append(
             ClaimRow(
                 claim=claim,
                 anchor=safe_name(claim.slug),
                 newest=_newest(whole, newest),
-                strips=worst_strips(whole, named),
+                strips=worst_strips(whole, named, claim.silent),
                 clauses=tuple(rows),
             )
         )
@@ -188,11 +190,21 @@ def documents(results: Results) -> tuple[Document, ...]:
     return tuple(sorted(found, key=lambda one: one.silent))
 
 
+def held(results: Results) -> dict[str, Mark]:
+    """What the newest JAX makes of each claim, without all that a document's page shows of it."""
+    marks = marks_of_clauses(results)
+    newest = newest_index(results)
+    return {
+        claim: _newest(joined(marks[id] for id in ids), newest)
+        for claim, ids in results.clauses_of_claims().items()
+    }
+
+
 def _document(
     results: Results, slug: str, rows: list[ClaimRow], named: tuple[str, ...]
 ) -> Document:
     current = [row.claim for row in rows if row.claim.current] or [row.claim for row in rows]
-    silent = all(row.claim.claim_kind == SILENCE for row in rows)
+    silent = all(row.claim.silent for row in rows)
     heading_of = {row.claim.slug: _heading_of(results, row, silent) for row in rows}
     first = {heading: n for n, heading in reversed(list(enumerate(heading_of.values())))}
     # Files from before claims knew their place keep the order in which they list them.
@@ -230,13 +242,14 @@ def _clause_row(
     marks: dict[Place, list[Mark]],
     named: Sequence[str],
     newest: int,
+    silent: bool,
 ) -> ClauseRow:
     return ClauseRow(
         id=id,
         title=results.clauses[id].title,
         href=clause_path(id),
         newest=_newest(marks, newest),
-        strips=worst_strips(marks, named),
+        strips=worst_strips(marks, named, silent),
     )
 
 

@@ -27,8 +27,8 @@ FORMAT = 1  # of the matrix; what reads it asks for this number
 def pages(effects: Effects) -> Iterator[Asset]:
     """Two files, in every site."""
     results = effects.results
-    yield Asset(MATRIX, json.dumps(matrix(results), separators=(",", ":")) + "\n")
-    yield Asset(SUMMARY, json.dumps(as_json(results), indent=1) + "\n")
+    yield Asset(MATRIX, lambda: json.dumps(matrix(results), separators=(",", ":")) + "\n")
+    yield Asset(SUMMARY, lambda: json.dumps(as_json(results), indent=1) + "\n")
 
 
 def matrix(results: Results) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 
+from reports.effects.changed import Entry, Group, Seen, Upgrade
 from reports.effects.pairs import Side, cell_of
-from reports.effects.told import notes, where
-from reports.effects.upgrade import Entry, Group, Upgrade
-from reports.reading.records import Claim
+from reports.effects.remedies import Remedy
+from reports.effects.started import started
+from reports.effects.told import counted, notes, where
+from reports.reading.records import Cause, Claim
 from reports.reading.results import Results
 from reports.site.marks import Mark, mark_of, together
 from reports.site.names import (
@@ -25,6 +27,7 @@ from reports.site.names import (
 MOST_EVIDENCE = 3  # clauses that an entry links to; a cause's page has all of them
 MOST_REMEDIES = 3
 MOST_OF_PROGRAMS = 50_000  # characters of programs on a page, the gravest first: it stays small
+EVERYWHERE, _PLACES = "all", ("one", "several")
 _ONE_PROCESS = "1x"  # how the topologies of one process begin
 
 
@@ -36,6 +39,15 @@ class RemedyView:
     implementation: str
     says: str
     mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class HelpView:
+    """Remedies that fare alike: what works, what does not; `more` are not shown."""
+
+    title: str
+    some: tuple[RemedyView, ...]
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +76,24 @@ class EntryView:
     cause: Link | None
     claim: Link | None
     mark: Mark
-    remedies: tuple[RemedyView, ...]
+    silent: bool  # no document speaks of it: the mark says whether it is as under legacy pmap
+    remedies: tuple[HelpView, ...]
     evidence: tuple[Evidence, ...]
     more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many causes and programs a group has, `of`: all, or those on topologies of one sort."""
+
+    of: str
+    causes: int
+    programs: int
+
+    @property
+    def says(self) -> str:
+        """The counts in words."""
+        return f"{counted(self.causes, 'cause')}, {counted(self.programs, 'program')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +103,13 @@ class GroupView:
     anchor: str
     effect: str
     title: str
-    programs: int
+    counts: tuple[Counted, ...]
     entries: tuple[EntryView, ...]
+
+    @property
+    def places(self) -> str:
+        """The classes by which a page filters: where it has anything at all."""
+        return " ".join(f"at-{one.of}" for one in self.counts if one.causes and one.of in _PLACES)
 
 
 def side_words(side: Side) -> str:
@@ -100,16 +132,29 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
                 anchor=group.name.lower().replace("_", "-"),
                 effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
                 title=group.value[:1].upper() + group.value[1:],
-                programs=sum(entry.programs for entry in entries),
+                counts=tuple(_counted(results, entries, of) for of in (EVERYWHERE, *_PLACES)),
                 entries=tuple(views),
             )
         )
     return tuple(groups)
 
 
+def _counted(results: Results, entries: Sequence[Entry], of: str) -> Counted:
+    facts = [
+        {
+            results.clauses[one.clause].fact or one.clause
+            for one in entry.seen
+            if of in (EVERYWHERE, place(one.topology))
+        }
+        for entry in entries
+    ]
+    return Counted(of, sum(map(bool, facts)), sum(map(len, facts)))
+
+
 def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> EntryView:
     """An entry with everything that it leads to; its program, if it is no longer than `room`."""
     cause = entry.cause
+    claim, judged = _stated(results, entry)
     example = cell_of(results, entry.smallest, entry.example.topology, found.new)
     return EntryView(
         anchor=entry_anchor(entry),
@@ -122,14 +167,20 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> Ent
         example=entry.example.felt.sentence,
         example_of=Link(entry.smallest, cell_path(results, example)),
         program=cause.program if cause is not None and len(cause.program) <= room else "",
-        command=cause.command if cause is not None else "",
+        command=_command(cause, found.old if entry.group is Group.REPAIRED else found.new),
         cause=Link(cause.title, cause_path(cause.cause)) if cause is not None else None,
-        claim=_claim(results.claims.get(entry.claim)),
-        mark=together(mark_of(one.verdict) for one in entry.seen),
-        remedies=tuple(islice(_remedies(entry), MOST_REMEDIES)),
+        claim=_claim(claim),
+        mark=together(mark_of(one.verdict) for one in judged),
+        silent=claim is not None and claim.silent,
+        remedies=tuple(_remedies(entry)),
         evidence=tuple(islice(_evidence(results, found, entry), MOST_EVIDENCE)),
         more=max(0, len(entry.clauses) - MOST_EVIDENCE),
     )
+
+
+def _command(cause: Cause | None, at: Side) -> str:
+    """The line that shows a cause on one side."""
+    return "" if cause is None else started(cause, [at.implementation], at.jax)
 
 
 def entry_anchor(entry: Entry) -> str:
@@ -143,21 +194,39 @@ def place(topology: str) -> str:
     return "one" if topology.startswith(_ONE_PROCESS) else "several"
 
 
-def _claim(claim: Claim | None) -> Link | None:
+def _stated(results: Results, entry: Entry) -> tuple[Claim | None, tuple[Seen, ...]]:
+    """The statement that an entry is about, one of a document where there is any, and its cells."""
+    by_claim: dict[str, list[Seen]] = {}
+    for one in entry.seen:
+        by_claim.setdefault(results.clauses[one.clause].claim, []).append(one)
+    known = (results.claims.get(slug) for slug in (entry.claim, *by_claim))
+    claim = next((one for one in known if one is not None and not one.silent), None)
     if claim is None:
+        return results.claims.get(entry.claim), entry.seen
+    return claim, tuple(by_claim.get(claim.slug, entry.seen))
+
+
+def _claim(claim: Claim | None) -> Link | None:
+    if claim is None or claim.silent:
         return None
-    return Link(claim.statement, claim_path(claim.document, claim.slug))
+    return Link(claim.statement, claim_path(claim))
 
 
-def _remedies(entry: Entry) -> Iterator[RemedyView]:
-    for one in entry.remedies:
-        marks = [*(Mark.RIGHT for _ in one.works), *(Mark.WRONG for _ in one.fails)]
-        yield RemedyView(
-            Link(one.title.rstrip("."), clause_path(one.clause)),
-            implementation_words(one.implementation),
-            one.says,
-            together(marks),
-        )
+def _remedies(entry: Entry) -> Iterator[HelpView]:
+    for help, group in groupby(entry.remedies, key=lambda one: one.help):
+        some = [_remedy(one) for one in group]
+        title = help.value[:1].upper() + help.value[1:]
+        yield HelpView(title, tuple(some[:MOST_REMEDIES]), max(0, len(some) - MOST_REMEDIES))
+
+
+def _remedy(one: Remedy) -> RemedyView:
+    marks = [*(Mark.RIGHT for _ in one.works), *(Mark.WRONG for _ in one.fails)]
+    return RemedyView(
+        Link(one.title.rstrip("."), clause_path(one.clause)),
+        implementation_words(one.implementation),
+        one.says,
+        Mark.WRONG if one.refused else together(marks),
+    )
 
 
 def _evidence(results: Results, found: Upgrade, entry: Entry) -> Iterator[Evidence]:

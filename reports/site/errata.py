@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.started import started
 from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Deviation, Target
 from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
 from reports.site.documents import ClaimRow, Document
 from reports.site.marks import Mark, mark_of
-from reports.site.names import claim_path, safe_name
+from reports.site.names import claim_path, implementation_words, safe_name
 from reports.site.page import Page
 from reports.site.strips import newest_index
-from reports.site.text import shortened, unphased
+from reports.site.text import shortened, worded
 
 PAGE = "errata.html"
 DOCUMENTATION = "documentation"
@@ -47,10 +49,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The entries for one kind of reader, by document."""
+    """The entries for one kind of reader, by document; `never`: true in no check at all."""
 
     kind: str
+    never: bool
     documents: tuple[tuple[str, tuple[Entry, ...]], ...]
+
+    @property
+    def anchor(self) -> str:
+        return self.kind if self.never else f"{self.kind}-in-part"
 
     @property
     def size(self) -> int:
@@ -80,29 +87,38 @@ def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
 
 
 def errata_page(results: Results, found: tuple[Document, ...]) -> ErrataPage:
-    """The untrue statements of `found`: by kind, and within it in the documents' order."""
+    """The untrue statements of `found`, those that are never true before those that at times are.
+
+    Of either by kind, and within it in the documents' order.
+    """
     target = results.targets[newest_index(results)]
     version = results.labels[target.key]
-    entries: dict[str, list[Entry]] = {kind: [] for kind in (DOCUMENTATION, *_OTHER_KINDS)}
+    # The implementations that this JAX no longer has.
+    removed = frozenset(
+        key.implementation
+        for key, outcome in results.outcomes.items()
+        if key.target == target.key and outcome.verdict is Verdict.REMOVED
+    )
+    kinds = (DOCUMENTATION, *_OTHER_KINDS)
+    entries = {(never, kind): list[Entry]() for never in (True, False) for kind in kinds}
     for document in found:
         if document.silent:
             continue
         for row in document.claims:
             if row.untrue:
-                kind, entry = _entry(results, document, row, target)
-                entries.setdefault(kind, []).append(entry)
-    return ErrataPage(
-        target, version, tuple(_group(kind, some) for kind, some in entries.items() if some)
-    )
+                kind, entry = _entry(results, document, row, target, removed)
+                entries[entry.failed == entry.ran, kind].append(entry)
+    groups = tuple(_group(kind, never, some) for (never, kind), some in entries.items() if some)
+    return ErrataPage(target, version, groups)
 
 
-def _group(kind: str, entries: list[Entry]) -> Group:
+def _group(kind: str, never: bool, entries: list[Entry]) -> Group:
     by_document = groupby(entries, key=lambda entry: entry.document.title)
-    return Group(kind, tuple((title, tuple(some)) for title, some in by_document))
+    return Group(kind, never, tuple((title, tuple(some)) for title, some in by_document))
 
 
 def _entry(
-    results: Results, document: Document, row: ClaimRow, target: Target
+    results: Results, document: Document, row: ClaimRow, target: Target, removed: frozenset[str]
 ) -> tuple[str, Entry]:
     cells = [
         (key, outcome)
@@ -121,10 +137,10 @@ def _entry(
         row=row,
         document=document,
         anchor=safe_name(row.claim.slug),
-        href=claim_path(document.slug, row.claim.slug),
+        href=claim_path(row.claim),
         failed=len(wrong),
         ran=len(cells),
-        text=_text(results, row, target, wrong, len(cells), deviations),
+        text=_text(results, row, target, wrong, len(cells), deviations, removed),
     )
     return kind, entry
 
@@ -136,6 +152,7 @@ def _text(
     wrong: list[tuple[CellKey, Outcome]],
     ran: int,
     deviations: list[Deviation],
+    removed: frozenset[str],
 ) -> str:
     claim = row.claim
     where = f"{claim.document_title} > {claim.heading}" if claim.heading else claim.document_title
@@ -145,12 +162,14 @@ def _text(
     if claim.revisions:
         lines += [f"Reviewed revision: {claim.revisions[-1]}.", ""]
     lines += [f"Stated, in other words: {claim.statement}", ""]
-    often = "in none" if len(wrong) == ran else f"in {ran - len(wrong)}"
+    never = len(wrong) == ran
+    often = f"none of {ran} checks; instead" if never else f"{ran - len(wrong)} of {ran} checks"
+    others = "" if never else "; in the others" if len(wrong) > 1 else "; in the other"
     lines += [
-        f"With {_said_of(target)} that was so {often} of {ran} checks. Seen instead "
+        f"With {_said_of(target)}, what the statement says was seen in {often}{others} "
         "(topologies are processes x devices of each):",
         "",
-        *_observed(wrong),
+        *_observed(wrong, removed),
     ]
     for why in dict.fromkeys(deviation.why for deviation in deviations):
         lines += ["", why]
@@ -159,20 +178,28 @@ def _text(
         lines += ["", "See " + ", ".join(links)]
     causes = Counter(d.cause for d in deviations if d.cause in results.causes)
     if causes:
-        lines += ["", *_program(results.causes[causes.most_common(1)[0][0]])]
+        cause = results.causes[causes.most_common(1)[0][0]]
+        under = [name for name, _ in Counter(key.implementation for key, _ in wrong).most_common()]
+        lines += ["", *_program(cause, started(cause, under, target.jax))]
     checks = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
     lines += ["", f"Checks: {shortened(checks, 600)}"]
     return "\n".join(lines) + "\n"
 
 
-def _observed(wrong: list[tuple[CellKey, Outcome]]) -> list[str]:
-    """A line per behaviour, with where it was seen; alike are those that differ in numbers only."""
+def _observed(wrong: list[tuple[CellKey, Outcome]], removed: frozenset[str]) -> list[str]:
+    """A line per behaviour, with where it was seen; alike are those that differ in numbers only.
+
+    What is `removed` did not run there: a program asked for it, and something else did.
+    """
     seen: dict[str, tuple[str, dict[str, set[str]]]] = {}
     for key, outcome in wrong:
-        words = " ".join(unphased(outcome.reason).split())
+        words = " ".join(worded(outcome.reason).split())
         text = shortened(words, _OBSERVED_LENGTH)
         _, places = seen.setdefault(_NUMBERS.sub("#", text), (text, {}))
-        places.setdefault(key.implementation, set()).add(key.topology)
+        name = implementation_words(key.implementation)
+        asked = f"where {name} is asked for, which is gone, on"
+        under = asked if key.implementation in removed else f"{name} on"
+        places.setdefault(under, set()).add(key.topology)
     lines = [
         f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
     ]
@@ -183,18 +210,18 @@ def _observed(wrong: list[tuple[CellKey, Outcome]]) -> list[str]:
 
 def _places(places: dict[str, set[str]]) -> str:
     return "; ".join(
-        f"{implementation} on {', '.join(sorted(topologies, key=topology_order))}"
-        for implementation, topologies in places.items()
+        f"{under} {', '.join(sorted(topologies, key=topology_order))}"
+        for under, topologies in places.items()
     )
 
 
-def _program(cause: Cause) -> list[str]:
+def _program(cause: Cause, command: str) -> list[str]:
     """The cause's program, between fences that nothing in it can close."""
     if cause.program.count("\n") > _PROGRAM_LINES:
         return [f"A program that shows it: {cause.file}"]
     fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", cause.program) or [""]))
     return [
-        f"A program that shows it, run as `{cause.command}`:",
+        f"A program that shows it, run as `{command}`:",
         "",
         f"{fence}python",
         *cause.program.rstrip("\n").split("\n"),

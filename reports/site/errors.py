@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.pairs import LEGACY
+from reports.effects.remedies import Remedies as Known
+from reports.effects.started import started_where_it_fails
 from reports.errors.messages import Meaning, Message, Sort
+from reports.reading.order import implementation_order
 from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.shown import Shown
@@ -113,11 +116,11 @@ def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
         "What does this error mean?",
         "Every error, warning and signal that pmap code met, with its cause and what helps.",
     )
-    fixes = _fixes(results)
+    known = Known(results)
     at = newest(results)
     titles = {one.slug: headline(one) for one in found}
     for one in found:
-        view = _page(results, one, fixes, at, titles)
+        view = _page(results, one, known, at, titles)
         first = view.meanings[0]
         yield Page(
             error_path(one.slug), "error", view, headline(one), first.sentence or first.link.text
@@ -159,7 +162,7 @@ def _where(shown: Shown) -> str:
 def _page(
     results: Results,
     message: Message,
-    fixes: Mapping[str, Sequence[str]],
+    known: Known,
     at: Target | None,
     titles: Mapping[str, str],
 ) -> ErrorPage:
@@ -175,7 +178,7 @@ def _page(
         program=program,
         command=command,
         program_of=of,
-        remedies=remedies(results, [*helps, *(f for id in ids for f in fixes.get(id, ()))], at),
+        remedies=remedies(results, [*helps, *known.of_clauses(ids)], at),
         shown=tuple((implementation_words(one.implementation), one) for one in message.shown),
         clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
         related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
@@ -192,9 +195,7 @@ def _meaning(results: Results, one: Meaning) -> MeaningView:
     claim = results.claims.get(slug)
     if claim is None:
         return MeaningView(clause_link(results, one.clauses[0]), "", False, len(one.clauses))
-    return MeaningView(
-        Link(claim.statement, claim_path(claim.document, claim.slug)), "", False, len(one.clauses)
-    )
+    return MeaningView(Link(claim.statement, claim_path(claim)), "", False, len(one.clauses))
 
 
 def _program(results: Results, message: Message) -> tuple[str, str, Link]:
@@ -202,16 +203,14 @@ def _program(results: Results, message: Message) -> tuple[str, str, Link]:
     for one in message.meanings:
         cause = results.causes.get(one.cause)
         if cause is not None and cause.program:
-            return cause.program, cause.command, cause_link(results, one.cause)
+            command = started_where_it_fails(cause, _order(message), results)
+            return cause.program, command, cause_link(results, one.cause)
     shortest = min(message.clauses, key=lambda id: (len(results.clauses[id].source), id))
     clause = results.clauses[shortest]
     return clause.source, "", Link(clause.title, clause_path(shortest))
 
 
-def _fixes(results: Results) -> dict[str, list[str]]:
-    """A clause to those that are remedies for it."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for clause in results.clauses.values():
-        if clause.fixes:
-            found[clause.fixes].append(clause.clause)
-    return found
+def _order(message: Message) -> list[str]:
+    """The implementations that meet it, legacy pmap last: fewest readers still have it."""
+    met = [one.implementation for one in message.shown]
+    return sorted(met, key=lambda name: (name == LEGACY, implementation_order(name)))

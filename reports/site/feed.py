@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby, pairwise
 
+from reports.effects.changed import Entry, Group
 from reports.effects.pairs import Effects, Side, sides
-from reports.effects.upgrade import Entry, Group, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
 from reports.reading.records import Target
 from reports.site.names import implementation_words
@@ -39,7 +40,7 @@ class Worse:
 
 def pages(effects: Effects) -> Iterator[Asset]:
     """The feed, in every site."""
-    yield Asset(PAGE, feed(tuple(worse(effects)), effects.results.targets))
+    yield Asset(PAGE, lambda: feed(tuple(worse(effects)), effects.results.targets))
 
 
 def worse(effects: Effects) -> Iterator[Worse]:

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from reports.effects.changed import Group, Upgrade
 from reports.effects.pairs import LEGACY, NEW, Effects
-from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
+from reports.reading.results import Results
 from reports.site.entries import entry_anchor, side_words
 from reports.site.names import Link, implementation_words
 from reports.site.page import Page
 from reports.site.pairs import Pair
 from reports.site.subjects import subjects
 
+_ACCELERATORS = ("cuda", "tpu")
 WORST = 5  # findings on the first page
 
 
@@ -103,13 +106,26 @@ class HomeView:
 
 def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page]:
     """The first page, in every site."""
+    where = _measured(effects.results)
     yield Page(
         "index.html",
         "home",
         HomeView(effects, pairs),
         "Moving off the old `jax.pmap`",
-        "What changes between versions of JAX for code that uses pmap, measured on real clusters.",
+        f"What changes between versions of JAX for code that uses pmap{where}.",
     )
+
+
+def _measured(results: Results) -> str:
+    """On what it was measured, and on what nothing was."""
+    there = {t.platform for t in results.targets if t.platform and not t.unavailable}
+    if not there:
+        return ""
+    several = any(not topology.startswith("1x") for topology in results.topologies)
+    how = "in clusters of real processes" if several else "in one process"
+    missing = [name for name in _ACCELERATORS if not any(p.startswith(name) for p in there)]
+    nothing = f"; nothing is measured on {' and '.join(missing)} yet" if missing else ""
+    return f", measured on {', '.join(sorted(there))} {how}{nothing}"
 
 
 def _chooser(old: str, new: str, some: Sequence[Pair]) -> Chooser:

@@ -26,6 +26,20 @@ class Mark(StrEnum):
         return _SIGNS[self]
 
     @property
+    def as_legacy(self) -> str:
+        """The word where no document speaks: legacy pmap is then what all is held against."""
+        return _AS_LEGACY[self]
+
+    def word(self, silent: bool) -> str:
+        """The word for what a document says or, where it is `silent`, for what is as legacy."""
+        return self.as_legacy if silent else self.value
+
+    @property
+    def truth(self) -> str:
+        """Whether a statement with this mark is true, in words."""
+        return _TRUTH[self]
+
+    @property
     def css(self) -> str:
         """The class that colours it in style.css."""
         return _CLASSES[self]
@@ -44,6 +58,20 @@ _CLASSES = {
     Mark.WRONG: "m-wrong",
     Mark.NOT_RUN: "m-not-run",
     Mark.NONE: "m-none",
+}
+_AS_LEGACY = {
+    Mark.RIGHT: "as legacy",
+    Mark.PARTLY: "in part unlike legacy",
+    Mark.WRONG: "unlike legacy",
+    Mark.NOT_RUN: Mark.NOT_RUN.value,
+    Mark.NONE: Mark.NONE.value,
+}
+_TRUTH = {
+    Mark.RIGHT: "true",
+    Mark.PARTLY: "not always true",
+    Mark.WRONG: "untrue",
+    Mark.NOT_RUN: "not checked",
+    Mark.NONE: "does not apply",
 }
 _OF_VERDICT = {
     Verdict.CONFORMS: Mark.RIGHT,

@@ -55,6 +55,7 @@ class Row:
     clause: Clause
     href: str
     lines: tuple[Line, ...]
+    silent: bool  # no document speaks of it: its marks are about legacy pmap
 
     @property
     def css(self) -> str:
@@ -171,19 +172,21 @@ def _sections(effects: Effects) -> Iterator[Section]:
     marks, named = marks_of_clauses(results), versions(results)
     by_section: dict[str, list[Row]] = {}
     for clause in results.clauses.values():
+        claim = results.claims.get(clause.claim)
+        silent = claim is not None and claim.silent
         lines = tuple(
             Line(
                 topology,
                 tuple(_entry(effects, clause, topology, column, default) for column in default),
                 tuple(
-                    strip(implementation, topology, row, named)
+                    strip(implementation, topology, row, named, silent)
                     for (implementation, where), row in marks[clause.clause].items()
                     if where == topology
                 ),
             )
             for topology in results.grid[clause.clause]
         )
-        row = Row(clause, clause_path(clause.clause), lines)
+        row = Row(clause, clause_path(clause.clause), lines, silent)
         by_section.setdefault(clause.section, []).append(row)
     for name, rows in by_section.items():
         rows.sort(key=lambda row: row.clause.clause)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reports.effects.happened import happened
 from reports.reading.alike import Once
 from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
@@ -19,6 +20,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
 
+_RETURNS = "returns"  # how `happened` calls what ended well
 KEY = "memory"  # of a step's notes
 
 Notes = Callable[[Cell], tuple[Mapping[str, Any], ...]]
@@ -33,6 +35,7 @@ class Figure:
     verdict: Verdict
     href: str
     hint: str
+    missing: str  # why there is nothing to show, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,11 @@ def memory(results: Results, notes_in: Notes | None = None) -> Memory:
         for note in notes_in(outcome.runs[-1].cell) if outcome.runs else ():
             where = measured if "multiple" in note else looked
             where.setdefault((str(note["what"]), key.topology), key.clause)
+    expected = {name for clause in measured.values() for name in results.columns(clause)}
+    # What maps nothing has no column here, though other clauses have it.
+    implementations = [name for name in results.implementations if name in expected]
     return Memory(
-        implementations=tuple((i, short_implementation(i)) for i in results.implementations),
+        implementations=tuple((i, short_implementation(i)) for i in implementations),
         tables=tuple(
             Table(
                 what=what,
@@ -87,7 +93,7 @@ def memory(results: Results, notes_in: Notes | None = None) -> Memory:
                                 looked.get((what, topology), ""),
                                 what,
                             )
-                            for implementation in results.implementations
+                            for implementation in implementations
                         ),
                     )
                     for target in results.targets
@@ -111,7 +117,14 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
         verdict=outcome.verdict,
         href=clause_path(key.clause),
         hint=outcome.reason,
+        missing="" if multiples or shares else _missing(outcome),
     )
+
+
+def _missing(outcome: Outcome) -> str:
+    """Why a cell has no figure: it was not run, or it ended before anything was measured."""
+    how = happened(outcome)
+    return "ran, without this figure" if how == _RETURNS else how
 
 
 def _words(shares: list[Any]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from reports.reading.outcomes import CellKey
+from reports.reading.records import Claim
 from reports.reading.results import Results
 
 _SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
@@ -57,9 +58,9 @@ def document_path(document: str) -> str:
     return f"documents/{safe_name(document)}.html"
 
 
-def claim_path(document: str, slug: str) -> str:
-    """The row of a claim on its document's page."""
-    return f"{document_path(document)}#{safe_name(slug)}"
+def claim_path(claim: Claim) -> str:
+    """The row of a claim on its document's page, which is one for all revisions of it."""
+    return f"{document_path(claim.outline or claim.document)}#{safe_name(claim.slug)}"
 
 
 def checks_path(claim: str) -> str:

@@ -35,10 +35,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file that is no page: data, a script, a feed."""
+    """A file that is no page: data, a script, a feed; made when it is written, as views are."""
 
     path: str
-    text: str
+    make: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        return self.make()
 
 
 Pages = Callable[[Effects], Iterator[Page | Asset]]

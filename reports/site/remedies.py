@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reports.effects.remedies import Fared, fared
+from reports.effects.remedies import Fared, Help, fared
 from reports.reading.order import version_order
 from reports.reading.records import Target
 from reports.reading.results import Results
@@ -23,6 +23,7 @@ _WORDS = {
     Mark.WRONG: "does not work",
     Mark.NOT_RUN: "not run",
 }
+_REFUSED = "raises, as expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,14 @@ class Remedy:
 
     link: Link
     at: tuple[tuple[str, Mark, str], ...]
+
+    @property
+    def help(self) -> Help:
+        """Whether it helps under any implementation."""
+        words = {word for _, _, word in self.at} - {_WORDS[Mark.NOT_RUN]}
+        if words & {_WORDS[Mark.RIGHT], _WORDS[Mark.PARTLY]}:
+            return Help.WORKS
+        return Help.FAILS if words else Help.UNTRIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +58,12 @@ def newest(results: Results) -> Target | None:
 
 
 def remedies(results: Results, clauses: Iterable[str], target: Target | None) -> Remedies:
-    """The remedies `clauses`, each once, in their order but those not run under `target` last."""
+    """The remedies `clauses`, each once, in their order but what helps under `target` first."""
     known = [id for id in dict.fromkeys(clauses) if id in results.clauses]
     found = [_remedy(results, id, target) for id in known]
     return Remedies(
         results.labels[target.key] if target else "",
-        tuple(sorted(found, key=lambda one: all(m is Mark.NOT_RUN for _, m, _ in one.at))),
+        tuple(sorted(found, key=lambda one: list(Help).index(one.help))),
     )
 
 
@@ -67,8 +76,7 @@ def _remedy(results: Results, id: str, target: Target | None) -> Remedy:
         how = fared(results, id, implementation, target.key)
         mark = _mark(how)
         if mark in _WORDS:
-            refused = mark is Mark.RIGHT and how.refused
-            word = "raises, as expected" if refused else _WORDS[mark]
+            word = _REFUSED if mark is Mark.RIGHT and how.refused else _WORDS[mark]
             found.append((implementation_words(implementation), mark, word))
     return Remedy(Link(clause.title, clause_path(id)), tuple(found))
 

@@ -52,14 +52,18 @@ class Strip:
 
 
 def strip(
-    implementation: str, topology: str, marks: Sequence[Mark], versions: Sequence[str]
+    implementation: str,
+    topology: str,
+    marks: Sequence[Mark],
+    versions: Sequence[str],
+    silent: bool = False,
 ) -> Strip:
-    """The strip of `marks`, one for each of `versions`."""
+    """The strip of `marks`, one for each of `versions`; `silent`: of what no document says."""
     runs, words, at = [], [], 0
     for mark, some in groupby(marks):
         times = len(list(some))
         runs.append((mark, times))
-        words.append(f"{mark.value} {span(versions[at : at + times])}")
+        words.append(f"{mark.word(silent)} {span(versions[at : at + times])}")
         at += times
     return Strip(implementation, topology, tuple(runs), "; ".join(words))
 
@@ -83,7 +87,7 @@ def versions(results: Results) -> tuple[str, ...]:
 
 def newest_index(results: Results) -> int:
     """Which target is the newest that ran at all; the last where none did."""
-    ran = {key.target for key in results.outcomes}
+    ran = {target for _, target, _ in results.verdicts}
     numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
     return numbers[-1] if numbers else len(results.targets) - 1
 
@@ -124,7 +128,7 @@ def joined(some: Iterable[Marks]) -> dict[Place, list[Mark]]:
     }
 
 
-def worst_strips(marks: Marks, versions: Sequence[str]) -> tuple[Strip, ...]:
+def worst_strips(marks: Marks, versions: Sequence[str], silent: bool = False) -> tuple[Strip, ...]:
     """A strip per implementation: of the topology on which most is wrong, of equals the largest.
 
     An implementation to which nothing applies has none.
@@ -133,7 +137,7 @@ def worst_strips(marks: Marks, versions: Sequence[str]) -> tuple[Strip, ...]:
     for (implementation, topology), row in marks.items():
         if Mark.NONE in row and not _RAN.intersection(row):
             continue
-        one = strip(implementation, topology, row, versions)
+        one = strip(implementation, topology, row, versions, silent)
         by_implementation.setdefault(implementation, []).append(one)
     return tuple(
         max(by_implementation[name], key=lambda one: (one.wrongness, topology_order(one.topology)))

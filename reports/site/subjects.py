@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from reports.effects.changed import Group, Upgrade
 from reports.effects.hazards import Hazard, hazards
 from reports.effects.pairs import Effects
-from reports.effects.upgrade import Group, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site.causes import CauseView, causes
 from reports.site.columns import columns
+from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
 from reports.site.entries import entry_anchor, side_words
 from reports.site.evidence import timing_said
@@ -56,6 +58,13 @@ class Subject:
 
 # What readers call a section in other words than its name.
 _KNOWN = {
+    "multi_controller": Subject(
+        "multi_controller",
+        (
+            *("multi controller", "several processes", "processes", "several hosts", "hosts"),
+            *("host", "multi-host", "multihost", "multi-process", "multiprocess", "2x2", "4x2"),
+        ),
+    ),
     "donation": Subject(
         "donation", ("donate", "donated", "donation", "donate_argnums", "buffer reuse"), "donat"
     ),
@@ -98,12 +107,25 @@ class Sources:
         return causes(self.effects)
 
     @cached_property
-    def hazards(self) -> list[Hazard]:
+    def hazards(self) -> tuple[Hazard, ...]:
         return hazards(self.effects)
 
     @cached_property
     def memory(self) -> Memory:
         return memory(self.effects.results, self.effects.once.to(notes))
+
+    @cached_property
+    def upgrades(self) -> tuple[tuple[Pair, Upgrade], ...]:
+        """Those that most readers ask for: from the newest baseline to what the columns show."""
+        some = columns(self.effects.results)
+        if not some or not some[0].baseline:
+            return ()
+        to = [one.side.place for one in some[1:]]
+        return tuple(
+            (pair, upgrade(self.effects, pair.old, pair.new))
+            for pair in pairs(self.effects)
+            if pair.old.place == some[0].side.place and pair.new.place in to
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,15 @@ class Move:
     words: str
     href: str
     changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What was timed, as a reader says it, its figures, and the checks that they illustrate."""
+
+    name: str
+    lines: tuple[str, ...]
+    checks: tuple[Link, ...]
 
 
 @dataclass(frozen=True)
@@ -167,6 +198,11 @@ class SubjectView:
         return tuple(found)
 
     @property
+    def silences(self) -> bool:
+        """Whether any of its statements is one that no document makes."""
+        return any(document.silent for document, _ in self.documents)
+
+    @property
     def left_out(self) -> int:
         """How many statements there was no room for."""
         everywhere = [row for one in self.sources.documents for row in one.claims]
@@ -201,25 +237,19 @@ class SubjectView:
         some = [one for one in self.sources.hazards if self.clauses.intersection(one.clauses)]
         return hazard_pages.hazards_page(self.results, some)
 
-    @cached_property
+    @property
     def moves(self) -> tuple[Move, ...]:
         """The upgrades that most readers ask for, and what of the subject changes on each."""
-        some = columns(self.results)
-        if not some or not some[0].baseline:
-            return ()
-        to = [one.side.place for one in some[1:]]
         return tuple(
             Move(
                 f"From {side_words(pair.old)} to {side_words(pair.new)}",
                 pair.path,
-                tuple(self._changes(pair)),
+                tuple(self._changes(pair, found)),
             )
-            for pair in pairs(self.sources.effects)
-            if pair.old.place == some[0].side.place and pair.new.place in to
+            for pair, found in self.sources.upgrades
         )
 
-    def _changes(self, pair: Pair) -> Iterator[Change]:
-        found = upgrade(self.sources.effects, pair.old, pair.new)
+    def _changes(self, pair: Pair, found: Upgrade) -> Iterator[Change]:
         for group, entries in found.groups:
             for entry in entries if group is not Group.REPAIRED else ():
                 seen = [one for one in entry.seen if one.clause in self.clauses]
@@ -248,17 +278,25 @@ class SubjectView:
         return self.sources.memory.implementations
 
     @property
-    def times(self) -> tuple[tuple[Link, tuple[str, ...]], ...]:
-        """What the time lane measured of the subject's clauses in the newest JAX."""
+    def times(self) -> tuple[Timed, ...]:
+        """What the time lane measured beside the subject's clauses in the newest JAX, each once."""
         newest = self.results.targets[newest_index(self.results)].key
-        by_clause: dict[str, dict[str, None]] = {}
+        said: dict[str, dict[str, None]] = {}
+        checks: dict[str, dict[str, None]] = {}
         for key, lines in self.results.timings.items():
             if key.clause in self.clauses and key.target == newest:
-                said = (f"{key.topology}: {timing_said(one)}" for one in lines)
-                by_clause.setdefault(key.clause, {}).update(dict.fromkeys(said))
+                for one in lines:
+                    line = f"{key.topology}: {timing_said(one)}"
+                    said.setdefault(one.timing, {})[line] = None
+                    checks.setdefault(one.timing, {})[key.clause] = None
+        titles = {id: one.title for id, one in self.results.clauses.items()}
         return tuple(
-            (Link(self.results.clauses[id].title, clause_path(id)), tuple(said))
-            for id, said in by_clause.items()
+            Timed(
+                timed(name),
+                tuple(said[name]),
+                tuple(Link(titles[id], clause_path(id)) for id in checks[name]),
+            )
+            for name in sorted(said, key=by_story)
         )
 
 

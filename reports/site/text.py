@@ -9,6 +9,8 @@ import re
 from html import escape
 
 _PHASE = re.compile(r" \(phase \w+\)")
+_CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
+_NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
 
@@ -35,3 +37,12 @@ def unphased(text: str) -> str:
 def shortened(text: str, limit: int) -> str:
     """The text, or its beginning and "…" where it is longer than `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def worded(text: str) -> str:
+    """What a judge wrote, for who does not know our classes: of a program of its own what it did.
+
+    Records keep the judge's own words, by which deviations and messages are matched.
+    """
+    text = _CHILD.sub(lambda m: "raised " if m[1] else "ended with ", unphased(text))
+    return _NO_VALUES.sub("this process holds no values to compare", text)

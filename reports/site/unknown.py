@@ -107,7 +107,7 @@ def unknown_page(results: Results) -> UnknownPage:
 def _gaps(results: Results) -> tuple[tuple[str, tuple[Gap, ...]], ...]:
     found: dict[str, list[Gap]] = {}
     for claim in results.gaps():
-        href = claim_path(claim.outline or claim.document, claim.slug)
+        href = claim_path(claim)
         found.setdefault(claim.document_title, []).append(Gap(claim, href))
     return tuple((title, tuple(some)) for title, some in found.items())
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from reports.effects.changed import Upgrade
 from reports.effects.hazards import hazards
 from reports.effects.pairs import Effects
 from reports.effects.told import missing
-from reports.effects.upgrade import Upgrade, upgrade
+from reports.effects.upgrade import upgrade
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.entries import GroupView, group_views, side_words

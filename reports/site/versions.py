@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.hazards import Hazard, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
-from reports.effects.upgrade import Entry, Group, Upgrade, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
@@ -179,4 +180,4 @@ def _claim_of(results: Results, key: CellKey) -> str:
 
 def _claim_link(results: Results, slug: str) -> Link:
     claim = results.claims.get(slug)
-    return Link(claim.statement, claim_path(claim.document, slug)) if claim else Link(slug, "")
+    return Link(claim.statement, claim_path(claim)) if claim else Link(slug, "")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from sample_results import (
     Record,
     cell,
@@ -405,10 +406,19 @@ def test_an_agreement_is_told(agreed: Any) -> None:
         ("==0.9", "0.9.0", True),
         ("> 0.9.0", "0.9.1", True),
         ("<=0.12", "0.12.0.1", False),
+        ("!=0.9.1,!=0.9.2", "0.9.2", False),
+        ("!=0.9.1,!=0.9.2", "0.10.0", True),
     ],
 )
 def test_a_range_of_versions(versions: str, jax: str, holds: bool) -> None:
     assert within(versions, jax) is holds
+
+
+def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue_reads_it() -> None:
+    ranges = {one.jax for cause in load_causes().values() for one in cause.shows}
+    for versions in ranges:
+        for jax in ("0.7.2", "0.8.0", "0.9.1", "0.9.2", "0.10.0", "0.12.0.1"):
+            assert within(versions, jax) is SpecifierSet(versions).contains(jax), versions
 
 
 ENTRY = 'field = "dtype"\nold = "a"\nnew = "b"\nsays = "c"\nreview = 2027-03-01\n'

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -332,3 +335,37 @@ def test_a_clause_that_fixes_no_clause_is_refused() -> None:
         Catalogue({one.id: one}).check(load_claims())
     other = clause_of(returns(doubled), "errors.gone")
     Catalogue({one.id: one, other.id: other}).check(load_claims())
+
+
+LOADING = "from conformance.catalogue.loading import load; load(['written'])"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "import numpy as np\n\nROW = np.arange(3)[3]\n",
+            r"written\.py:3 cannot be loaded: ROW = np\.arange\(3\)\[3\]: IndexError: .*numpy",
+        ),
+        (
+            "import jax.numpy as jnp\n\nMODEL = jnp.arange(3).sum()\n",
+            r"written computes with JAX as it is loaded",
+        ),
+        ("import jax.numpy as jnp\n\nMODEL = jnp.sum\n", ""),
+    ],
+)
+def test_a_module_that_cannot_be_loaded_says_where_and_why(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "written.py").write_text(text, encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(Path(conformance.__file__).parents[1])])
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADING],
+        env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode == 0) is (said == ""), ended.stderr
+    assert re.search(said, ended.stderr, re.IGNORECASE)

@@ -23,6 +23,7 @@ from conformance.catalogue.causes import (
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.probing.jobs import Ended
 from reports.comparing.entries import load_entries
+from reports.effects.known import load_known
 
 GOOD: Mapping[str, str] = {
     "title": "'A headline'",
@@ -216,13 +217,13 @@ def test_what_is_shown_is_shown_somewhere(place: tuple[str, str, str], here: boo
 
 
 def test_a_program_is_started_as_a_user_would() -> None:
-    assert command(Shows((LEGACY_PMAP, NEW_PMAP))) == (
+    assert command(Shows((LEGACY_PMAP, NEW_PMAP)), LEGACY_PMAP) == (
         "JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=8 JAX_PMAP_SHMAP_MERGE=0 python program.py"
     )
-    assert command(Shows((JAX,), topology=("1x2",)), "a.py") == (
+    assert command(Shows((JAX,), topology=("1x2",)), JAX, "a.py") == (
         "JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=2 python a.py"
     )
-    assert command(Shows((NEW_PMAP,), topology=("2x4",)), "a.py") == (
+    assert command(Shows((NEW_PMAP,), topology=("2x4",)), NEW_PMAP, "a.py") == (
         "for i in 0 1; do JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=4 JAX_PMAP_SHMAP_MERGE=1 "
         "python a.py localhost:12345 2 $i & done; wait"
     )
@@ -249,8 +250,8 @@ def test_a_cause_is_judged_by_clauses_or_found_by_comparing(make: Write) -> None
         check(causes, ["errors.a"], {"a-cause": ["errors.a"]})
 
 
-def test_what_is_found_by_comparing_is_named_by_an_entry_of_the_comparison() -> None:
-    told = {entry.cause for entry in load_entries() if entry.cause}
+def test_what_is_found_by_comparing_is_named_by_an_entry_of_a_comparison() -> None:
+    told = {entry.cause for entry in (*load_entries(), *load_known()) if entry.cause}
     assert {one.slug for one in load_causes().values() if one.compared} <= told
 
 

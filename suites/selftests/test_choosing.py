@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,3 +151,23 @@ def test_a_folder_that_begins_as_the_section_is_another(write: Write) -> None:
 )
 def test_only_folders_of_sections_are_sections(module: str, section: str | None) -> None:
     assert loading._section_of(ModuleType(module)) == section
+
+
+def test_who_names_a_clause_asks_for_no_self_test() -> None:
+    root = Path(__file__).resolve().parents[2]
+    listed = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"),
+            *("suites/test_errors.py", "suites/selftests/test_deviations.py"),
+            *("--clause", "errors.lowered.one-process-map"),
+        ],
+        cwd=root,
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    items = [line for line in listed.stdout.splitlines() if "::" in line]
+    assert any("errors.lowered.one-process-map" in item for item in items), listed.stdout
+    assert all(item.startswith("suites/test_errors.py::") for item in items), items

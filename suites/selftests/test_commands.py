@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import JAX, TOPOLOGY, observations, received
 
 import conformance.sections
 from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
@@ -20,13 +21,14 @@ from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
+from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.program import program
 from conformance.catalogue.reading import line_of
 from conformance.commands.ending import EXIT_INTERRUPTED
 from conformance.commands.new import new
 from conformance.commands.show import CLOSE, show
 from conformance.judging.deviations import Deviation, load_all
+from conformance.judging.judge import judge
 
 ROOT = Path(conformance.sections.__file__).resolve().parents[2]
 REAL = loading.load()
@@ -276,11 +278,8 @@ def test_a_skeleton_can_be_loaded_and_declares_the_clause(copy: Path, module: st
     assert file == copy / f"{module}.py"
     assert changed(before, copy) == {file.name}
     one = written(file)[-1]
-    assert (one.id, one.claim, one.title) == (
-        "errors.some-thing.new",
-        CLAIM,
-        CLAIMS.claims[CLAIM].statement,
-    )
+    assert (one.id, one.claim) == ("errors.some-thing.new", CLAIM)
+    assert one.title.startswith("TO BE WRITTEN: ")
     assert one.probe.__name__ == "some_thing_new"
     assert set(one.expect) == set(IMPLEMENTATIONS)
     assert file.read_text(encoding="utf-8").endswith("impl.given(cluster.rows(2)))\n")
@@ -316,16 +315,36 @@ def test_one_skeleton_may_follow_another(copy: Path) -> None:
     assert len([line for line in lines if line.startswith("from conformance.")]) == 4
 
 
+@pytest.mark.parametrize("module", ["outputs", "lowered", "indexing", "barriers", "not_there_yet"])
+def test_a_skeleton_is_as_lint_wants_it(copy: Path, module: str) -> None:
+    file = new(REAL, CLAIMS, "errors.some-thing.new", CLAIM, module)
+    for command in (["check"], ["format", "--check"]):
+        linted = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--config", ROOT / "pyproject.toml", file],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+def test_a_skeleton_is_red_until_it_is_written(copy: Path) -> None:
+    one = written(new(REAL, CLAIMS, "errors.some-thing.new", CLAIM, "outputs"))[-1]
+    seen = [received(record) for record in observations()]
+    assert judge(one, NEW_PMAP, TOPOLOGY, JAX, seen, None).verdict == DEVIATES
+
+
 @pytest.mark.parametrize(
     ("id", "claim", "module", "said"),
     [
         (ID, CLAIM, None, rf"there is a clause {ID} already: conformance/.*/lowered\.py:\d+"),
         ("errors.new", "migrate-pmap.no-such", None, "no claim is called migrate-pmap.no-such"),
+        ("errors.new", CLAIM.split(".")[1], None, f"did you mean {CLAIM}"),
         ("error.new", CLAIM, None, "first word must be a section, one of .*, errors, "),
         ("errors", CLAIM, None, "errors: an id is dotted lower-case words"),
         ("empty.new", CLAIM, None, "empty has no clauses yet: name a module with --module"),
     ],
-    ids=["taken", "no claim", "no section", "no words", "no module"],
+    ids=["taken", "no claim", "half a claim", "no section", "no words", "no module"],
 )
 def test_a_clause_that_has_no_place_is_refused(
     copy: Path, id: str, claim: str, module: str | None, said: str
@@ -370,11 +389,11 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
     assert first.startswith(f"{copy / 'outputs.py'}: the clause stands at its end")
     assert second.split() == [
         "pytest",
-        "suites/",
+        "suites/test_errors.py",
         "--clause",
         "errors.some-thing",
         "--target",
-        "jax==0.9.0",
+        "current",
     ]
 
 
@@ -382,7 +401,7 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
     ("arguments", "said"),
     [
         (["new", ID, "--claim", CLAIM], f"error: there is a clause {ID} already: "),
-        (["new", "errors.new", "--claim", "no-such"], "error: no claim is called no-such: "),
+        (["new", "errors.new", "--claim", "no-such"], "error: no claim is called no-such"),
         (["new", "no_section.new", "--claim", CLAIM], "error: no_section.new: its first word"),
     ],
 )

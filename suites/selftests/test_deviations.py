@@ -134,6 +134,8 @@ def test_a_file_without_entries_is_read(read: Any) -> None:
         (toml(implementation="'pmap'"), "no implementation is called pmap"),
         (toml(implementation="['new_pmap', 'jit']"), "no implementation is called jit"),
         (toml(saw="'('"), "unterminated subpattern"),
+        (toml(saw="'.*'"), r"\.\* is found in whatever is seen: narrow it"),
+        (toml(saw="""{"first call" = "^(raised)?"}"""), "is found in whatever is seen"),
         (toml(jax="'0.8 to 0.9'"), "Invalid specifier"),
         (toml(review="'2027-01-31'"), "review must be a date"),
         (toml(review="2027"), "review must be a date"),
@@ -200,7 +202,7 @@ def test_each_range_goes_with_its_own_topologies() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (toml(cause="'other'"), "no cause is called other"),
+        (toml(cause="'other'"), "no cause is called other: .* is sections/.*/other.toml"),
         (toml(why="'x'"), r"unknown keys \['why'\]"),
         (toml(link="'x'"), r"unknown keys \['link'\]"),
         (toml(kind="'platform'"), r"unknown keys \['kind'\]"),

@@ -246,3 +246,32 @@ def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: 
     for chart, points in ((first.chart, 3), (other.chart, 1)):
         drawn = re.findall(r'<path class="point ', ElementTree.canonicalize(chart.svg))
         assert len(drawn) == points + len(chart.series), "nought is drawn as well"
+
+
+def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_path: Path) -> None:
+    to = [{"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}]
+    to = [one | {"to": "legacy pmap of jax==0.9.0"} for one in to]
+
+    def taken(jax: str, implementation: str) -> rows.Record:
+        where = {"target": f"jax=={jax}", "implementation": implementation}
+        named = {"timing": "timing.dispatch.one", "contender": "call", "ratios": to}
+        return rows.timing("errors.a", **named, **where)
+
+    gone = {"target": "jax==0.12.0.1", "implementation": "legacy_pmap"}
+    records = [
+        rows.target("0.9.0"),
+        rows.target("0.12.0.1"),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("errors.a"),
+        rows.cell("errors.a"),
+        rows.cell("errors.a", target="jax==0.12.0.1"),
+        rows.cell("errors.a", "removed", **gone),
+        taken("0.9.0", "legacy_pmap"),
+        taken("0.9.0", "new_pmap"),
+        taken("0.12.0.1", "new_pmap"),
+    ]
+    [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
+    chart = group.figures[0].chart
+    assert chart.upwards == "times legacy pmap of jax 0.9.0"
+    assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
+    assert dict(chart.table)["0.12.0.1"][0] == "gone"

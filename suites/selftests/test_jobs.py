@@ -132,6 +132,46 @@ def test_a_stopped_process_is_not_waited_for(run: Run) -> None:
     assert time.monotonic() - began < QUICK_S
 
 
+# The first listens, all others wait until it is gone, and tell of it.
+WATCHING = """
+import socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+if sys.argv[3] == "0":
+    one = socket.create_server((host, int(port)), reuse_port=True)
+    others = [one.accept() for _ in range(int(sys.argv[2]) - 1)]
+    print("watched", flush=True)
+    ours, theirs = socket.socketpair()
+    ours.recv(1)  # for ever
+while True:
+    try:
+        watched = socket.create_connection((host, int(port)))
+        break
+    except ConnectionRefusedError:
+        pass
+print("watching", flush=True)
+watched.recv(1)
+print("it is gone", flush=True)
+"""
+
+
+def test_processes_that_hang_see_nothing_of_the_end_of_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killpg = os.killpg
+
+    def slowly(group: int, number: int) -> None:
+        killpg(group, number)
+        time.sleep(SHORT_S / 2)
+
+    monkeypatch.setattr(os, "killpg", slowly)
+    ends = run(WATCHING, Topology(3, 1), quiet_s=SHORT_S)
+    assert [(one.end, one.out) for one in ends] == [
+        ("hangs", "watched\n"),
+        ("hangs", "watching\n"),
+        ("hangs", "watching\n"),
+    ]
+
+
 ARGUMENTS = "import os, sys\nprint(os.environ['JAX_NUM_CPU_DEVICES'], *sys.argv[1:])\n"
 
 

@@ -288,3 +288,8 @@ def test_a_module_can_be_read_at_a_sitting(package: str) -> None:
         for file in modules(package)
     }
     assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    names = [file.name for file in (ROOT / "suites").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names)), "pytest imports them by it: rename one"

@@ -13,8 +13,9 @@ import pytest
 from sample_results import target, write
 
 from reports.__main__ import USAGE_OR_INPUT_ERROR, main
+from reports.effects.changed import Group
 from reports.effects.pairs import Effects, side
-from reports.effects.upgrade import Group, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.records import SCHEMA_VERSION
 from reports.reading.results import load
 from reports.reading.verdicts import Verdict

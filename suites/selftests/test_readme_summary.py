@@ -1,14 +1,20 @@
-"""What the README says of published results: made of them, current, nothing where it cannot be."""
+"""What the README says of published results: made of them, current; and what else holds of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 from sample_results import cell, claim, clause, target
 from site_pages import loaded
 
 from reports.__main__ import main
+from reports.effects.changed import Group, Upgrade
+from reports.effects.explained import By
+from reports.effects.known import load_known
+from reports.effects.pairs import Effects, cell_of, side
+from reports.effects.upgrade import upgrade
 from reports.reading.results import Results, load
 from reports.reading.verdicts import Verdict
 from reports.readme import BEGIN, END, ReadmeError, lines, replaced
@@ -16,6 +22,7 @@ from reports.readme import BEGIN, END, ReadmeError, lines, replaced
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 15_000_000  # of all that is published
 PUBLISHED = ROOT / "reports" / "published" / "matrix.jsonl.xz"
+EXPLAINED = {*Group} - {Group.FIX_FAILS, Group.REPAIRED}  # of those each has a clause that says it
 
 
 @pytest.fixture
@@ -91,6 +98,53 @@ def test_the_readme_says_what_the_published_results_say(published: Results) -> N
 def test_no_published_cell_is_red_or_unexplained(published: Results) -> None:
     red = {Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY, Verdict.UNKNOWN}
     assert [key for key, one in published.outcomes.items() if one.verdict in red] == []
+
+
+@pytest.fixture(scope="module")
+def upgrades(published: Results) -> list[Upgrade]:
+    """From some releases with legacy pmap to the newest that is published."""
+    effects = Effects(published)
+    newest = max((t.jax for t in published.targets if t.jax), key=Version)
+    return [
+        upgrade(
+            effects,
+            side(published, f"legacy_pmap@{jax}", "--from"),
+            side(published, f"{implementation}@{newest}", "--to"),
+        )
+        for jax in ("0.7.2", "0.9.0", "0.9.2")
+        for implementation in ("new_pmap", "shard_map")
+    ]
+
+
+def test_every_change_of_a_published_upgrade_is_explained(
+    published: Results, upgrades: list[Upgrade]
+) -> None:
+    """What has a cause that is newer than what is published is explained with the next of it."""
+    newer = [one for one in load_known() if one.cause and one.cause not in published.causes]
+    unexplained = [
+        f"{found.old} to {found.new}: {entry.group.value}: {entry.title} ({seen.clause})"
+        for found in upgrades
+        for entry in found.entries
+        if entry.group in EXPLAINED and entry.by is By.NOTHING
+        for seen in entry.seen
+        if seen.before is not None
+        for key in [cell_of(published, seen.clause, seen.topology, found.new)]
+        if not any(one.matches(seen.felt, key) for one in newer)
+    ]
+    assert unexplained == []
+
+
+def test_every_known_change_is_one_of_a_published_upgrade(
+    published: Results, upgrades: list[Upgrade]
+) -> None:
+    seen = [
+        (one.felt, cell_of(published, one.clause, one.topology, found.new))
+        for found in upgrades
+        for entry in found.entries
+        for one in entry.seen
+    ]
+    unused = [one.where for one in load_known() if not any(one.matches(*here) for here in seen)]
+    assert unused == []
 
 
 def test_what_is_published_is_small() -> None:

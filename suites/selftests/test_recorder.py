@@ -153,7 +153,12 @@ def test_causes_stand_in_the_file_and_fit_the_schema(file: File) -> None:
     }
     for record in records:
         one = known[record["cause"]]
-        assert record["command"] == command(one.shows[0], f"{one.slug}.py")
+        commands = [
+            {name: command(shown, name, f"{one.slug}.py") for name in shown.implementation}
+            for shown in one.shows
+        ]
+        assert [shown["commands"] for shown in record["shows"]] == commands
+        assert record["command"] == next(iter(commands[0].values()))
         assert (record["cause_kind"], record["section"]) == (one.kind, one.section)
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from parameterized import parameterized
 from sample_results import cell, claim, clause, target, write
 
-from reports.effects.remedies import fared
+from reports.effects.remedies import Help, fared, remedy
 from reports.reading.results import load
 from reports.site.marks import Mark
 from reports.site.remedies import remedies
@@ -49,6 +49,56 @@ class Remedies(unittest.TestCase):
         assert not {*how.works} & {*how.fails}
         (remedy,) = remedies(results, ["errors.fix"], at).some
         assert remedy.at == (("new pmap", mark, word),)
+
+    @parameterized.expand(
+        [
+            ("works", {"new_pmap": ("returns", "conforms")}, Help.WORKS, "new_pmap"),
+            ("fails", {"new_pmap": ("returns", "deviates")}, Help.FAILS, "new_pmap"),
+            (
+                "fails here and works elsewhere: it is no help here",
+                {"new_pmap": ("returns", "deviates"), "shard_map": ("returns", "conforms")},
+                Help.FAILS,
+                "new_pmap",
+            ),
+            ("is refused", {"new_pmap": ("raises ValueError", "conforms")}, Help.FAILS, "new_pmap"),
+            (
+                "is refused here and works elsewhere",
+                {"new_pmap": ("raises E", "conforms"), "shard_map": ("returns", "conforms")},
+                Help.WORKS,
+                "shard_map",
+            ),
+            ("was not run", {"new_pmap": ("returns", "not run")}, Help.UNTRIED, "new_pmap"),
+        ]
+    )
+    def test_whether_it_helps(
+        self, name: str, under: dict[str, tuple[str, str]], help: Help, by: str
+    ) -> None:
+        fix = clause(
+            "errors.fix",
+            topologies=["1x8"],
+            expected={implementation: said for implementation, (said, _) in under.items()},
+        )
+        cells = [
+            cell("errors.fix", verdict, implementation=implementation, topology="1x8")
+            for implementation, (_, verdict) in under.items()
+        ]
+        with TemporaryDirectory() as folder:
+            records = [target(), claim("migrate-pmap.errors"), fix, *cells]
+            results = load([write(Path(folder, "r.jsonl"), records)])
+        found = remedy(results, "errors.fix", "new_pmap", results.targets[0].key)
+        assert (found.help, found.implementation) == (help, by), name
+
+    def test_what_helps_stands_first(self) -> None:
+        fixes = [clause(f"errors.{n}", topologies=["1x8"]) for n in "abc"]
+        some = zip("abc", ("not run", "deviates", "conforms"), strict=True)
+        cells = [cell(f"errors.{n}", verdict, topology="1x8") for n, verdict in some]
+        fixes[2]["expected"] = {"new_pmap": "returns"}
+        with TemporaryDirectory() as folder:
+            records = [target(), claim("migrate-pmap.errors"), *fixes, *cells]
+            results = load([write(Path(folder, "r.jsonl"), records)])
+        told = remedies(results, ["errors.a", "errors.b", "errors.c"], results.targets[0]).some
+        assert [one.help for one in told] == [Help.WORKS, Help.FAILS, Help.UNTRIED]
+        assert "errors.c" in told[0].link.href
 
     def test_what_does_not_apply_is_not_told(self) -> None:
         fix = clause("errors.fix", topologies=["1x8"], expected={"new_pmap": "not applicable"})

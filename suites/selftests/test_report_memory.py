@@ -119,3 +119,37 @@ def test_the_page_escapes_what_it_shows(tmp_path: Path) -> None:
 def test_without_a_measurement_there_is_no_page(tmp_path: Path) -> None:
     site = render(load([write(tmp_path / "r.jsonl", [*HEAD, cell("donation.peak.a")])]))
     assert "cost.html" not in site
+
+
+@pytest.mark.parametrize(
+    ("cell_of_it", "said"),
+    [
+        (noted("donation.peak.a", None), "ran, without this figure"),
+        (cell("donation.peak.a"), "raises ValueError, second call"),
+        (cell("donation.peak.a", "crashed", observations=[]), "crashes"),
+    ],
+)
+def test_without_a_figure_it_is_said_what_happened(
+    tmp_path: Path, cell_of_it: Record, said: str
+) -> None:
+    legacy = noted("donation.peak.a", multiple(1.0), implementation="legacy_pmap")
+    records = [*HEAD, legacy, cell_of_it]
+    results = load([write(tmp_path / "r.jsonl", records)])
+    (table,) = memory(results).tables
+    row = next(row for row in table.rows if row.label == "jax 0.9.0")
+    assert row.figures[1] is not None
+    assert row.figures[1].missing == said
+    page = render(results)["cost.html"]
+    assert f">{said}</a>" in page
+    assert "no figure" not in page
+
+
+def test_what_maps_nothing_has_no_column(tmp_path: Path) -> None:
+    found = page_of(
+        tmp_path,
+        noted("donation.peak.a", multiple(1.0)),
+        clause("drop-in.name", expected={"jax": "returns"}),
+        cell("drop-in.name", implementation="jax"),
+    )
+    assert [name for name, _ in found.implementations] == ["legacy_pmap", "new_pmap", "shard_map"]
+    assert all(len(row.figures) == 3 for table in found.tables for row in table.rows)

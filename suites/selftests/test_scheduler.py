@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.plugin.hooks import pytest_xdist_auto_num_workers
 from harness.plugin.scheduler import ClusterScheduling
 
 ITEMS = [f"suites/test_x.py::test_x[errors.{name}-new_pmap-2x2-current]" for name in "abcd"]
@@ -159,3 +164,20 @@ def test_one_that_dies_late_leaves_the_rest_to_its_successor(done: int) -> None:
     assert SMALL.index(victim) in c.given
     run.finish(c)
     assert sorted(run.finished) == sorted(SMALL)
+
+
+def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
+    few = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "XDIST"))}
+    command = [sys.executable, "-m", "pytest", "-n", "auto", "-v", "-p", "harness.plugin"]
+    ended = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "test_nothing.py"],
+        cwd=tmp_path,
+        env=few,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"{pytest_xdist_auto_num_workers()} workers [1 item]" in ended.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,21 @@ def test_nothing_is_loaded_from_elsewhere(site: dict[str, str]) -> None:
 
 
 def test_every_inner_link_leads_somewhere(site: dict[str, str]) -> None:
+    assert links_that_lead(site) > 200
+
+
+def test_statements_of_another_revision_lie_on_their_documents_page(load_records: Any) -> None:
+    records = [
+        one | {"document": "migrate-pmap-later", "outline": "migrate-pmap"}
+        if one["kind"] == "claim"
+        else one
+        for one in sample()
+    ]
+    assert links_that_lead(render(load_records(records))) > 200
+
+
+def links_that_lead(site: dict[str, str]) -> int:
+    """How many inner links there are, the search's among them; each leads to what is there."""
     anchors = {name: set(Tags(page).attributes("id")) for name, page in site.items()}
     count = 0
     for name, page in site.items():
@@ -109,7 +125,12 @@ def test_every_inner_link_leads_somewhere(site: dict[str, str]) -> None:
             assert path in site, (name, href)
             assert not anchor or anchor in anchors[path], (name, href)
             count += 1
-    assert count > 200
+    found = json.loads(site["search.js"].split("self.pmapIndex = ")[1].rstrip().rstrip(";"))
+    for _, title, href, *_ in found:
+        path, anchor = goal("index.html", href)
+        assert path in site, (title, href)
+        assert not anchor or anchor in anchors[path], (title, href)
+    return count + len(found)
 
 
 def test_anchors_are_unique(site: dict[str, str]) -> None:

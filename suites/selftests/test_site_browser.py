@@ -215,6 +215,13 @@ def searched(tab: Tab, query: str) -> list[str]:
             "errors/received-incompatible-devices",
         ),
         ("  donation.PEAK ", "clauses/donation.peak.html"),
+        ("segfault", "errors/killed-by-sigsegv.html"),
+        ("hang", "hazards.html"),
+        ("slower", "cost.html"),
+        ("performance", "cost.html"),
+        ("errata", "errata.html"),
+        ("donate on the several", "subjects/donation.html"),
+        ("donate zzzz", "subjects/donation.html"),
     ],
 )
 def test_the_search_finds_the_right_page_first(site: Site, tab: Tab, query: str, page: str) -> None:
@@ -228,6 +235,15 @@ def test_the_first_page_has_the_same_search(site: Site, tab: Tab) -> None:
     tab.open(site["index.html"])
     first, *_ = searched(tab, "CopyArrays")
     assert Path(first).is_file()
+
+
+def test_a_statement_is_found_as_what_a_document_says(site: Site, tab: Tab) -> None:
+    tab.open(site["errors.html"])
+    searched(tab, "Migrating to the new jax.pmap")
+    items = "[...document.querySelectorAll('#found li')].map((item) => item.textContent)"
+    found = [text for text in tab.evaluate(items) if text.startswith("statement")]
+    assert found
+    assert all("says: " in text and text.endswith("on JAX 0.12.0.1") for text in found)
 
 
 def test_what_cannot_be_found_is_said(site: Site, tab: Tab) -> None:
@@ -330,6 +346,20 @@ def test_filters_by_effect_need_no_script(site: Site, tab: Tab) -> None:
     assert 0 < tab.evaluate(SHOWN) < every
 
 
+def test_which_processes_are_shown_stands_in_the_address(site: Site, tab: Tab) -> None:
+    page = site["upgrade/legacy_pmap-0.9.0--new_pmap-0.12.0.1.html"]
+    lines = "[...document.querySelectorAll('tr.line')].filter((r) => r.checkVisibility()).length"
+    tab.open(page)
+    every = tab.evaluate(lines)
+    tab.evaluate("document.querySelector('#places-one').click()")
+    assert "places=one" in tab.evaluate("location.hash")
+    alone = tab.evaluate(lines)
+    assert alone < every
+    tab.open(page, "places=one")
+    assert tab.evaluate(lines) == alone
+    assert tab.evaluate("document.querySelector('#places-one').checked")
+
+
 FILTER_MS = 200
 ROWS = 600  # three times what a page of the matrix holds
 TRIES = 5
@@ -341,6 +371,15 @@ FILTERED = """
   const began = performance.now();
   input.value = words;
   input.dispatchEvent(new Event("input", { bubbles: true }));
+  document.body.getBoundingClientRect();
+  return performance.now() - began;
+})()
+"""
+
+TOGGLED = """
+(() => {
+  const began = performance.now();
+  document.querySelector("#all-versions").click();
   document.body.getBoundingClientRect();
   return performance.now() - began;
 })()
@@ -362,4 +401,7 @@ def test_a_filter_of_a_large_page_answers_while_one_types(site: Site, tab: Tab) 
         # The fastest of some: what else the machine does is not the page's.
         took[words] = min(tab.evaluate(FILTERED % json.dumps(words)) for _ in range(TRIES))
         assert (tab.evaluate(shown) == 0) is (words == "zzz")
+    # A column more: the whole table is laid out again.
+    took["all versions"] = min(tab.evaluate(TOGGLED) for _ in range(TRIES))
+    assert tab.evaluate("document.querySelector('#all-versions').checked") is (TRIES % 2 == 1)
     assert max(took.values()) < FILTER_MS, took

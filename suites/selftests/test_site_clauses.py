@@ -15,6 +15,7 @@ from sample_results import (
     cause,
     claim,
     clause,
+    deviation,
     observation,
     raised,
     returned,
@@ -28,6 +29,7 @@ from site_pages import Tags, loaded
 from reports.effects.effect import Effect
 from reports.effects.happened import happened
 from reports.effects.pairs import Effects
+from reports.effects.remedies import Help
 from reports.reading.results import Results
 from reports.site.build import Frame, environment, render
 from reports.site.causes import causes
@@ -326,7 +328,7 @@ class Causes(unittest.TestCase):
             "cause": "dies",
         }
         results = results_of(
-            *head(A, clause("errors.fix", topologies=["1x8"])),
+            *head(A, clause("errors.fix", topologies=["1x8"], expected={PMAP: "returns"})),
             cause("dies"),
             cause("unseen"),
             cell("0.9.0", LEGACY, observations=WORKS),
@@ -342,8 +344,22 @@ class Causes(unittest.TestCase):
         assert [(row.implementation, row.ranges) for row in seen.places] == [
             (PMAP, (("1x8", "0.9.0 to 0.12.0.1"),))
         ]
-        assert [(one.clause, one.newest) for one in seen.remedies] == [("errors.fix", Mark.RIGHT)]
+        [shown] = seen.clauses
+        assert (shown.clause, shown.newest) == ("errors.a", Mark.WRONG)
+        [(help, [one])] = seen.helps
+        assert (help, one.clause, one.newest) == (Help.WORKS, "errors.fix", Mark.RIGHT)
+        assert (unseen.helps[0][1][0].clause, unseen.absent) == ("errors.fix", ())
         assert (unseen.places, unseen.effect) == ((), None)
+
+    def test_a_list_says_in_which_versions_it_shows_on_any_topology(self) -> None:
+        def seen(jax: str, topology: str) -> Record:
+            entry = deviation(cause="dies")
+            return cell(jax, verdict="known deviation", deviation=entry, topology=topology)
+
+        both = clause("errors.a", topologies=["1x8", "4x2"])
+        cells = [seen("0.8.0", "1x8"), seen("0.10.0", "4x2"), seen("0.12.0.1", "4x2")]
+        (one,) = causes(Effects(results_of(*head(both), cause("dies"), *cells)))
+        assert one.said == "new pmap 0.8.0, 0.10.0 to 0.12.0.1"
 
     def test_what_its_program_shows_stands_on_its_page(self) -> None:
         shows = {

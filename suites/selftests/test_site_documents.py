@@ -187,8 +187,8 @@ class Errata(unittest.TestCase):
             "Reviewed revision: first.",
             "What a says.",
             "jax 0.9.0, Python 3.11.7, cpu",
-            "in 1 of 2 checks",
-            "* new_pmap on 1x8: raised ValueError: no",
+            "what the statement says was seen in 1 of 2 checks; in the other (",
+            "* new pmap on 1x8: raised ValueError: no",
             "It was removed.",
             "`python gone.py`",
             "`errors.a`",
@@ -204,8 +204,46 @@ class Errata(unittest.TestCase):
             deviating("errors.a", reason="returned [1., 2.]"),
             deviating("errors.a", reason="returned [3., 4., 5.]", topology="2x2"),
         )
-        assert "* new_pmap on 1x8, 2x2: returned [1., 2.]\n" in text
-        assert "in none of 2 checks" in text
+        assert "* new pmap on 1x8, 2x2: returned [1., 2.]\n" in text
+        assert "was seen in none of 2 checks; instead (" in text
+
+    def test_what_this_jax_no_longer_has_is_not_said_to_have_run(self) -> None:
+        legacy = {"implementation": "legacy_pmap"}
+        _, text = self.entry(
+            deviating("errors.a", reason="ran new pmap", **legacy),
+            cell("errors.a", "removed", topology="2x2", **legacy),
+        )
+        assert "* where legacy pmap is asked for, which is gone, on 1x8: ran new pmap\n" in text
+
+    @parameterized.expand(
+        [
+            (
+                "raised ChildError (phase execute): AttributeError: no name",
+                "raised AttributeError: no name",
+            ),
+            ("raised ChildError: exit status 1: FATAL", "ended with exit status 1: FATAL"),
+            (
+                "first call: WRONG: no local values to compare: 'x'",
+                "first call: this process holds no values to compare: 'x'",
+            ),
+            ("returned WRONG", "returned WRONG"),
+        ]
+    )
+    def test_our_own_classes_are_not_named(self, reason: str, said: str) -> None:
+        assert f": {said}\n" in self.entry(deviating("errors.a", reason=reason))[1]
+
+    def test_what_is_never_true_comes_before_what_is_at_times(self) -> None:
+        results = results_of(
+            OLD,
+            *(placed(slug, "First", order) for order, slug in enumerate("abc")),
+            *(clause(f"errors.{slug}", claim=slug, topologies=["1x8", "2x2"]) for slug in "abc"),
+            *(deviating(f"errors.{slug}") for slug in "ab"),
+            cell("errors.a", topology="2x2"),
+            deviating("errors.c", kind="platform"),
+        )
+        groups = errata_page(results, documents(results)).groups
+        slugs = [[e.row.claim.slug for _, some in g.documents for e in some] for g in groups]
+        assert (slugs, [g.never for g in groups]) == ([["b"], ["c"], ["a"]], [True, True, False])
 
     @parameterized.expand(
         [("implementation", "implementation"), ("platform", "platform"), ("odd", "implementation")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import TestCase
 
 from parameterized import parameterized
-from sample_results import Record, cause, cell, claim, clause, deviation, target, write
+from sample_results import Record, cause, cell, claim, clause, deviation, target, timing, write
 from site_pages import Tags
 from test_effects import step
 from test_upgrade import FAILS, FINE, FROM, HEAD, TO, ran
@@ -96,6 +96,15 @@ class TestSubject(TestCase):
         assert f'href="{PAGE}"' in self.site["index.html"]
         [one] = [e for e in entries(self.results, ()) if e.href == PAGE]
         assert "donate" in one.tags.split(" · ")
+
+    def test_what_is_timed_is_told_once_however_many_checks_it_illustrates(self) -> None:
+        shared = timing(OF_DONATION, OF_LOOPS, target="jax==0.9.0", topology="1x8")
+        page = render(read([*records(), shared]))[PAGE]
+        times = page[page.index('id="times"') :].partition("</section>")[0]
+        assert times.count("<summary><code>x[0]</code>, 4 KiB per device</summary>") == 1
+        assert times.count("1x8: ") == 1
+        assert "clauses/donation.a.html" in times
+        assert "clauses/idioms.loop.html" in times
 
     def test_results_without_legacy_pmap_say_that_nothing_is_compared(self) -> None:
         alone = [

@@ -16,9 +16,10 @@ from test_effects import finding, raised, returned, step
 from reports.__main__ import main
 from reports.comparing.changes import CompareError
 from reports.effects import told
+from reports.effects.changed import Group, Upgrade
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, side, sides
-from reports.effects.upgrade import Group, Upgrade, upgrade
+from reports.effects.upgrade import upgrade
 from reports.reading.results import Results, load
 
 OLD, NEW = "jax==0.8.0", "jax==0.9.0"
@@ -187,6 +188,27 @@ class TestEntries(TestCase):
             ("fix.there", "works on 2x2; does not work on 4x2"),
             ("fix.elsewhere", "works on 1x8"),
         ]
+
+    @parameterized.expand(
+        [
+            ("conforms", "deviates", "No longer so: It adds up"),
+            ("deviates", "deviates", "Expected: It adds up"),
+            ("not applicable", "deviates", "Expected: It adds up"),
+        ]
+    )
+    def test_what_is_expected_is_no_title_for_what_is_not_so(
+        self, before: str, after: str, title: str
+    ) -> None:
+        wrong = finding("first call", "same shape, wrong values", "value")
+        old = {"observations": []} if before == "not applicable" else {}
+        found = made(
+            program("errors.a", title="It adds up."),
+            ran("errors.a", FROM, FINE, verdict=before, **old),
+            ran("errors.a", TO, returned(2.0), verdict=after, findings=[wrong]),
+            *changed("errors.same", FINE),
+        )
+
+        assert [entry.title for entry in found.entries] == [title]
 
     def test_a_hazard_without_a_baseline_is_told_and_said_to_be_uncompared(self) -> None:
         wrong = finding("first call", "same shape, wrong values", "value")

@@ -18,9 +18,33 @@ from reports.site.text import effect_css
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
 NO_HELP = finding("first call", "raised ValueError: no")
+
+
+def shows(implementation: str, jax: str, command: str) -> Record:
+    """What a cause's program shows under an implementation, and how it is started there."""
+    return {
+        "implementation": [implementation],
+        "jax": jax,
+        "topology": ["1x8"],
+        "prints": "seen",
+        "raises": "",
+        "ends": "",
+        "commands": {implementation: command},
+    }
+
+
 RECORDS: list[Record] = [
     *HEAD,
-    cause("one-cause", program="import jax\nprint(jax.pmap)\n", remedies=["errors.fix"]),
+    cause(
+        "one-cause",
+        program="import jax\nprint(jax.pmap)\n",
+        remedies=["errors.fix"],
+        shows=[
+            shows("legacy_pmap", "<0.9", "old python one-cause.py"),
+            shows("new_pmap", "<0.9", "early python one-cause.py"),
+            shows("new_pmap", ">=0.9", "new python one-cause.py"),
+        ],
+    ),
     *known("errors.a", "one-cause", FAILS, "2x2"),
     program("errors.fix", fixes="errors.a", title="Use `device_put`"),
     ran("errors.fix", TO, FINE, topology="2x2"),
@@ -53,6 +77,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return render(loaded(tmp_path_factory.mktemp("effects"), RECORDS))
 
 
+def test_a_program_is_started_as_at_the_side_that_one_moves_to(site: dict[str, str]) -> None:
+    assert "<code>new python one-cause.py</code>" in site[UPGRADE]
+    assert "old python" not in site[UPGRADE]
+    assert "early python" not in site[UPGRADE]
+    for command in ("old", "early", "new"):
+        assert f"<code>{command} python one-cause.py</code>" in site["causes/one-cause.html"]
+
+
 def test_every_sensible_pair_has_a_page_and_no_other(site: dict[str, str]) -> None:
     assert sorted(path for path in site if path.startswith("upgrade/")) == [
         "upgrade/legacy_pmap-0.8.0--new_pmap-0.8.0.html",
@@ -65,6 +97,12 @@ def test_the_first_page_links_every_pair_without_a_script(site: dict[str, str]) 
     links = Tags(site["index.html"]).attributes("href")
 
     assert {path for path in site if path.startswith("upgrade/")} <= set(links)
+
+
+def test_the_first_page_says_on_what_it_was_measured_and_on_what_not(site: dict[str, str]) -> None:
+    said = "measured on cpu in clusters of real processes; nothing is measured on cuda and tpu yet."
+
+    assert said in Tags(site["index.html"]).text
 
 
 def test_the_first_page_tells_the_gravest_first_with_the_way_there(site: dict[str, str]) -> None:
@@ -87,11 +125,44 @@ def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
     assert "From legacy pmap on jax 0.8.0 to new pmap on jax 0.9.0" in text
     assert page.index("Silently gives other numbers") < page.index("Raises now")
     entry = page[page.index("Title of one-cause") :]
-    parts = ("JAX does this", "print(jax.pmap)", "Use <code>device_put</code>", "works on 2x2")
+    parts = (
+        "JAX does this",
+        "print(jax.pmap)",
+        "What works instead",
+        "Use <code>device_put</code>",
+        "works on 2x2",
+        "Does not help",
+        "Never a remedy",
+        "does not work on 1x8",
+    )
     places = [entry.index(part) for part in (*parts, "1 program on 2x2", "errors.a")]
     assert places == sorted(places)
     assert "this is the new one alone" in text
     assert "1 of 3 programs do the same" in text
+
+
+def test_a_cause_says_that_its_checks_are_what_is_expected(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    listed = Tags(page[page.index("1 check in which it shows") :]).text
+
+    assert "Each line is what is expected" in listed
+    assert "✗ Title of errors.a" in " ".join(listed.split())
+
+
+def test_a_cause_and_an_upgrade_s_entry_of_it_tell_the_same_remedies(site: dict[str, str]) -> None:
+    card, cause_page = site[UPGRADE], site["causes/one-cause.html"]
+    card = card[card.index("Title of one-cause") :].partition("</article>")[0]
+
+    def told(page: str) -> list[str]:
+        links = Tags(page[page.lower().index("what works instead") :]).attributes("href")
+        return [href for href in links if href.endswith(("fix.html", "useless.html"))]
+
+    assert told(card) == told(cause_page)
+    assert [href.rpartition("/")[2] for href in told(card)] == [
+        "errors.fix.html",
+        "errors.useless.html",
+    ]
+    assert "No remedy is known" not in cause_page
 
 
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
@@ -99,6 +170,18 @@ def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, 
 
     assert sorted("at-one" in one for one in cards) == [False, True, True, True]
     assert sorted("at-several" in one for one in cards) == [False, False, False, True]
+
+
+def test_counts_are_of_what_is_shown(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    lines = re.findall(r'<tr class="line ([^"]*)"><th scope="row"><a href="#([^"]*)"', page)
+    raises = page[page.index('id="raises"') :].partition("</h2>")[0]
+
+    assert ("at-one", "wrong-numbers") in lines
+    assert ("at-one at-several", "raises") in lines
+    assert 'for-all">2 causes, 2 programs<' in raises
+    assert 'for-one">1 cause, 1 program with one process<' in raises
+    assert 'for-several">1 cause, 1 program with several processes<' in raises
 
 
 def test_what_was_not_run_is_said(site: dict[str, str]) -> None:

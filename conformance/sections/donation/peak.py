@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -21,8 +20,8 @@ from conformance.catalogue.family import family
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, OfEachStep, every, noted, returns, steps
-from conformance.judging.observation import Step
+from conformance.judging.expectation import Expectation, every, noted, returns, steps
+from conformance.judging.peaks import figured, known_within
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.recording import local_rows
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
@@ -91,27 +90,7 @@ def control(cluster: Any) -> None:
         cluster.note("known", round(known / GIVEN_BYTES, 2))
 
 
-def figured(
-    key: str, text: str, holds: Callable[[Place, Any], bool], *, at_most: bool = False
-) -> Expectation:
-    """As `noted`, of a step that came back: the figure of a call that failed says nothing."""
-    figure = noted(key, text, holds, at_most=at_most)
-    if not isinstance(figure, OfEachStep):
-        raise TypeError("a figure is noted of one step")
-
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        return (False, str(step)) if step.raised is not None else figure.of(place, step)
-
-    return replace(figure, of=of)
-
-
-KNOWN = steps(
-    known=figured(
-        "known",
-        f"an allocation of known size is measured as 1 within {RESOLUTION}",
-        lambda _, seen: abs(seen - 1) <= RESOLUTION,
-    )
-)
+KNOWN = known_within(RESOLUTION)
 
 
 def of_input(wanted: float, text: str) -> Expectation:

@@ -4,16 +4,20 @@
 "use strict";
 
 const MOST = 30;
-const PREFERRED = { subject: 1.3, cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
+/* Words of English that are in every text, or in none of a sort: they ask for nothing by themselves. */
+const COMMON = new Set(("a an and any are as at be by can do does for from get has have how i if in is it my of on "
+  + "or several some that the then this to what when where which why with").split(" "));
+const PREFERRED = { page: 1.35, subject: 1.3, cause: 1.25, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
 
 /* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
-   A letter alone, as a pasted call has them, is in every text. */
+   A letter alone, as a pasted call has them, is in every text, and so are common words. */
 function termsOf(query) {
   const words = query.toLowerCase().split(/[\s(),]+/)
     .map((word) => word.replace(/^[.:;'"`]+|[.:;'"`]+$/g, ""))
     .filter((word) => word.length > 0);
   const long = words.filter((word) => word.length > 1);
-  return (long.length ? long : words).slice(0, 40);
+  const asking = long.filter((word) => !COMMON.has(word));
+  return (asking.length ? asking : long.length ? long : words).slice(0, 40);
 }
 
 /* How well a term stands in a text: as words of it, at a word's beginning, anywhere, not at all. */
@@ -37,21 +41,30 @@ function isSubject(term, title) {
   return name.startsWith("jax.") && (name === term || name.endsWith(`.${term}`));
 }
 
-/* The score of an entry; 0 where too little of what was asked for is in it. */
-function scored(entry, terms, query) {
+/* How well a term is one of an entry's tags: a cause is about the first of them above all, a
+   subject about each. */
+function tagged(term, entry) {
+  const at = entry.tags.split(" · ").indexOf(term);
+  if (at < 0) return 10 * fit(term, entry.tags);
+  return at === 0 || entry.sort === "subject" ? 12 : 11;
+}
+
+/* How many of the terms an entry must have. A pasted message or call has numbers and names that no
+   page knows; of few words each must be there. */
+function wanted(terms, query) {
+  return terms.length > 4 || query.includes("(") ? terms.length / 2 : terms.length;
+}
+
+/* The score of an entry; 0 where less than `enough` of what was asked for is in it. */
+function scored(entry, terms, query, enough) {
   let sum = 0;
   let found = 0;
   for (const term of terms) {
-    const named = entry.tags.split(" · ").includes(term) ? 11 : 10 * fit(term, entry.tags);
-    const titled = isSubject(term, entry.title) ? 12 : 10 * fit(term, entry.title);
-    const score = Math.max(titled, named, 3 * fit(term, entry.text));
+    const titled = isSubject(term, entry.title) ? 13 : 10 * fit(term, entry.title);
+    const score = Math.max(titled, tagged(term, entry), 3 * fit(term, entry.text));
     if (score > 0) found += 1;
     sum += score;
   }
-  // A pasted message or call has numbers and names that no page knows; of few words each must be
-  // there.
-  const pasted = terms.length > 4 || query.includes("(");
-  const enough = pasted ? terms.length / 2 : terms.length;
   if (found < enough) return 0;
   if (terms.length > 1) {
     if (entry.title.includes(query)) sum += 12;
@@ -66,8 +79,15 @@ function search(index, query) {
   const asked = query.toLowerCase().trim();
   const terms = termsOf(query);
   if (terms.length === 0) return [];
+  const enough = wanted(terms, asked);
+  const found = ranked(index, terms, asked, enough);
+  // No page has all of a few words: those that have any of them.
+  return found.length || enough < terms.length ? found : ranked(index, terms, asked, 1);
+}
+
+function ranked(index, terms, asked, enough) {
   return index
-    .map((entry) => ({ entry, score: scored(entry, terms, asked) }))
+    .map((entry) => ({ entry, score: scored(entry, terms, asked, enough) }))
     .filter((one) => one.score > 0)
     .sort((one, other) => other.score - one.score || (one.entry.href < other.entry.href ? -1 : 1))
     .map((one) => one.entry);
@@ -75,8 +95,8 @@ function search(index, query) {
 
 /* The entries with the texts that are searched, in lower case once and for all. */
 function prepared(rows) {
-  return rows.map(([sort, title, href, tags, text, weight]) => ({
-    sort, href, weight, shown: title,
+  return rows.map(([sort, title, href, tags, text, weight, saidBy, holds]) => ({
+    sort, href, weight, holds, shown: saidBy ? `${saidBy}: ${title}` : title,
     title: title.toLowerCase(), tags: tags.toLowerCase(), text: text.toLowerCase(),
   }));
 }
@@ -106,6 +126,12 @@ function shown(form, found, asked) {
     sort.className = "tag";
     sort.textContent = entry.sort;
     item.append(sort, " ", link);
+    if (entry.holds) {
+      const holds = document.createElement("strong");
+      holds.className = "small";
+      holds.textContent = entry.holds;
+      item.append(" ", holds);
+    }
     return item;
   }));
   const more = found.length > MOST ? `, the first ${MOST} shown` : "";

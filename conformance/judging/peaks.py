@@ -1,0 +1,36 @@
+"""What is expected of peaks of memory that a probe measured and noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from conformance.catalogue.topology import Place
+from conformance.judging.expectation import Expectation, OfEachStep, noted, steps
+from conformance.judging.observation import Step
+
+
+def figured(
+    key: str, text: str, holds: Callable[[Place, Any], bool], *, at_most: bool = False
+) -> Expectation:
+    """As `noted`, of a step that came back: the figure of a call that failed says nothing."""
+    figure = noted(key, text, holds, at_most=at_most)
+    if not isinstance(figure, OfEachStep):
+        raise TypeError("a figure is noted of one step")
+
+    def of(place: Place, step: Step) -> tuple[bool, str]:
+        return (False, str(step)) if step.raised is not None else figure.of(place, step)
+
+    return replace(figure, of=of)
+
+
+def known_within(resolution: float) -> Expectation:
+    """The step `known` measured an allocation of known size: a peak is as exact as that."""
+    return steps(
+        known=figured(
+            "known",
+            f"an allocation of known size is measured as 1 within {resolution}",
+            lambda _, seen: abs(seen - 1) <= resolution,
+        )
+    )

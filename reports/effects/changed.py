@@ -1,0 +1,114 @@
+"""What is told of an upgrade: groups, in the order in which a reader asks, and entries in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from reports.effects.effect import Effect, Felt
+from reports.effects.explained import By
+from reports.effects.pairs import Side
+from reports.effects.remedies import Remedy
+from reports.reading.order import topology_order
+from reports.reading.records import Cause
+from reports.reading.verdicts import Verdict
+
+
+class Group(StrEnum):
+    """What a reader asks about an upgrade, in the order of asking."""
+
+    DIES = "crashes or hangs"
+    WRONG_NUMBERS = "silently gives other numbers"
+    RAISES = "raises now"
+    OTHER_ERROR = "raises another error"
+    MOVES_MORE = "silently communicates, copies or computes more"
+    MEMORY = "needs more memory"
+    LIES = "lies elsewhere"
+    WARNS = "warns"
+    TAKEN = "no longer refused, though a refusal is expected"
+    FIX_FAILS = "a fix that the documents give and that does not work there"
+    REPAIRED = "repaired"
+
+
+GROUP_OF = {
+    Effect.CRASHES: Group.DIES,
+    Effect.HANGS: Group.DIES,
+    Effect.WRONG_NUMBERS: Group.WRONG_NUMBERS,
+    Effect.RAISES: Group.RAISES,
+    Effect.OTHER_ERROR: Group.OTHER_ERROR,
+    Effect.MOVES_MORE: Group.MOVES_MORE,
+    Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
+    Effect.LIES_ELSEWHERE: Group.LIES,
+    Effect.WARNS: Group.WARNS,
+    Effect.TAKEN: Group.TAKEN,
+    Effect.REPAIRED: Group.REPAIRED,
+}
+
+
+class Seen(NamedTuple):
+    """One program on one topology that changed, and its verdicts at both sides."""
+
+    clause: str
+    topology: str
+    felt: Felt
+    verdict: Verdict
+    before: Verdict | None  # at the old side; None where the baseline says nothing of it
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that changes: a sentence about it, the programs that show it, what helps."""
+
+    group: Group
+    effect: Effect
+    title: str
+    sentence: str
+    cause: Cause | None
+    claim: str
+    seen: tuple[Seen, ...]
+    clauses: tuple[str, ...]  # of `seen`, each once
+    programs: int
+    smallest: str
+    remedies: tuple[Remedy, ...] = ()
+    by: By = By.NOTHING  # what explains it
+
+    @property
+    def topologies(self) -> tuple[str, ...]:
+        return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
+
+    @property
+    def example(self) -> Seen:
+        """The smallest program's own cell."""
+        return next(one for one in self.seen if one.clause == self.smallest)
+
+    @property
+    def compared(self) -> bool:
+        """Whether the baseline says anything of any of the programs."""
+        return any(one.before is not None for one in self.seen)
+
+    @property
+    def second_call(self) -> bool:
+        """Whether for any program the first call goes well and the second fails."""
+        return any(one.felt.second_call for one in self.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """All that changes from one side to another; counts are of programs, which are facts."""
+
+    old: Side
+    new: Side
+    entries: tuple[Entry, ...]
+    same: int
+    same_cells: int
+    compared: int
+    missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
+
+    def of(self, group: Group) -> tuple[Entry, ...]:
+        return tuple(one for one in self.entries if one.group is group)
+
+    @property
+    def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:
+        """The groups that have entries, in order."""
+        return tuple((group, self.of(group)) for group in Group if self.of(group))

@@ -1,0 +1,36 @@
+"""How the program of a cause is started so that it shows the cause: where, and under which map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from reports.comparing.entries import within
+from reports.reading.order import version_order
+from reports.reading.records import Cause
+from reports.reading.results import Results
+
+
+def started(cause: Cause, implementations: Iterable[str], jax: str | None) -> str:
+    """The line that shows it under the first of these in one JAX; its own line, if none does."""
+    lines = (line for name in implementations for line in _lines(cause, name, jax or ""))
+    return next(lines, cause.command)
+
+
+def started_where_it_fails(cause: Cause, implementations: Iterable[str], results: Results) -> str:
+    """The line of the newest JAX in which it is ended by an error, under any of these."""
+    order = tuple(implementations)
+    versions = {target.jax for target in results.targets if target.jax}
+    lines = (
+        line
+        for jax in sorted(versions, key=version_order, reverse=True)
+        for name in order
+        for line in _lines(cause, name, jax, failing=True)
+    )
+    return next(lines, started(cause, order, None))
+
+
+def _lines(cause: Cause, implementation: str, jax: str, failing: bool = False) -> Iterator[str]:
+    for one in cause.shows:
+        there = implementation in one.commands and within(one.jax, jax) if jax else False
+        if there and (one.raises or one.ends or not failing):
+            yield one.commands[implementation]

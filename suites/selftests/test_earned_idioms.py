@@ -1,0 +1,225 @@
+"""What the clauses on memory of idioms must not call right: copies, stale states, wrong middles.
+
+Each case is a fabricated observation, judged with the real clause and the real deviation entries.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from unittest import TestCase
+
+import numpy as np
+from observations import observations, raised, received, returned
+from parameterized import parameterized
+
+from conformance.catalogue import loading
+from conformance.catalogue.names import (
+    CONFORMS,
+    DEVIATES,
+    KNOWN_DEVIATION,
+    LEGACY_PMAP,
+    NEW_PMAP,
+    SHARD_MAP,
+)
+from conformance.catalogue.topology import Place, Topology
+from conformance.judging.deviations import load_all, matching
+from conformance.judging.expectation import RELATIVE_TOLERANCE
+from conformance.judging.judge import judge
+from conformance.sections.idioms import memory, sized
+
+NEWEST, LAST_WITH_LEGACY = "0.12.0.1", "0.9.2"
+ONE, TWO = Topology(1, 8), Topology(2, 2)
+COPY = 0.125  # of a state, what one of eight devices has of it: the least that must be noticed
+
+catalogue = functools.cache(loading.load)
+entries = functools.cache(load_all)
+
+Json = dict[str, Any]
+
+
+def right(key: str, topology: Topology = ONE) -> list[Json]:
+    """The steps of a cell that needs what it has to, and returns what it has to."""
+    idiom, place = memory.LOOPS[key], Place(topology, 0)
+    shown = idiom.model(place)
+    leaves = shown if isinstance(shown, list) else [shown]
+    peak = {"what": idiom.text, "multiple": round(idiom.needs(place), 2)}
+    return [
+        returned(name="known", extra={"known": 1.0}),
+        returned(name="peak", extra={sized.MULTIPLE: peak}),
+        returned(*leaves, name="values"),
+    ]
+
+
+def verdict(
+    key: str,
+    steps: list[Json],
+    implementation: str = LEGACY_PMAP,
+    jax: str = LAST_WITH_LEGACY,
+    topology: Topology = ONE,
+) -> str:
+    """What the judge says of a cluster, each process of which took these steps."""
+    id = f"idioms.memory.{key}"
+    found = matching(entries(), id, implementation, jax, "cpu", str(topology))
+    seen = observations(*steps, implementation=implementation, topology=topology, jax=jax)
+    each = [received(one) for one in seen]
+    return judge(catalogue().clauses[id], implementation, topology, jax, each, None, found).verdict
+
+
+def with_multiple(key: str, multiple: float) -> list[Json]:
+    known, peak, values = right(key)
+    note = {**peak["extra"][sized.MULTIPLE], "multiple": multiple}
+    return [known, {**peak, "extra": {sized.MULTIPLE: note}}, values]
+
+
+EACH = [(key,) for key in memory.LOOPS]
+
+
+class EachIdiom(TestCase):
+    """What holds of every row of the table."""
+
+    @parameterized.expand(EACH)
+    def test_the_memory_of_legacy_conforms(self, key: str) -> None:
+        assert verdict(key, right(key)) == CONFORMS
+
+    @parameterized.expand(EACH)
+    def test_a_copy_more_or_less_deviates(self, key: str) -> None:
+        needs = memory.LOOPS[key].needs(Place(ONE, 0))
+        for wrong in (needs + COPY, needs - COPY, 0.0, 10 * needs):
+            assert verdict(key, with_multiple(key, wrong)) == DEVIATES, wrong
+
+    @parameterized.expand(EACH)
+    def test_a_measure_that_is_wrong_of_the_known_proves_nothing(self, key: str) -> None:
+        for known in (0.0, 0.9, 1.1):
+            first, *rest = right(key)
+            assert verdict(key, [{**first, "extra": {"known": known}}, *rest]) == DEVIATES
+
+    @parameterized.expand(EACH)
+    def test_a_step_that_was_not_measured_deviates(self, key: str) -> None:
+        known, peak, values = right(key)
+        failed = raised("RuntimeError", "RESOURCE_EXHAUSTED", name="peak", phase="execute")
+        for one in ({**peak, "extra": {}}, failed, {**failed, "extra": peak["extra"]}):
+            assert verdict(key, [known, one, values]) == DEVIATES
+        assert verdict(key, [known, values]) == DEVIATES
+
+    @parameterized.expand(EACH)
+    def test_wrong_numbers_deviate(self, key: str) -> None:
+        known, peak, values = right(key)
+        shown = memory.LOOPS[key].model(Place(ONE, 0))
+        leaves = shown if isinstance(shown, list) else [shown]
+        for at in range(len(leaves)):
+            wrong = [one if n != at else one * 0 - 777 for n, one in enumerate(leaves)]
+            assert verdict(key, [known, peak, returned(*wrong, name="values")]) == DEVIATES
+        assert verdict(key, [known, peak, returned(*leaves[1:], name="values")]) == DEVIATES
+        assert verdict(key, [known, peak, {**values, "value": {"leaves": []}}]) == DEVIATES
+
+
+class OfDeviations(TestCase):
+    """What a known deviation explains, and what it does not."""
+
+    @parameterized.expand(
+        [
+            (key, implementation, multiple, expected)
+            for key in ("indexed", "row-fetched")
+            for implementation in (NEW_PMAP, SHARD_MAP)
+            for multiple, expected in (
+                (2.5, KNOWN_DEVIATION),
+                (2.63, DEVIATES),
+                (2.38, DEVIATES),
+                (25.0, DEVIATES),
+            )
+        ]
+    )
+    def test_a_row_on_each_device_is_known_and_more_is_not(
+        self, key: str, implementation: str, multiple: float, expected: str
+    ) -> None:
+        assert verdict(key, with_multiple(key, multiple), implementation, NEWEST) == expected
+
+    @parameterized.expand([("indexed",), ("row-fetched",)])
+    def test_it_explains_no_wrong_numbers(self, key: str) -> None:
+        known, peak, values = with_multiple(key, 2.5)
+        garbage = returned(*[np.zeros((1, 4), np.float32)] * 4, name="values")
+        assert verdict(key, [known, peak, values], NEW_PMAP, NEWEST) == KNOWN_DEVIATION
+        assert verdict(key, [known, peak, garbage], NEW_PMAP, NEWEST) == DEVIATES
+
+    def test_legacy_is_excused_for_nothing(self) -> None:
+        assert verdict("indexed", with_multiple("indexed", 2.5)) == DEVIATES
+
+
+class OfTheModels(TestCase):
+    """The models of few rows are those of whole tables, and tell one state from another."""
+
+    @parameterized.expand([(ONE,), (TWO,)])
+    def test_the_rows_of_examples_make_the_whole(self, topology: Topology) -> None:
+        place = Place(topology, topology.processes - 1)
+        shown = []
+        for table in whole_tables(place, 2):
+            copies = np.stack([table.astype(np.float32)] * topology.devices_per_process)
+            shown += sized.ends_and_sum(copies)
+        for one, other in zip(sized.tables_after(2)(place), shown, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+    @parameterized.expand([(ONE,), (TWO,)])
+    def test_scores_are_of_the_whole(self, topology: Topology) -> None:
+        place = Place(topology, 0)
+        for n in (0, 1):
+            items, _users = whole_tables(place, n)
+            outputs = np.einsum("rw,dbw->b", items, sized.features(place), optimize=True)
+            scores = sized.scored(place, sized.rows_of(place), n)
+            assert scores.shape == (topology.devices_per_process, sized.BATCH)
+            np.testing.assert_allclose(scores, np.broadcast_to(outputs, scores.shape), rtol=1e-6)
+
+    @parameterized.expand([(ONE,), (TWO,)])
+    def test_each_row_is_one_examples(self, topology: Topology) -> None:
+        place = Place(topology, 0)
+        which, targets = sized.examples(place, 1)
+        last = sized.rows_of(place) - 1
+        assert targets.shape == which.shape[:2]
+        for at in range(sized.LEAVES):
+            rows = which[..., at].ravel().tolist()
+            assert len(set(rows)) == len(rows)
+            assert {min(rows), max(rows)} == {0, last}
+
+    @parameterized.expand([(1, 0), (1, 2), (2, 1), (2, 3)])
+    def test_the_state_of_another_step_differs_in_each_leaf(self, n: int, other: int) -> None:
+        for place in (Place(ONE, 0), Place(TWO, 1)):
+            models = sized.tables_after(n)(place), sized.tables_after(other)(place)
+            for one, another in zip(*models, strict=True):
+                assert not np.allclose(one, another, rtol=RELATIVE_TOLERANCE, atol=0)
+
+    def test_an_example_left_out_shows_in_the_sums(self) -> None:
+        place = Place(ONE, 0)
+        changes = {
+            name: (rows - sized.descent(place, 0)[name]).sum(-1)
+            for name, rows in sized.descent(place, 1).items()
+        }
+        least = RELATIVE_TOLERANCE * sized.table_sum(sized.rows_of(place))
+        for name, of_each in changes.items():
+            assert (np.abs(of_each) > least).all(), name
+
+    def test_what_is_not_at_the_ends_is_in_the_sum(self) -> None:
+        copies = np.ones((3, 8, 4), np.float32)
+        before = sized.ends_and_sum(copies)
+        copies[1, 4, 2] = 2
+        ends, sums = sized.ends_and_sum(copies)
+        np.testing.assert_array_equal(ends, before[0])
+        np.testing.assert_array_equal(sums - before[1], [0, 1, 0])
+
+    def test_the_loops_state_has_the_bytes_that_peaks_are_measured_in(self) -> None:
+        for place in (Place(ONE, 0), Place(TWO, 1)):
+            for leaves in (1, sized.LEAVES):
+                table = sized.initial(sized.rows_of(place, leaves), np)
+                copies = leaves * place.topology.devices_per_process
+                assert table.nbytes * copies == sized.STATE_BYTES
+                assert table.sum(dtype=np.float64) == sized.table_sum(len(table))
+
+
+def whole_tables(place: Place, n: int) -> list[Any]:
+    """Items and users after `n` steps, every row of them."""
+    which, _ = sized.examples(place, n)
+    tables = []
+    for at, name in ((1, "items"), (0, "users")):
+        table = sized.initial(sized.rows_of(place), np).astype(np.float64)
+        table[which[..., at].ravel()] = sized.descent(place, n)[name]
+        tables.append(table)
+    return tables

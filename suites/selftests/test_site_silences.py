@@ -1,0 +1,78 @@
+"""Where no document speaks no page says that one errs: it is as legacy pmap, or unlike it."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from parameterized import parameterized
+from sample_results import Record, claim, deviation, target
+from site_pages import Tags, loaded
+from test_upgrade import FAILS, FINE, FROM, TO, program, ran
+
+from reports.site.build import render
+
+TITLE = "Where the documents are silent"
+UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
+SILENT = {
+    "document": "silence",
+    "document_title": TITLE,
+    "heading": "",
+    "claim_kind": "silence",
+    "statement": "A thing stays as it was.",
+}
+
+
+def site(*claims: Record) -> dict[str, str]:
+    """A site in which a program of each claim raises now, all of them for one why."""
+    records = [target("0.8.0"), target("0.9.0"), *claims]
+    for number, one in enumerate(claims):
+        id = f"errors.{number}"
+        records += [
+            program(id, claim=one["slug"], source="x" * (number + 1)),
+            ran(id, FROM, FINE),
+            ran(id, TO, FAILS, verdict="known deviation", deviation=deviation(cause="one")),
+        ]
+    with TemporaryDirectory() as folder:
+        return render(loaded(Path(folder), records))
+
+
+class Silences(unittest.TestCase):
+    silent: dict[str, str]
+    spoken: dict[str, str]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.silent = site(claim("pmap-silence.a", **SILENT))
+        cls.spoken = site(claim("migrate-pmap.a"))
+
+    @parameterized.expand(
+        [
+            ("an upgrade", UPGRADE),
+            ("a clause", "clauses/errors.0.html"),
+            ("its document", "documents/{document}.html"),
+            ("its section", "matrix/errors.html"),
+        ]
+    )
+    def test_its_marks_are_of_legacy(self, name: str, page: str) -> None:
+        silent = self.silent[page.format(document="silence")]
+        spoken = self.spoken[page.format(document="migrate-pmap")]
+        assert "unlike legacy" in silent, name
+        assert 'aria-label="wrong"' not in silent
+        assert "✗</span> wrong" not in silent
+        assert "✗</span> wrong" in spoken or 'aria-label="wrong"' in spoken
+
+    def test_it_is_quoted_as_no_statement_of_a_document(self) -> None:
+        text = Tags(self.silent["clauses/errors.0.html"]).text
+        card = " ".join(Tags(self.silent[UPGRADE]).text.split())
+        assert "No document says this" in text
+        assert "in our words" not in text
+        assert "“A thing" not in text
+        assert "none speaks of it; ✗ unlike legacy" in card
+
+    def test_of_programs_of_both_sorts_the_document_s_own_are_what_it_is_judged_by(self) -> None:
+        page = site(claim("pmap-silence.a", **SILENT), claim("migrate-pmap.b"))[UPGRADE]
+        text = " ".join(Tags(page).text.split())
+        assert "✗ wrong: What migrate-pmap.b says." in text
+        assert "unlike legacy" not in text
