@@ -128,8 +128,18 @@ def _of_own_rows(place: Place) -> float:
     return 2 / place.topology.processes - 1 / place.topology.devices
 
 
+def _row_by_row(place: Place, seen: Any) -> bool:
+    """Rows that are copied one after the other: when the last cut row is freed varies."""
+    row = 1 / place.topology.devices_per_process
+    most = 2 + max(RESOLUTION, row - RESOLUTION / 3)
+    return bool(2 - RESOLUTION <= seen["multiple"] < most)
+
+
 COPIED = steps(peak=figured(MULTIPLE, "2 to 3 times the argument: it is copied", _copied))
 ROWS_CUT = _cut(_of_all_rows, "the argument, its rows, and a copy of each but the first")
+ROW_BY_ROW = steps(
+    peak=figured(MULTIPLE, "2 times the argument, and less than a row: it is copied", _row_by_row)
+)
 OWN_ROWS_CUT = _cut(
     _of_own_rows, "the argument, this process's rows of it, and a copy of each but the first"
 )
@@ -156,13 +166,15 @@ def values(kind: Kind) -> Expectation:
 
 
 # How legacy and jit copy is said nowhere: what is expected of them is what was measured.
+# Where rows are cut out and copied one after the other, the last cut may be there beside its copy:
+# of 464 calls of 0.9.1 to 0.12.0.1 on two processes, 2.0 to 2.27, and a call of 0.9.0 always 2.5.
 # A program that reshards needs 2 to 3 times: its devices' temporaries may or may not coincide.
 # Under shard_map each process holds the whole of an uncommitted array, and needs but its own rows.
 AT_THE_PEAK: Mapping[str, Columns] = {
     "numpy": everywhere(TWICE),
     "other-spec": everywhere(COPIED),
-    "uncommitted": {LEGACY_PMAP: ROWS_CUT, NEW_PMAP: TWICE, SHARD_MAP: OWN_ROWS_CUT},
-    "one-device": {LEGACY_PMAP: ROWS_CUT, NEW_PMAP: TWICE, SHARD_MAP: REFUSED},
+    "uncommitted": {LEGACY_PMAP: ROWS_CUT, NEW_PMAP: ROW_BY_ROW, SHARD_MAP: OWN_ROWS_CUT},
+    "one-device": {LEGACY_PMAP: ROWS_CUT, NEW_PMAP: ROW_BY_ROW, SHARD_MAP: REFUSED},
     "other-devices": {LEGACY_PMAP: COPIED, NEW_PMAP: TWICE, SHARD_MAP: REFUSED},
 }
 
