@@ -9,7 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,8 +19,9 @@ import numpy as np
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import Place, Topology
 from conformance.judging.expectation import Expectation, returns
+from conformance.probing.jobs import run_job
 
 CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
 FOREVER_S = 3600.0
@@ -153,6 +156,24 @@ def leaves_a_child(impl: Any, cluster: Any) -> None:
     """A process of the program's own outlives the worker that started it, then the worker dies."""
     subprocess.Popen(["sleep", str(int(FOREVER_S))])
     os._exit(4)
+
+
+JOB = """
+import os, signal, sys, time
+print("up", flush=True)
+if sys.argv[3] == "1":
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(3600)
+"""
+
+
+@clause("faults.job-that-stalls", claim=CLAIM, expect=EXPECT)
+def job_that_stalls(impl: Any, cluster: Any) -> None:
+    """A plain job of two processes, each in a session of its own; one sleeps, one is stopped."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        program = Path(folder, "program.py")
+        program.write_text(JOB, encoding="utf-8")
+        run_job(Path(sys.executable), program, Topology(2, 1), os.environ, deadline_s=FOREVER_S)
 
 
 @clause("faults.starves", claim=CLAIM, expect=EXPECT)

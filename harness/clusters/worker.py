@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterable
 from importlib import metadata
@@ -55,8 +56,10 @@ def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
 
     `settings`: place (what to announce), process, topology, platform, variables (of its devices),
     coordinator (HOST:PORT or None for one process), address and key of the controller, log and
-    stacks (files).
+    stacks (files), temporary (where a case's own files go; this host's own folder by default).
     """
+    if "temporary" in settings:  # so that what a killed case has written goes with the cluster
+        tempfile.tempdir = settings["temporary"]
     stacks = open(settings["stacks"], "w")  # noqa: SIM115  (open for the process's life)
     faulthandler.enable(stacks)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)

@@ -27,6 +27,7 @@ from harness.clusters.channel import (
     Rubbish,
     open_to_controller,
 )
+from harness.clusters.descent import kill_with_descendants
 from harness.clusters.output import Output, await_stacks
 from harness.clusters.starving import delays
 
@@ -114,7 +115,7 @@ class Zygote:
             answer = {"pid": self._spawn(order["worker"])}
         elif order["do"] == "kill":
             for pid in self._pids(places):
-                self._kill(pid)
+                kill_with_descendants(pid)
         elif order["do"] == "mark":
             for place in places:
                 self._outputs[place].mark()
@@ -186,12 +187,6 @@ class Zygote:
         finally:
             os._exit(1)
 
-    def _kill(self, pid: int) -> None:
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            os.kill(pid, signal.SIGKILL)  # it had no time to lead a group of its own
-
     def _reap(self) -> None:
         for pid, place in list(self._children.items()):
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -206,7 +201,7 @@ class Zygote:
 
     def _die(self) -> None:
         for pid in self._children:
-            self._kill(pid)
+            kill_with_descendants(pid)
         os._exit(0)
 
 

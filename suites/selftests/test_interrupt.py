@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from processes import gone, marked, new_mark, running_pytest, until
 
 from harness.running.admission import Admission, process_capacity, start_capacity
+from harness.running.scratch import PREFIX
 
 STARTED_WITHIN_S = 120.0  # interpreters import jax, on a loaded machine
 ENDED_WITHIN_S = 15.0  # 0.2 s on an idle machine
@@ -55,10 +57,10 @@ class Suite:
             "TMPDIR": str(self.folder / "temporary"),
         }
 
-    def stalled(self, arguments: Sequence[str]) -> list[str]:
-        """pytest's arguments; every cell stalls in a collective, for an hour if it may."""
+    def stalled(self, arguments: Sequence[str], fault: str = "stalls-in-collective") -> list[str]:
+        """pytest's arguments; every cell stalls so, for an hour if it may."""
         options = ["-c", "/dev/null", "--rootdir", str(self.folder), "-p", "harness.plugin"]
-        cells = ["-k", "stalls-in-collective", "--implementation", "new_pmap", "--deadline", "3600"]
+        cells = ["-k", fault, "--implementation", "new_pmap", "--deadline", "3600"]
         return [*options, *cells, *arguments, str(self.folder / "test_stalls.py")]
 
     def logs(self) -> list[Path]:
@@ -68,6 +70,11 @@ class Suite:
     def up(self, workers: int) -> bool:
         """Whether as many workers have said what JAX prints when a collective begins."""
         return sum("Gloo" in log.read_text(errors="replace") for log in self.logs()) >= workers
+
+    def a_job_is_up(self) -> bool:
+        """Whether both processes of a job that a probe started have said so."""
+        said = self.folder.glob("temporary/**/conformance-*/*.out")
+        return sum("up" in one.read_text(errors="replace") for one in said) == 2
 
     def locks_are_free(self) -> bool:
         """Whether all permits there are can be had at once."""
@@ -145,6 +152,30 @@ def test_killing_pytest_leaves_no_process_and_no_lock(
         assert run.wait(ENDED_WITHIN_S) == -signal.SIGKILL
         assert gone(suite.mark, within_s), _told(suite)
         assert suite.locks_are_free()
+
+
+def _interrupted(run: subprocess.Popen[str]) -> None:
+    run.send_signal(signal.SIGINT)
+    assert run.wait(ENDED_WITHIN_S) == pytest.ExitCode.INTERRUPTED
+
+
+def _killed(run: subprocess.Popen[str]) -> None:
+    run.kill()
+    assert run.wait(ENDED_WITHIN_S) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("ended", [_interrupted, _killed], ids=["interrupted", "killed"])
+def test_the_processes_of_a_job_end_with_the_run_also_a_stopped_one(
+    suite: Suite, ended: Callable[[subprocess.Popen[str]], None]
+) -> None:
+    stalled = suite.stalled(("--topology", "1x1"), "job-that-stalls")
+    with running_pytest(stalled, suite.folder, suite.mark, suite.environment) as run:
+        assert until(suite.a_job_is_up, STARTED_WITHIN_S), _told(suite)
+        ended(run)
+        assert gone(suite.mark, ENDED_WITHIN_S), _told(suite)
+    left = suite.folder.glob("temporary/conformance-*")
+    # Who is killed leaves the run's own folder to the next run's sweep, and nothing else.
+    assert not [one for one in left if ended is _interrupted or not one.match(f"{PREFIX}*")]
 
 
 def _zygotes(mark: str) -> int:

@@ -109,6 +109,7 @@ class LocalLauncher:
                     "key": self._hub.key,
                     "log": str(folder / f"process-{one['process']}.log"),
                     "stacks": str(folder / f"process-{one['process']}.stacks"),
+                    "temporary": str(folder),
                     **one,
                 }
                 for one in settings
