@@ -137,7 +137,9 @@ class Effects:
         self.once = Once(digest, ended, *also)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
         self._equal: dict[Digest, Digest] = {}
+        self._made: dict[int, tuple[Digest, Digest]] = {}  # kept, so that no other takes its id
         self._felt: dict[tuple[int, int], Felt] = {}
+        self._alone: dict[int, tuple[Felt, ...]] = {}
 
     @cached_property
     def remedies(self) -> Remedies:
@@ -222,7 +224,11 @@ class Effects:
     def alone(self, key: CellKey) -> tuple[Felt, ...]:
         """The hazards of a cell by itself."""
         found = self.digest_of(key)
-        return () if found is None else alone(found)
+        if found is None:
+            return ()
+        if id(found) not in self._alone:
+            self._alone[id(found)] = alone(found)
+        return self._alone[id(found)]
 
     def digest_of(self, key: CellKey) -> Digest | None:
         """What of a cell is felt; None where it was not run."""
@@ -231,9 +237,15 @@ class Effects:
             if outcome is None or outcome.verdict not in RAN:
                 self._digests[key] = None
             else:
-                made = self._digest(outcome.runs[-1].cell)
-                self._digests[key] = self._equal.setdefault(made, made)
+                self._digests[key] = self._one_of(self._digest(outcome.runs[-1].cell))
         return self._digests[key]
+
+    def _one_of(self, made: Digest) -> Digest:
+        """The one digest that stands for all equal ones; finding it takes a look at the whole."""
+        known = self._made.get(id(made))
+        if known is None:
+            known = self._made[id(made)] = made, self._equal.setdefault(made, made)
+        return known[1]
 
     def cause_of(self, clause: str, outcome: Outcome) -> str:
         """The slug of what explains a cell; empty where nothing does.
