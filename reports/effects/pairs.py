@@ -134,10 +134,8 @@ class Effects:
         self._kept: dict[Hashable, dict[Hashable, Any]] = {}
         self._digests_of: dict[tuple[str, TargetKey], tuple[Digest | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
-        self.once = Once(digest, ended, *also)
+        self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._equal: dict[Digest, Digest] = {}
-        self._made: dict[int, tuple[Digest, Digest]] = {}  # kept, so that no other takes its id
         self._felt: dict[tuple[int, int], Felt] = {}
         self._alone: dict[int, tuple[Felt, ...]] = {}
 
@@ -237,15 +235,8 @@ class Effects:
             if outcome is None or outcome.verdict not in RAN:
                 self._digests[key] = None
             else:
-                self._digests[key] = self._one_of(self._digest(outcome.runs[-1].cell))
+                self._digests[key] = self._digest(outcome.runs[-1].cell)
         return self._digests[key]
-
-    def _one_of(self, made: Digest) -> Digest:
-        """The one digest that stands for all equal ones; finding it takes a look at the whole."""
-        known = self._made.get(id(made))
-        if known is None:
-            known = self._made[id(made)] = made, self._equal.setdefault(made, made)
-        return known[1]
 
     def cause_of(self, clause: str, outcome: Outcome) -> str:
         """The slug of what explains a cell; empty where nothing does.
