@@ -119,7 +119,7 @@ class Cellular(NamedTuple):
     digest: Digest | None
     outcome: Outcome
     cause: str = ""
-    alike: Hashable = None
+    alike: int = -1
 
 
 class Effects:
@@ -131,6 +131,7 @@ class Effects:
     def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
         self.results = results
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
+        self._alike: dict[Hashable, int] = {}
         self._kept: dict[Hashable, dict[Hashable, Any]] = {}
         self._digests_of: dict[tuple[str, TargetKey], tuple[Digest | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
@@ -276,7 +277,8 @@ class Effects:
         if digest is None:
             return Cellular(None, outcome)
         cause = self.cause_of(key.clause, outcome)
-        return Cellular(digest, outcome, cause, (likeness(outcome.runs[-1].cell) or key, cause))
+        alike = likeness(outcome.runs[-1].cell) or key, cause
+        return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
 
     def kept(self, *of: Hashable) -> dict[Hashable, Any]:
         """What a function keeps of these results between its calls, for what it is asked of."""

@@ -93,7 +93,7 @@ class _Made:
             if before is None and change.effect is Effect.NOT_MEASURED:
                 self._note_missing(one, other)
             # Cells of several versions that were recorded alike change alike.
-            alike = number, None if before is None else before.alike
+            alike = number, -1 if before is None else before.alike
             if alike not in self.known:
                 self.known[alike] = self._changed(row, before, other, change)
             if (told := self.known[alike]) is None:

@@ -151,9 +151,15 @@ class Renderer:
         return one.path, printable(text)
 
 
+class _Environment(Environment):
+    """Templates of records, whose `one.title` is an attribute and never a key: half the cost."""
+
+    getattr = staticmethod(getattr)  # type: ignore[assignment]
+
+
 def environment() -> Environment:
     """The templates, with escaping on for all of them."""
-    env = Environment(
+    env = _Environment(
         loader=PackageLoader("reports.site"),
         autoescape=True,
         undefined=StrictUndefined,
