@@ -7,7 +7,7 @@ versions need not be between two others that did the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,10 +21,10 @@ from reports.effects.explained import Explained, Why
 from reports.effects.happened import ended, happened
 from reports.effects.known import JAX, load_known
 from reports.effects.remedies import Remedies
-from reports.reading.alike import Once
+from reports.reading.alike import Once, likeness
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cell, Target, TargetKey
+from reports.reading.records import Cell, Clause, Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
@@ -101,11 +101,25 @@ def side(results: Results, text: str, option: str) -> Side:
     raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
 
 
+class Row(NamedTuple):
+    """A clause on one of its topologies: of every pair of sides, a pair of cells."""
+
+    clause: Clause
+    topology: str
+    fact: str
+    maps_nothing: bool  # so that it is the same under all implementations
+
+
 class Cellular(NamedTuple):
-    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome."""
+    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome.
+
+    `cause` is what explains it; `alike` is equal for cells of a clause of which the same is told.
+    """
 
     digest: Digest | None
     outcome: Outcome
+    cause: str = ""
+    alike: int = -1
 
 
 class Effects:
@@ -117,11 +131,14 @@ class Effects:
     def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
         self.results = results
         self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
+        self._alike: dict[Hashable, int] = {}
+        self._kept: dict[Hashable, dict[Hashable, Any]] = {}
+        self._digests_of: dict[tuple[str, TargetKey], tuple[Digest | None, ...]] = {}
         self._digests: dict[CellKey, Digest | None] = {}
-        self.once = Once(digest, ended, *also)
+        self.once = Once(digest, ended, *also, shared=digest)
         self._digest, self._ended = self.once.to(digest), self.once.to(ended)
-        self._equal: dict[Digest, Digest] = {}
-        self._felt: dict[tuple[int | None, int], Felt] = {}
+        self._felt: dict[tuple[int, int], Felt] = {}
+        self._alone: dict[int, tuple[Felt, ...]] = {}
 
     @cached_property
     def remedies(self) -> Remedies:
@@ -129,14 +146,14 @@ class Effects:
         return Remedies(self.results)
 
     @cached_property
-    def rows(self) -> tuple[tuple[str, str], ...]:
+    def rows(self) -> tuple[Row, ...]:
         """Every clause of which anything was run, with each of its topologies."""
         ran = self.results.ran()
         return tuple(
-            (clause, topology)
-            for clause in self.results.clauses
-            if clause in ran
-            for topology in self.results.grid[clause]
+            Row(clause, topology, clause.fact or id, JAX in clause.expected)
+            for id, clause in self.results.clauses.items()
+            if id in ran
+            for topology in self.results.grid[id]
         )
 
     def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
@@ -175,14 +192,30 @@ class Effects:
         """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
         if of.place not in self._columns:
             self._columns[of.place] = tuple(
-                self._cellular(cell_of(self.results, clause, topology, of))
-                for clause, topology in self.rows
+                self._cellular(cell_of(self.results, row.clause.clause, row.topology, of))
+                for row in self.rows
             )
         return self._columns[of.place]
 
+    def in_rows(self, old: Side, new: Side) -> list[Felt | None]:
+        """Of each of `rows` the effect from one side to another; None where the new was not run."""
+        before, after = self._digested(old), self._digested(new)
+        # Nearly all are known from another pair of sides.
+        found = [*map(self._felt.get, zip(map(id, before), map(id, after), strict=True))]
+        for at, felt in enumerate(found):
+            if felt is None and (there := after[at]) is not None:
+                found[at] = self.felt(before[at], there)
+        return found
+
+    def _digested(self, of: Side) -> tuple[Digest | None, ...]:
+        if of.place not in self._digests_of:
+            digests = (None if cell is None else cell.digest for cell in self.column(of))
+            self._digests_of[of.place] = tuple(digests)
+        return self._digests_of[of.place]
+
     def felt(self, old: Digest | None, new: Digest) -> Felt:
         """The effect from a digest to another of this object's."""
-        place = (None if old is None else id(old), id(new))
+        place = id(old), id(new)
         if place not in self._felt:
             self._felt[place] = derive(old, new)
         return self._felt[place]
@@ -190,7 +223,11 @@ class Effects:
     def alone(self, key: CellKey) -> tuple[Felt, ...]:
         """The hazards of a cell by itself."""
         found = self.digest_of(key)
-        return () if found is None else alone(found)
+        if found is None:
+            return ()
+        if id(found) not in self._alone:
+            self._alone[id(found)] = alone(found)
+        return self._alone[id(found)]
 
     def digest_of(self, key: CellKey) -> Digest | None:
         """What of a cell is felt; None where it was not run."""
@@ -199,8 +236,7 @@ class Effects:
             if outcome is None or outcome.verdict not in RAN:
                 self._digests[key] = None
             else:
-                made = self._digest(outcome.runs[-1].cell)
-                self._digests[key] = self._equal.setdefault(made, made)
+                self._digests[key] = self._digest(outcome.runs[-1].cell)
         return self._digests[key]
 
     def cause_of(self, clause: str, outcome: Outcome) -> str:
@@ -237,7 +273,16 @@ class Effects:
     def _cellular(self, key: CellKey) -> Cellular | None:
         if key.implementation not in self.results.columns(key.clause):
             return None
-        return Cellular(self.digest_of(key), self.results.outcome(key))
+        digest, outcome = self.digest_of(key), self.results.outcome(key)
+        if digest is None:
+            return Cellular(None, outcome)
+        cause = self.cause_of(key.clause, outcome)
+        alike = likeness(outcome.runs[-1].cell) or key, cause
+        return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
+
+    def kept(self, *of: Hashable) -> dict[Hashable, Any]:
+        """What a function keeps of these results between its calls, for what it is asked of."""
+        return self._kept.setdefault(of, {})
 
 
 def _begun(outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ here alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -117,6 +117,14 @@ class Remedies:
     """What is a remedy of what, the same for every page that asks."""
 
     results: Results
+    _at: dict[tuple[str, str, TargetKey], Remedy] = field(default_factory=dict)
+
+    def at(self, clause: str, implementation: str, target: TargetKey) -> Remedy:
+        """Where a remedy works under an implementation in one JAX."""
+        place = clause, implementation, target
+        if place not in self._at:
+            self._at[place] = remedy(self.results, *place)
+        return self._at[place]
 
     def of_cause(self, cause: Cause) -> tuple[str, ...]:
         """The cause's own, in its order, then what fixes any program that shows it."""

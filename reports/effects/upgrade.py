@@ -9,7 +9,7 @@ was not run is said.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -18,11 +18,9 @@ from reports.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
-from reports.effects.known import JAX
-from reports.effects.pairs import SHARD_MAP, Cellular, Effects, Side, cell_of
-from reports.effects.remedies import FAILED, Help, Remedy, remedy
-from reports.reading.outcomes import Outcome
-from reports.reading.records import Cause
+from reports.effects.pairs import SHARD_MAP, Cellular, Effects, Row, Side, cell_of
+from reports.effects.remedies import FAILED, Help, Remedy
+from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
@@ -36,6 +34,14 @@ class _Key(NamedTuple):
     cause: str
     claim: str
     shape: str
+
+
+class _Changed(NamedTuple):
+    """A row that changed, under what it is told, and what is said beside the claim."""
+
+    seen: Seen
+    key: _Key
+    says: str
 
 
 def upgrade(effects: Effects, old: Side, new: Side) -> Upgrade:
@@ -61,14 +67,41 @@ class _Made:
     def results(self) -> Results:
         return self.effects.results
 
+    @cached_property
+    def known(self) -> dict[Hashable, _Changed | None]:
+        """What was told of rows before, on the way to this side from cells alike."""
+        same_jax = self.old.jax == self.new.jax  # what one release changed is not told of it
+        return self.effects.kept(upgrade, self.old.implementation, self.new.place, same_jax)
+
     def upgrade(self) -> Upgrade:
         same_target = self.old.target.key == self.new.target.key
         columns = self.effects.column(self.old), self.effects.column(self.new)
-        for (clause, topology), one, other in zip(self.effects.rows, *columns, strict=True):
-            nothing = one is None and other is None
-            if nothing or (same_target and JAX in self.results.clauses[clause].expected):
+        felt = self.effects.in_rows(self.old, self.new)
+        rows = enumerate(zip(self.effects.rows, *columns, felt, strict=True))
+        for number, (row, one, other, change) in rows:
+            if same_target and row.maps_nothing:
                 continue
-            self._cells(clause, topology, one, other)
+            if other is None or change is None:
+                self._note_missing(one, other)
+                continue
+            before = one if one is not None and one.digest is not None else None
+            if before is not None:
+                self.compared.add(row.fact)
+            if change is SAME and row.clause.fixes is None:  # nine of ten
+                self.same_cells += 1
+                continue
+            if before is None and change.effect is Effect.NOT_MEASURED:
+                self._note_missing(one, other)
+            # Cells of several versions that were recorded alike change alike.
+            alike = number, -1 if before is None else before.alike
+            if alike not in self.known:
+                self.known[alike] = self._changed(row, before, other, change)
+            if (told := self.known[alike]) is None:
+                self.same_cells += change.effect is Effect.SAME
+                continue
+            self.changed.add(row.fact)
+            self.found.setdefault(told.key, []).append(told.seen)
+            self.said.setdefault(told.key, told.says)
         entries = [self._entry(key, some) for key, some in self.found.items()]
         order = list(Group)
         return Upgrade(
@@ -89,38 +122,22 @@ class _Made:
             ),
         )
 
-    def _cells(
-        self, clause: str, topology: str, one: Cellular | None, other: Cellular | None
-    ) -> None:
-        if other is None or other.digest is None:
-            self._note_missing(one, other)
-            return
-        before = one.digest if one is not None else None
-        felt = self.effects.felt(before, other.digest)
-        about = self.results.clauses[clause]
-        fact = about.fact or clause
-        if before is not None:
-            self.compared.add(fact)
-        if felt is SAME and about.fixes is None:  # nine of ten
-            self.same_cells += 1
-            return
-        if before is None and felt.effect is Effect.NOT_MEASURED:
-            self._note_missing(one, other)
+    def _changed(
+        self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
+    ) -> _Changed | None:
+        """What is told of what is felt in a row; None where nothing changed."""
         group = GROUP_OF.get(felt.effect)
-        if self._fix_fails(clause, felt, other) and (wrong := failing(other.digest)) is not None:
-            group, felt = Group.FIX_FAILS, wrong
+        if self._fix_fails(row.clause, felt, other) and other.digest is not None:
+            wrong = failing(other.digest)
+            group, felt = (group, felt) if wrong is None else (Group.FIX_FAILS, wrong)
         if group is None:
-            self.same_cells += felt.effect is Effect.SAME
-            return
-        self.changed.add(fact)
-        was = one.outcome.verdict if one is not None and before is not None else None
-        seen = Seen(clause, topology, felt, other.outcome.verdict, was)
+            return None
+        was = None if before is None else before.outcome.verdict
+        seen = Seen(row.clause.clause, row.topology, felt, other.outcome.verdict, was)
         # A repair is told by what was wrong; or by what lets pass now what was refused.
-        told = (one, other) if group is Group.REPAIRED and one is not None else (other,)
-        why = self._why(seen, group, [cell.outcome for cell in told])
-        key = self._key(seen, group, why)
-        self.found.setdefault(key, []).append(seen)
-        self.said.setdefault(key, why.says)
+        told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
+        why = self._why(seen, group, [cell.cause for cell in told])
+        return _Changed(seen, self._key(seen, group, why), why.says)
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
         if why.by is By.DOCUMENT:
@@ -130,12 +147,11 @@ class _Made:
         claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
         return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
 
-    def _why(self, seen: Seen, group: Group, told: Sequence[Outcome]) -> Why:
-        """What explains a change; the first of those told by that has a cause."""
+    def _why(self, seen: Seen, group: Group, causes: Sequence[str]) -> Why:
+        """What explains a change; the first of the causes that there is."""
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
         all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
-        causes = [self.effects.cause_of(seen.clause, of) for of in told if not all_rows]
-        if any(causes):
+        if any(causes) and not all_rows:
             return Why(By.CAUSE, next(filter(None, causes)))
         if group is Group.FIX_FAILS or seen.before is None:
             return UNEXPLAINED
@@ -155,8 +171,8 @@ class _Made:
         old_lacks = one is None or one.digest is None
         self.missing[verdicts[0 if old_lacks else 1], old_lacks] += 1
 
-    def _fix_fails(self, clause: str, felt: Felt, other: Cellular) -> bool:
-        fix = self.results.clauses[clause].fixes is not None
+    def _fix_fails(self, clause: Clause, felt: Felt, other: Cellular) -> bool:
+        fix = clause.fixes is not None
         return fix and other.outcome.verdict in FAILED and felt.effect not in _GRAVER
 
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
@@ -221,17 +237,17 @@ class _Made:
     def _remedies(self, cause: Cause | None, key: _Key, some: Sequence[Seen]) -> Iterator[Remedy]:
         if key.group not in _REMEDIED:
             return
-        known = self.effects.remedies
+        remedies = self.effects.remedies
         # Of programs that one claim announces, those of other claims have fixes for other things.
         fixed = (
             seen.clause
             for seen in some
             if key.by is not By.DOCUMENT or self.results.clauses[seen.clause].claim == key.claim
         )
-        named = known.of_cause(cause) if cause else known.of_clauses(fixed)
+        named = remedies.of_cause(cause) if cause else remedies.of_clauses(fixed)
         wanted = {seen.topology for seen in some}
         at = self.new.implementation, self.new.target.key
-        found = [remedy(self.results, clause, *at) for clause in named]
+        found = [remedies.at(clause, *at) for clause in named]
         order = list(Help)
         # What works where the thing was seen comes first; the cause's own order is kept within.
         yield from sorted(

@@ -48,13 +48,18 @@ class Once:
     """Questions about cells, asked once of all that were recorded alike.
 
     All are asked when a cell is first read, as reading it costs more than any of them. An answer
-    may depend on what was observed, on the findings that failed and on the verdict.
+    may depend on what was observed, on the findings that failed and on the verdict. Equal answers
+    to the question `shared` are one object.
     """
 
-    __slots__ = ("_known", "_questions")
+    __slots__ = ("_known", "_one_of", "_questions", "_shared")
 
-    def __init__(self, *questions: Callable[[Cell], Any]) -> None:
+    def __init__(
+        self, *questions: Callable[[Cell], Any], shared: Callable[[Cell], Hashable] | None = None
+    ) -> None:
         self._questions = questions
+        self._shared = None if shared is None else questions.index(shared)
+        self._one_of: dict[Hashable, Hashable] = {}
         self._known: dict[Hashable, tuple[Any, ...]] = {}
 
     def to(self, question: Callable[[Cell], T]) -> Callable[[Cell], T]:
@@ -76,15 +81,22 @@ class Once:
         some = [cell for key, cell in new.items() if key not in self._known]
         answered = each(lambda at: tuple(ask(some[at]) for ask in self._questions), len(some))
         for cell, answers in zip(some, answered, strict=True):
-            self._known[likeness(cell)] = answers
+            self._known[likeness(cell)] = self._kept(answers)
 
     def _answers(self, cell: Cell) -> tuple[Any, ...]:
         key = likeness(cell)
-        if key is None:
-            return tuple(ask(cell) for ask in self._questions)
-        if key not in self._known:
-            self._known[key] = tuple(ask(cell) for ask in self._questions)
+        if key is None or key not in self._known:
+            answers = self._kept(tuple(ask(cell) for ask in self._questions))
+            if key is None:
+                return answers
+            self._known[key] = answers
         return self._known[key]
+
+    def _kept(self, answers: tuple[Any, ...]) -> tuple[Any, ...]:
+        if (at := self._shared) is None:
+            return answers
+        one = self._one_of.setdefault(answers[at], answers[at])
+        return (*answers[:at], one, *answers[at + 1 :])
 
 
 def likeness(cell: Cell) -> Hashable:

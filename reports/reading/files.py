@@ -9,6 +9,7 @@ import lzma
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from sys import intern
 from typing import IO, Any
 
 from reports.reading.alike import of_findings, of_observations
@@ -18,6 +19,7 @@ from reports.reading.records import Finding, RecordError, decode
 
 XZ = ".xz"
 _BLOCK = 1 << 22  # bytes that are read at once
+_REPEATED = ("clause", "implementation", "target", "topology", "reason", "run_of", "program")
 
 
 def records(path: Path, scratch: Scratch, note: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
@@ -67,6 +69,7 @@ def _record(line: bytes, scratch: Scratch, where: str) -> Any:
         except ValueError:
             pass  # in another order than the recorder's: read whole
         else:
+            record |= {k: intern(v) for k in _REPEATED if type(v := record.get(k)) is str}
             record["findings"] = Lazily(scratch, findings, _finding, where, of_findings(findings))
             record["observations"] = Lazily(
                 scratch, observations, _observation, where, of_observations(observations)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from reports.reading.records import Target, TargetKey
 
@@ -17,9 +18,12 @@ _SHORT = {"legacy_pmap": "legacy", "new_pmap": "new", "shard_map": "shard"}
 # A version's suffix, from its beginning to its end: 1.0.dev1 < 1.0rc1 < 1.0 < 1.0.post1.
 _SUFFIXES = (("dev", -4), ("a", -3), ("b", -2), ("rc", -1), ("post", 1))
 
+_KEPT = 1024  # versions, and topologies: there are few, and every page orders them
+
 VersionOrder = tuple[bool, tuple[int, ...], int, tuple[int, ...], str]
 
 
+@lru_cache(_KEPT)
 def version_order(version: str) -> VersionOrder:
     """A sort key: by numbers, before-releases first; what is not a version comes last."""
     match = re.match(r"v?(\d+(?:\.\d+)*)[._-]?(.*)", version)
@@ -33,6 +37,7 @@ def version_order(version: str) -> VersionOrder:
     return False, release, rank, _numbers(suffix), version
 
 
+@lru_cache(_KEPT)
 def topology_order(topology: str) -> tuple[bool, tuple[int, ...], str]:
     """A sort key: by processes, then devices; what is not a topology comes last."""
     match = re.fullmatch(r"\d+x\d+", topology)

@@ -51,7 +51,7 @@ _VERDICTS = frozenset(one.value for one in Verdict if one is not Verdict.UNKNOWN
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # by identity: what was made of one is kept
 class Results:
     """Everything that the files say, targets in version order, the rest in the files' order.
 

@@ -1,5 +1,7 @@
 """Collects the pages of the site, renders them and writes them; nothing is fetched from elsewhere.
 
+A page is written by the process that rendered it: all of them are some hundred megabytes.
+
 The same results give the same bytes, so that a site can be kept and compared.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -37,7 +40,7 @@ from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
 from reports.site.text import code_marked, effect_css, plain, worded
-from reports.site.write import MARK, SiteError, write
+from reports.site.write import MARK, SiteError, put, write
 from reports.summary import printable
 
 __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
@@ -92,25 +95,28 @@ class Frame:
 
 def build(results: Results, directory: Path) -> int:
     """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot."""
-    written = write(rendered(results), directory)
-    return sum(name.endswith(".html") for name in written)
+    rendered = _renderer(results)
+
+    def fill(new: Path) -> Iterator[str]:
+        return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
+
+    return sum(name.endswith(".html") for name in write(fill, directory))
 
 
 def render(results: Results) -> dict[str, str]:
     """The text of every file of the site, by its path in the directory."""
-    return dict(rendered(results))
+    rendered = _renderer(results)
+    return dict(in_parallel(rendered, len(rendered.made)))
 
 
-def rendered(results: Results) -> Iterator[tuple[str, str]]:
-    """Path and text of every file, one after the other: no two pages need be in memory at once."""
+def _renderer(results: Results) -> Renderer:
     effects = asked(results)
-    made = [one for pages in PAGES for one in pages(effects)]
-    for name in _ASSETS:
-        yield name, _template_text(name)
+    assets = (Asset(name, partial(_template_text, name)) for name in _ASSETS)
+    made = (*assets, *(one for pages in PAGES for one in pages(effects)))
     env = environment()
     for template in env.list_templates([_TEMPLATES]):
         env.get_template(template)  # compiled here, not once more in each process
-    yield from in_parallel(Renderer(_frame(results, made), tuple(made), env), len(made))
+    return Renderer(_frame(results, made), made, env)
 
 
 def asked(results: Results) -> Effects:
@@ -145,9 +151,15 @@ class Renderer:
         return one.path, printable(text)
 
 
+class _Environment(Environment):
+    """Templates of records, whose `one.title` is an attribute and never a key: half the cost."""
+
+    getattr = staticmethod(getattr)  # type: ignore[assignment]
+
+
 def environment() -> Environment:
     """The templates, with escaping on for all of them."""
-    env = Environment(
+    env = _Environment(
         loader=PackageLoader("reports.site"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -169,7 +181,7 @@ def environment() -> Environment:
     return env
 
 
-def _frame(results: Results, made: list[Page | Asset]) -> Frame:
+def _frame(results: Results, made: Sequence[Page | Asset]) -> Frame:
     paths = {one.path for one in made}
     days = sorted({target.started[:10] for target in results.targets if target.started})
     versions = [results.labels[t.key] for t in results.targets if not t.unavailable]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from reports.effects.effect import Felt
 from reports.effects.happened import ABSENT
@@ -38,6 +38,13 @@ _EVIDENCE_SIZE = 60_000  # characters of evidence on a page; the rest is one com
 _REASON_SHOWN = 1200
 _VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
 _KEPT = 120  # characters by which two reasons are known to be the same
+_REASONS_KEPT = 1024  # in memory at once: those of a page repeat each other
+
+
+@lru_cache(_REASONS_KEPT)
+def _known_by(reason: str) -> str:
+    """What is equal of two reasons that are the same but for numbers."""
+    return _VARIES.sub("#", reason)[:_KEPT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +63,7 @@ class Seen:
         """What cells share that are told once."""
         why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
         # What a conforming cell moved or compiled differs between versions, and is felt.
-        kept = _VARIES.sub("#", self.outcome.reason)[:_KEPT]
-        return self.outcome.verdict, self.words, why or kept
+        return self.outcome.verdict, self.words, why or _known_by(self.outcome.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reports.effects.pairs import LEGACY, NEW, SHARD_MAP, Side, sides
 from reports.reading.order import short_implementation
@@ -26,6 +27,7 @@ class Column:
         return short_implementation(self.side.implementation)
 
 
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def columns(results: Results) -> tuple[Column, ...]:
     """The last of each implementation, the baseline first."""
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))

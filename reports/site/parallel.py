@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 WORTH = 200  # of fewer, starting processes costs more than they save
-AT_ONCE = 16  # numbers that a process is given in one message
+AT_ONCE = 16  # numbers that a process is given in one message, at least
+MESSAGES = 200  # about as many are sent, of however many numbers
 
 _here: list[Callable[[int], Any]] = []  # in a forked process alone: what it does
 
@@ -28,7 +29,7 @@ def in_parallel(do: Callable[[int], T], count: int, processes: int | None = None
         return
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(processes, context, _here.append, (do,)) as pool:
-        yield from pool.map(_one, range(count), chunksize=AT_ONCE)
+        yield from pool.map(_one, range(count), chunksize=max(AT_ONCE, count // MESSAGES))
 
 
 def _one(number: int) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from reports.reading.order import implementation_order, topology_order
@@ -98,6 +99,7 @@ def newest_version(results: Results) -> str:
     return named[newest_index(results)] if named else ""
 
 
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
     """For every clause, wherever it should have run, a mark per target."""
     number = {target.key: i for i, target in enumerate(results.targets)}

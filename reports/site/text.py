@@ -6,7 +6,10 @@ Everything that comes from a results file is escaped here or by the templates, n
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html import escape
+
+_KEPT = 4096  # texts: most stand on many pages
 
 _PHASE = re.compile(r" \(phase \w+\)")
 _CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
@@ -14,6 +17,7 @@ _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
 
+@lru_cache(_KEPT)
 def code_marked(text: str) -> str:
     """HTML of a sentence: escaped, and what stands between backticks as code."""
     return _CODE.sub(lambda m: f"<code>{m[2].strip()}</code>", escape(str(text)))
@@ -39,6 +43,7 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+@lru_cache(_KEPT)
 def worded(text: str) -> str:
     """What a judge wrote, for who does not know our classes: of a program of its own what it did.
 

@@ -42,7 +42,8 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Everything that is told by effects."""
     some = tuple(pairs(effects))
     yield from home.pages(effects, some)
-    for pair in some:
+    # To one side one after the other, in one process: what is told of a row is told of several.
+    for pair in sorted(some, key=lambda pair: str(pair.new)):
         old, new = side_words(pair.old), side_words(pair.new)
         yield Page(
             pair.path,

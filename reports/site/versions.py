@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.hazards import Hazard, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
-from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.entries import GroupView, group_views
@@ -153,20 +153,14 @@ def _is_new(entry: Entry) -> bool:
 
 def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:
     """The claims of which a cell became true, or false, from one version to the other."""
-    targets = {t.key: t for t in results.targets}
-    old = {
-        (key.clause, key.implementation, key.topology, key.target.platform): outcome.verdict
-        for key, outcome in results.outcomes.items()
-        if targets[key.target].jax == before and outcome.verdict in RAN
-    }
+    ran = _ran(results)
+    old = dict(ran.get(before, ()))
     counted: dict[str, int] = {}
-    for key, outcome in results.outcomes.items():
-        if key.target.jax != after or outcome.verdict not in RAN:
-            continue
-        was = old.get((key.clause, key.implementation, key.topology, key.target.platform))
-        is_true, was_true = outcome.verdict is Verdict.CONFORMS, was is Verdict.CONFORMS
+    for place, verdict in ran.get(after, ()):
+        was = old.get(place)
+        is_true, was_true = verdict is Verdict.CONFORMS, was is Verdict.CONFORMS
         if was is not None and is_true is to_true and was_true is not to_true:
-            slug = _claim_of(results, key)
+            slug = results.clauses[place.clause].claim
             counted[slug] = counted.get(slug, 0) + 1
     return tuple(
         Turned(_claim_link(results, slug), count)
@@ -174,8 +168,26 @@ def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tupl
     )
 
 
-def _claim_of(results: Results, key: CellKey) -> str:
-    return results.clauses[key.clause].claim
+class _Place(NamedTuple):
+    """Where a cell was run, whatever the version."""
+
+    clause: str
+    implementation: str
+    topology: str
+    platform: str | None
+
+
+@lru_cache(maxsize=1)  # every version asks of two
+def _ran(results: Results) -> Mapping[str | None, Sequence[tuple[_Place, Verdict]]]:
+    """What was run in each version, and how that ended."""
+    targets = {t.key: t for t in results.targets}
+    found: dict[str | None, list[tuple[_Place, Verdict]]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict in RAN:
+            target = targets[key.target]
+            place = _Place(key.clause, key.implementation, key.topology, target.platform)
+            found.setdefault(target.jax, []).append((place, outcome.verdict))
+    return found
 
 
 def _claim_link(results: Results, slug: str) -> Link:

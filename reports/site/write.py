@@ -1,6 +1,6 @@
 """Puts a site on the disk whole or not at all.
 
-It is written beside its place and then renamed, so that whoever reads the old one never meets half
+It is made beside its place and then renamed, so that whoever reads the old one never meets half
 of the new. Only a directory that holds nothing but an earlier site is replaced: a wrong path costs
 nothing.
 """
@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 MARK = "pmap-conformance report"  # the first words of the list of files
 CONTENTS = "contents.txt"  # every file of a site, itself left out
 _MARK_WITHIN_BYTES = 512
 
+Fill = Callable[[Path], Iterable[str]]  # puts the files of a site into a folder, and names them
+
 
 class SiteError(Exception):
     """The site cannot be written; the message says where and why."""
 
 
-def write(files: Iterable[tuple[str, str]], directory: Path) -> tuple[str, ...]:
-    """Make `directory` the site of `files`, paths and texts; the paths that were written."""
+def write(fill: Fill, directory: Path) -> tuple[str, ...]:
+    """Make `directory` the site that `fill` puts into a new folder; the paths of its files."""
     place = directory.resolve()
     try:
         _refuse_foreign(place, directory)
@@ -30,7 +32,9 @@ def write(files: Iterable[tuple[str, str]], directory: Path) -> tuple[str, ...]:
         beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             new = beside / "new"
-            written = _fill(new, files)
+            new.mkdir()
+            written = tuple(fill(new))
+            put(new, CONTENTS, "\n".join([MARK, *sorted(written), ""]))
             _swap(new, place, beside / "old")
         finally:
             shutil.rmtree(beside, ignore_errors=True)
@@ -39,17 +43,12 @@ def write(files: Iterable[tuple[str, str]], directory: Path) -> tuple[str, ...]:
     return written
 
 
-def _fill(new: Path, files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    new.mkdir()
-    written: list[str] = []
-    for name, text in files:
-        path = new / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-        written.append(name)
-    listed = "\n".join([MARK, *sorted(written), ""])
-    (new / CONTENTS).write_text(listed, encoding="utf-8", newline="\n")
-    return tuple(written)
+def put(folder: Path, name: str, text: str) -> str:
+    """Write one file of a site, whatever the system's own line ends; its name."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return name
 
 
 def _swap(new: Path, place: Path, old: Path) -> None:

@@ -11,16 +11,21 @@ from typing import Any
 from parameterized import parameterized
 from sample_results import (
     Record,
+    cause,
     cell,
     claim,
     clause,
+    deviation,
     finding,
     observation,
     returned,
     target,
 )
+from test_upgrade import FAILS, FINE, TO, program, ran, read
 
 from reports.effects.digest import digest
+from reports.effects.pairs import Effects, side
+from reports.effects.upgrade import upgrade
 from reports.reading.alike import Once, failed, of_findings, of_observations
 from reports.reading.records import Cell
 from reports.reading.results import load
@@ -96,6 +101,23 @@ class Alike(unittest.TestCase):
         assert asked == ["jax==0.8.0", "jax==0.10.0", "jax==0.12.0.1"]
         assert digest(cells[0]) == digest(cells[1]) != digest(cells[2])
 
+    def test_equal_answers_to_the_shared_question_are_one_object(self) -> None:
+        def ask(one: Cell) -> tuple[str, ...]:
+            return (one.verdict.value,)
+
+        def other(one: Cell) -> list[str]:  # which need not be hashable
+            return [one.target]
+
+        cells = self.cells()
+        for ahead in (True, False):
+            once = Once(other, ask, shared=ask)
+            if ahead:
+                once.ask(cells, lambda do, count: map(do, range(count)))
+            shared = [once.to(ask)(one) for one in cells]
+            assert shared == [ask(one) for one in cells]
+            assert len({id(one) for one in shared}) == len({*shared}) == 2
+            assert once.to(other)(cells[-1]) == [cells[-1].target]
+
     def test_what_failed_is_found_with_and_without_reading(self) -> None:
         assert [len(failed(one)) for one in self.cells()] == [0, 0, 1, 1]
 
@@ -120,3 +142,36 @@ class Alike(unittest.TestCase):
             file.write_text("".join(json.dumps(one) + "\n" for one in records))
             results = load([file])
         return [outcome.runs[-1].cell for outcome in results.outcomes.values()]
+
+
+class ToldOnce(unittest.TestCase):
+    """What an upgrade tells of a row is kept for other versions, and is as it would tell alone."""
+
+    @parameterized.expand([("the last as well", True), ("the last is other", False)])
+    def test_upgrades_of_one_site_are_as_each_by_itself(self, name: str, alike: bool) -> None:
+        causes = ("a-cause", "a-cause", "a-cause" if alike else "another")
+        legacy = [f"legacy_pmap@{jax}" for jax in ("0.7.2", "0.8.0", "0.8.3")]
+        known = [
+            {"verdict": "known deviation", "deviation": deviation(cause=one)} for one in causes
+        ]
+        results = read(
+            target("0.7.2"),
+            target("0.8.3"),
+            *map(cause, ("a-cause", "another")),
+            program("errors.a"),
+            *(ran("errors.a", at, FAILS, **of) for at, of in zip(legacy, known, strict=True)),
+            ran("errors.a", TO, FINE),
+            program("errors.b"),
+            *(ran("errors.b", at, FINE) for at in legacy[:2]),
+            ran("errors.b", legacy[2], FINE if alike else FAILS),
+            ran("errors.b", TO, FAILS),
+        )
+        olds = [side(results, at, "") for at in legacy]
+        new, shared = side(results, TO, ""), Effects(results)
+
+        found = [upgrade(shared, old, new) for old in olds]
+
+        assert found == [upgrade(Effects(results), old, new) for old in olds], name
+        entries = [one.entries for one in found]
+        assert entries[0] == entries[1]
+        assert (entries[1] == entries[2]) is alike

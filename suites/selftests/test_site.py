@@ -26,7 +26,7 @@ from reports.reading.results import Results
 from reports.site.build import SiteError, build, render
 from reports.site.names import safe_name
 from reports.site.observed import observed
-from reports.site.write import write
+from reports.site.write import put, write
 
 
 @pytest.fixture
@@ -278,14 +278,14 @@ def test_a_link_to_elsewhere_is_never_followed(load_records: Any, tmp_path: Path
 
 def test_a_failure_midway_leaves_the_earlier_site(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    write([("index.html", "one"), ("a/b.html", "two")], site)
+    write(lambda new: [put(new, "index.html", "one"), put(new, "a/b.html", "two")], site)
 
-    def failing() -> Iterator[tuple[str, str]]:
-        yield "index.html", "new"
+    def failing(new: Path) -> Iterator[str]:
+        yield put(new, "index.html", "new")
         raise RuntimeError("midway")
 
     with pytest.raises(RuntimeError, match="midway"):
-        write(failing(), site)
+        write(failing, site)
     assert files_below(site).keys() == {"index.html", "a/b.html", "contents.txt"}
     assert (site / "index.html").read_text(encoding="utf-8") == "one"
     assert [p.name for p in tmp_path.iterdir()] == ["site"]
