@@ -21,6 +21,9 @@ ONE_AND_TWO = ("1x8", "2x2")
 ONE_AND_FOUR = ("1x8", "4x2")
 ONE_AND_SEVERAL = ("1x8", "2x2", "4x2")
 
+# Why a clause of one process leaves several out, where they have clauses that differ.
+APART = "several processes have clauses of their own"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Topology:

@@ -17,7 +17,7 @@ import numpy as np
 from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.catalogue.topology import APART, ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.judging.aspects import SHARDING_TYPE, SPEC
 from conformance.judging.expectation import (
     Expectation,
@@ -189,6 +189,7 @@ def cause_of(use: Use) -> str:
     fact="errors.copy-arrays.one-process",
     claim=claim_of,
     title="{use.text} of a map's output, in one process, where no error is to appear.",
+    left_out=APART,
     expect={LEGACY_PMAP: right, NEW_PMAP: right, SHARD_MAP: right_of_all},
 )
 def used(impl: Any, cluster: Any, use: Use) -> None:

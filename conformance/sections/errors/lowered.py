@@ -17,7 +17,7 @@ import numpy as np
 from conformance.catalogue.clause import processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES
+from conformance.catalogue.topology import APART, ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import (
     Expectation,
@@ -163,6 +163,7 @@ def converted_as_the_map(program: Program) -> Expectation:
     fact="errors.lowered.one-process",
     title="The compiled stage of {program.text}, in one process.",
     topologies=ONE_PROCESS,
+    left_out=APART,
     expect=lambda program: everywhere(as_the_map(program)),
 )
 @family(
@@ -196,6 +197,7 @@ def as_the_map_again(program: Program) -> Expectation:
     claim=ONE_PROCESS_CLAIM,
     fact="errors.lowered.one-process-after-a-call",
     title="The compiled stage of {program.text} that was called before, in one process.",
+    left_out=APART,
     expect=lambda program: everywhere(as_the_map_again(program)),
 )
 def staged_after_call(impl: Any, cluster: Any, program: Program) -> None:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.catalogue.topology import APART, ONE_AND_TWO, ONE_PROCESS, SEVERAL_PROCESSES, Place
 from conformance.judging.arrays import dealt_out
 from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
@@ -67,6 +67,7 @@ def ask(impl: Any, cluster: Any, devices: list[Any], mapped_over: list[Any] | No
     title="`is_fully_addressable` of inputs and outputs, with one process.",
     fact=ALL_HERE,
     topologies=ONE_PROCESS,
+    left_out=APART,
     expect=everywhere(every(ASKED, SEEN_WHOLE)),
 )
 @clause(
