@@ -6,7 +6,6 @@ clause by id, so no code travels between processes.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -20,6 +19,7 @@ from typing import Any
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
+from conformance.catalogue.spelling import did_you_mean
 
 PACKAGE = "conformance.sections"
 
@@ -61,10 +61,8 @@ class Catalogue:
                 if id == one or id.startswith((f"{one}.", f"{one}-"))
             }
             if not found:
-                close = difflib.get_close_matches(one, self.clauses, 3)
                 raise CatalogueError(
-                    f"no clause is called {one}, or begins so"
-                    + (f"; did you mean {', '.join(close)}?" if close else "")
+                    f"no clause is called {one}, or begins so" + did_you_mean(one, self.clauses)
                 )
             chosen |= {one: self.clauses[one]} if one in self.clauses else found
         return Catalogue(dict(sorted(chosen.items())))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import keyword
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import conformance.sections
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.spelling import did_you_mean
 from conformance.commands.importing import importing
 
 HEAD = '''"""{title}"""
@@ -38,7 +38,6 @@ NEEDED = {
     "returns": "conformance.judging.expectation",
     "double": "conformance.probing.bodies",
 }
-CLOSE = 5  # slugs that are offered in place of one that does not exist
 
 
 def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str | None) -> Path:
@@ -53,7 +52,8 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
         raise ValueError(f"there is a clause {id} already: {where}")
     if claim not in claims.claims:
         raise ValueError(
-            f"no claim is called {claim}{_close(claims, claim)}: `python -m conformance claims` "
+            f"no claim is called {claim}{did_you_mean(claim, claims.claims)}: "
+            "`python -m conformance claims` "
             "lists them"
         )
     if not ID.fullmatch(id):
@@ -91,13 +91,6 @@ def _home(catalogue: Catalogue, id: str) -> str:
         return ""
     nearest = max(inside, key=lambda one: common(one.id))
     return Path(nearest.where[0]).stem
-
-
-def _close(claims: Claims, claim: str) -> str:
-    """The claims that may have been meant: those that end so, or are spelt alike."""
-    found = [slug for slug in claims.claims if slug.endswith(f".{claim}")]
-    found = found or difflib.get_close_matches(claim, claims.claims, CLOSE, cutoff=0.5)
-    return f"; did you mean {', '.join(found)}?" if found else ""
 
 
 def _bound(tree: ast.Module) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from conformance.catalogue.claims import Claims
@@ -10,9 +9,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.program import program
 from conformance.catalogue.reading import line_of
+from conformance.catalogue.spelling import did_you_mean
 from conformance.judging.deviations import Deviation
-
-CLOSE = 5  # ids that are offered in place of one that does not exist
 
 
 def show(
@@ -68,7 +66,7 @@ def show_program(catalogue: Catalogue, id: str, implementation: str, topology: s
 
 def _named(catalogue: Catalogue, id: str) -> Clause:
     if id not in catalogue.clauses:
-        raise ValueError(f"no clause is called {id}{_close(catalogue, id)}")
+        raise ValueError(f"no clause is called {id}{did_you_mean(id, catalogue.clauses)}")
     return catalogue.clauses[id]
 
 
@@ -82,9 +80,3 @@ def _entries(clause: Clause, deviations: Sequence[Deviation]) -> Iterator[Deviat
     for entry in deviations:
         if entry.names(clause.id):
             yield entry
-
-
-def _close(catalogue: Catalogue, id: str) -> str:
-    found = difflib.get_close_matches(id, catalogue.clauses, CLOSE, cutoff=0.5)
-    found = found or [one for one in catalogue.clauses if id in one][:CLOSE]
-    return f"; did you mean {', '.join(found)}?" if found else ""

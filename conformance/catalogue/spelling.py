@@ -1,0 +1,18 @@
+"""What may have been meant by a name that does not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+MOST = 5
+LIKE = 0.5  # of 1, which is equal
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """The end of an error message: names that end so, that are spelt alike, or that hold `word`."""
+    known = list(names)
+    found = [one for one in known if one.endswith(f".{word}")]
+    found = found or difflib.get_close_matches(word, known, MOST, cutoff=LIKE)
+    found = found or [one for one in known if word in one]
+    return f"; did you mean {', '.join(found[:MOST])}?" if found else ""
