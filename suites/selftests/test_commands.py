@@ -17,7 +17,7 @@ from observations import JAX, TOPOLOGY, observations, received
 
 import conformance.sections
 from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
-from conformance.catalogue import loading
+from conformance.catalogue import loading, spelling
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
@@ -26,7 +26,7 @@ from conformance.catalogue.program import program
 from conformance.catalogue.reading import line_of
 from conformance.commands.ending import EXIT_INTERRUPTED
 from conformance.commands.new import new
-from conformance.commands.show import CLOSE, show
+from conformance.commands.show import show
 from conformance.judging.deviations import Deviation, load_all
 from conformance.judging.judge import judge
 
@@ -134,7 +134,7 @@ def test_in_place_of_an_unknown_id_close_ones_are_offered(
     before, mark, after = told.err.partition("; did you mean ")
     assert (before, mark != "") == (f"error: no clause is called {id}", True)
     ids = after.rstrip("?\n").split(", ")
-    assert 1 <= len(ids) <= CLOSE
+    assert 1 <= len(ids) <= spelling.MOST
     assert set(ids) <= set(REAL.clauses)
     assert any(one.startswith(offered) for one in ids)
 
