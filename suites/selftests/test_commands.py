@@ -69,6 +69,7 @@ def test_a_clause_is_shown_whole() -> None:
         **{f"expected of {name}": one.expect[name].text for name in IMPLEMENTATIONS},
         "rows": "program = 'map'",
         "topologies": ", ".join(one.topologies),
+        "left out": one.left_out,
         "same run as": "errors.lowered.several-processes-map",
         "file": ":".join(map(str, one.where)),
         "row": ":".join(map(str, found)),
