@@ -53,7 +53,7 @@ def lines(results: Results) -> Iterator[str]:
     yield f"| from | to | {' | '.join(_COLUMNS)} | the same | not compared |"
     yield f"|---|---|{'---|' * (len(_COLUMNS) + 2)}"
     for one in found:
-        counts = [str(sum(len(one.of(g)) for g in groups)) for groups in _COLUMNS.values()]
+        counts = [str(sum(map(one.counted, groups))) for groups in _COLUMNS.values()]
         left = sum(count for _, count in one.missing)
         yield (
             f"| {_words(one.old)} | {_words(one.new)} | {' | '.join(counts)} | "

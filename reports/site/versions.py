@@ -95,7 +95,7 @@ class VersionView:
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many entries of each group all implementations have together."""
-        counted = {group: sum(len(s.found.of(group)) for s in self.steps) for group in Group}
+        counted = {group: sum(s.found.counted(group) for s in self.steps) for group in Group}
         return tuple((group.value, count) for group, count in counted.items() if count)
 
 

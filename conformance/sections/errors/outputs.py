@@ -115,6 +115,7 @@ def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.output-and-one-device-added",
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
+    cause="results-stay-on-all-devices",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_as(
