@@ -11,6 +11,7 @@ from reports.effects.pairs import LEGACY, NEW, Effects
 from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
 from reports.reading.results import Results
+from reports.site import errata
 from reports.site.entries import entry_anchor, side_words
 from reports.site.names import Link, implementation_words
 from reports.site.page import Page
@@ -95,6 +96,11 @@ class HomeView:
     def subjects(self) -> tuple[Link, ...]:
         """The pages that tell all of one subject."""
         return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
+
+    @property
+    def errata(self) -> str:
+        """The page of what documents err in; empty where no document is looked at."""
+        return errata.PAGE if self.effects.results.claims else ""
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Both ends of a pair in words."""
