@@ -246,7 +246,7 @@ def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
 ) -> None:
     page = site["hazards.html"]
     wrong = page[page.index('id="wrong-numbers"') :]
-    row = wrong[wrong.index("new pmap") :].split("</tr>")[0]
+    row = wrong[wrong.index('<th scope="row">new pmap') :].split("</tr>")[0]
 
     assert page.index('id="crashes"') < page.index('id="wrong-numbers"')
     assert ">no<" in row
