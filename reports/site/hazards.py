@@ -117,7 +117,7 @@ def hazards_page(results: Results, some: Sequence[Hazard]) -> HazardsPage:
     }
     return HazardsPage(
         versions,
-        tuple(_line(results, ordered, versions, jax) for jax in versions),
+        tuple(_line(results, some, versions, jax) for jax in versions),
         tuple(
             DangerView(
                 safe_name(danger.value.replace(" ", "-").replace(",", "")),
