@@ -116,7 +116,8 @@ def _said(entry: Entry) -> tuple[str, Remedy | None] | None:
             return cause.edit, first
     for one in _own_first(entry, works):
         return AS_IN.format(one.title.rstrip(".")), one
-    return (AS_SHARD_MAP, None) if entry.as_shard_map else None
+    rewrite = entry.as_shard_map and entry.group not in _HARMLESS
+    return (AS_SHARD_MAP, None) if rewrite else None
 
 
 def _own_first(entry: Entry, works: list[Remedy]) -> Iterator[Remedy]:

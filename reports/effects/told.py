@@ -168,7 +168,8 @@ def _averts(edit: Edit) -> str:
 
 def in_places(places: Iterable[str]) -> str:
     """In how many processes, in words."""
-    return " and ".join(sorted(places))
+    some = sorted(places)
+    return some[0] if len(some) == 1 else "one process or several"
 
 
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:

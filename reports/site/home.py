@@ -72,7 +72,10 @@ class HomeView:
         if self.found is None or self.usual is None:
             return ()
         entries = [
-            e for group in Group if group is not Group.REPAIRED for e in self.found.of(group)
+            whole
+            for group in Group
+            if group is not Group.REPAIRED
+            for whole, _ in self.found.folded(group)
         ]
         return tuple(
             Worst(
