@@ -47,6 +47,11 @@ class Edit:
         return frozenset().union(*(entry.places for entry in self.averts))
 
     @property
+    def shard_map_instead(self) -> bool:
+        """Whether all that it averts is averted by making the same programs a shard_map, too."""
+        return bool(self.remedies) and all(entry.as_shard_map for entry in self.averts)
+
+    @property
     def tried(self) -> str:
         """With how many processes alone it is shown to work, where it matters with others too.
 

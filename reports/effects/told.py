@@ -17,6 +17,7 @@ MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
 UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
 
+INSTEAD = "as a jax.shard_map the same programs need no such edit"
 _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
@@ -135,6 +136,8 @@ def _edit_lines(known: Edits) -> Iterator[str]:
         yield f"      averts, with {in_places(one.places)}: {_averts(one)}"
         if one.tried:
             yield f"      shown to work with {one.tried} only"
+        if one.shard_map_instead:
+            yield f"      {INSTEAD}"
     if known.unknown:
         yield ""
         yield f"no fix known here: {len(known.unknown)}"
@@ -200,6 +203,7 @@ def _edit(one: Edit) -> dict[str, Any]:
     return {
         "text": one.text,
         "topologies": list(one.topologies),
+        "shard_map_instead": one.shard_map_instead,
         "remedies": [
             {
                 "clause": remedy.clause,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.edits import Edit, edits
-from reports.effects.told import in_places
-from reports.site.entries import MOST_REMEDIES, entry_anchor, place
+from reports.effects.told import INSTEAD, in_places
+from reports.site.entries import entry_anchor, place
 from reports.site.names import Link, clause_path
 
-# What an edit averts alone that most readers can do without: it is folded.
-_MINOR = (Group.LIES, Group.WARNS, Group.TAKEN)
+# What does not make a program worse that ran: an edit that averts nothing else is folded.
+_MINOR = (Group.OTHER_ERROR, Group.LIES, Group.WARNS, Group.TAKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class EditView:
     text: str
     where: str
     tried: str
+    instead: str
     averts: tuple[Averted, ...]
     shown: tuple[Link, ...]
     places: str
@@ -60,13 +61,13 @@ def edits_view(found: Upgrade) -> EditsView:
 
 
 def _edit(one: Edit) -> EditView:
-    remedies = one.remedies[:MOST_REMEDIES]
     return EditView(
         text=one.text,
         where=in_places(one.places),
         tried=one.tried,
+        instead=INSTEAD if one.shard_map_instead else "",
         averts=_averted(one.averts),
-        shown=tuple(Link(remedy.clause, clause_path(remedy.clause)) for remedy in remedies),
+        shown=tuple(Link(remedy.clause, clause_path(remedy.clause)) for remedy in one.remedies),
         places=_classes(one.averts),
     )
 

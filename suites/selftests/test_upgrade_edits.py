@@ -86,6 +86,19 @@ def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help()
     assert [entry.smallest for entry in found.unknown] == ["errors.b"]
 
 
+def test_it_is_told_where_the_same_programs_need_no_edit_as_a_shard_map() -> None:
+    both = [ran("errors.a", SHARDED, FINE), ran("errors.b", SHARDED, FINE)]
+    records = [*by("one", "errors.a", edit=PUT), *by("other", "errors.b", edit=PUT), *fix()]
+
+    def told_of(*sharded: Record) -> bool:
+        [edit] = edits(made(*records, *sharded)).some
+        return edit.shard_map_instead
+
+    assert told_of(*both)
+    assert not told_of(both[0])
+    assert not told_of(both[0], ran("errors.b", SHARDED, FAILS))
+
+
 def test_what_is_repaired_and_a_fix_that_fails_have_no_edit() -> None:
     refused = finding("first call", "raised ValueError: no")
     found = made(
