@@ -170,6 +170,27 @@ def test_a_cause_and_an_upgrade_s_entry_of_it_tell_the_same_remedies(site: dict[
     assert "No remedy is known" not in cause_page
 
 
+def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) -> None:
+    records = [
+        *HEAD,
+        cause("whole", edit="Put it there."),
+        cause("part", edit="Put it here.", remedies=["errors.none"], part_of="whole"),
+        *known("errors.a", "whole", FAILS),
+        *known("errors.b", "part", FAILS),
+        program("errors.fix"),
+        ran("errors.fix", TO, FINE),
+        program("errors.none"),
+        ran("errors.none", TO, FAILS, verdict="known deviation", findings=[NO_HELP]),
+    ]
+    pages = render(loaded(tmp_path, records))
+    whole, part = pages["causes/whole.html"], pages["causes/part.html"]
+
+    assert "Put it there." in whole
+    assert "Put it here." not in part
+    assert "The same defect as: Title of part" in Tags(whole).text
+    assert "The same defect as: Title of whole" in Tags(part).text
+
+
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
     cards = [attrs["class"] or "" for tag, attrs in Tags(site[UPGRADE]).tags if tag == "article"]
 
