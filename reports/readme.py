@@ -53,14 +53,16 @@ def lines(results: Results) -> Iterator[str]:
     yield f"| from | to | {' | '.join(_COLUMNS)} | the same | not compared |"
     yield f"|---|---|{'---|' * (len(_COLUMNS) + 2)}"
     for one in found:
-        counts = [str(sum(len(one.of(g)) for g in groups)) for groups in _COLUMNS.values()]
+        counts = [str(sum(map(one.counted, groups))) for groups in _COLUMNS.values()]
         left = sum(count for _, count in one.missing)
         yield (
             f"| {_words(one.old)} | {_words(one.new)} | {' | '.join(counts)} | "
             f"{one.same} of {counted(one.compared, 'program')} | {counted(left, 'cell')} |"
         )
     yield ""
-    yield f"Causes are counted, not programs. The gravest from {_words(found[0].old)} on:"
+    old = _words(found[0].old)
+    said = "Causes are counted, not programs, and those of one defect once"
+    yield f"{said}. The gravest from {old} on:"
     yield ""
     for title, sentence in _gravest(found[0]):
         yield f"- **{in_markdown(title)}.** {in_markdown(sentence)}"
@@ -82,7 +84,8 @@ def _upgrades(results: Results) -> list[Upgrade]:
 
 def _gravest(found: Upgrade) -> Iterator[tuple[str, str]]:
     """Title and sentence of what is worst, what both sides were seen to do before what only one."""
-    grave = [one for group in Group if group is not Group.REPAIRED for one in found.of(group)]
+    asked = [group for group in Group if group is not Group.REPAIRED]
+    grave = [one for group in asked for one, _ in found.folded(group)]
     for one in sorted(grave, key=lambda one: not one.compared)[:FINDINGS]:
         where = f"{one.group.value}, {', '.join(one.topologies)}"
         yield f"{one.title.rstrip('.')} ({where})", one.sentence or one.example.felt.sentence

@@ -75,9 +75,11 @@ class Cause:
     """One thing that JAX does and a user feels.
 
     `tags` are the calls and the parts of messages by which someone would search for it; `remedies`
-    ids of clauses, the best first; `links` JAX's commits, source lines, issues; `requires` names
-    the packages that its program needs beside JAX. `compared` is a cause that no clause judges: the
-    implementations differ by it, and an entry of that comparison names it.
+    ids of clauses, the best first, and `edit` what someone changes in a program, as the first of
+    them does; `links` JAX's commits, source lines, issues; `requires` names the packages that its
+    program needs beside JAX. `compared` is a cause that no clause judges: the implementations
+    differ by it, and an entry of that comparison names it. `part_of` is the cause of the same
+    defect of which this is one appearance.
     """
 
     slug: str
@@ -90,6 +92,8 @@ class Cause:
     shows: tuple[Shows, ...]
     program: str
     remedies: tuple[str, ...] = ()
+    edit: str = ""
+    part_of: str = ""
     requires: tuple[str, ...] = ()
     compared: bool = False
 
@@ -122,16 +126,19 @@ def load(file: Path) -> Cause:
         raise CauseError(f"{file.name} is not valid TOML: {error}") from error
     made = {"slug", "section", "program"}
     known = {one.name for one in fields(Cause)} - made
-    _keys(raw, known, known - {"remedies", "requires", "compared"}, file.name)
+    optional = {"remedies", "edit", "part_of", "requires", "compared"}
+    _keys(raw, known, known - optional, file.name)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
-    for key in ("title", "sentence", "kind"):
+    for key in ("title", "sentence", "kind", *(raw.keys() & {"edit", "part_of"})):
         if not (isinstance(raw[key], str) and raw[key].strip()):
             raise CauseError(f"{file.name}: {key} must be a text")
     if raw["kind"] not in KINDS:
         raise CauseError(f"{file.name}: kind {raw['kind']!r} is none of {', '.join(KINDS)}")
     for key, least in (("tags", 1), ("links", 1), ("remedies", 0), ("requires", 0)):
         raw[key] = _texts(raw.get(key, []), least, f"{file.name}: {key}")
+    if raw.get("edit") and not raw["remedies"]:
+        raise CauseError(f"{file.name}: edit is what the first of its remedies does: it has none")
     if type(raw.get("compared", True)) is not bool:
         raise CauseError(f"{file.name}: compared is true, or left out")
     if not (isinstance(raw["shows"], list) and raw["shows"]):
@@ -157,6 +164,10 @@ def check(
         gone = [id for id in one.remedies if id not in ids]
         if gone:
             raise CauseError(f"cause {one.slug}: no clause is called {', '.join(gone)}")
+        whole = causes.get(one.part_of)
+        if one.part_of and (whole is None or whole is one or whole.part_of):
+            why = "no cause" if whole is None else "itself" if whole is one else "a part as well"
+            raise CauseError(f"cause {one.slug}: part_of {one.part_of}, which is {why}")
         if one.slug not in named and not one.compared:
             raise CauseError(f"cause {one.slug}: no clause and no deviation entry names it")
         if one.slug in named and one.compared:

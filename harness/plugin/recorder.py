@@ -127,6 +127,8 @@ def cause_record(cause: Cause) -> dict[str, Any]:
         "cause_kind": cause.kind,
         "tags": list(cause.tags),
         "remedies": list(cause.remedies),
+        "edit": cause.edit,
+        "part_of": cause.part_of,
         "links": list(cause.links),
         "program": cause.program,
         "command": command(cause.shows[0], cause.shows[0].implementation[0], f"{cause.slug}.py"),

@@ -24,7 +24,7 @@ class Group(StrEnum):
     OTHER_ERROR = "raises another error"
     MOVES_MORE = "silently communicates, copies or computes more"
     MEMORY = "needs more memory"
-    LIES = "lies elsewhere"
+    LIES = "gives the same numbers in another place"
     WARNS = "warns"
     TAKEN = "no longer refused, though a refusal is expected"
     FIX_FAILS = "a fix that the documents give and that does not work there"
@@ -44,6 +44,14 @@ GROUP_OF = {
     Effect.TAKEN: Group.TAKEN,
     Effect.REPAIRED: Group.REPAIRED,
 }
+
+
+ONE, SEVERAL = "one process", "several processes"
+
+
+def processes(topology: str) -> str:
+    """How many processes a topology has, as one speaks of it."""
+    return ONE if topology.startswith("1x") else SEVERAL
 
 
 class Seen(NamedTuple):
@@ -72,10 +80,17 @@ class Entry:
     smallest: str
     remedies: tuple[Remedy, ...] = ()
     by: By = By.NOTHING  # what explains it
+    as_shard_map: bool = False  # whether all these programs do as before under shard_map there
+    whole: Cause | None = None  # the cause of the same defect of which its own is a part
 
     @property
     def topologies(self) -> tuple[str, ...]:
         return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Whether it shows in one process, in several, or in both."""
+        return frozenset(map(processes, self.topologies))
 
     @property
     def example(self) -> Seen:
@@ -107,6 +122,25 @@ class Upgrade:
 
     def of(self, group: Group) -> tuple[Entry, ...]:
         return tuple(one for one in self.entries if one.group is group)
+
+    def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
+        """The entries of a group, each with those of it that are parts of the same defect.
+
+        A part of what is not in the group, or that shows where the whole does not, is by itself.
+        """
+        some = self.of(group)
+        wholes = {(e.cause.cause, e.by): e for e in some if e.cause is not None and not e.whole}
+        parts: dict[int, list[Entry]] = {}
+        for one in some:
+            whole = wholes.get((one.whole.cause, one.by)) if one.whole else None
+            if whole is not None and one.places <= whole.places:
+                parts.setdefault(id(whole), []).append(one)
+        inner = {id(one) for held in parts.values() for one in held}
+        return tuple((one, tuple(parts.get(id(one), ()))) for one in some if id(one) not in inner)
+
+    def counted(self, group: Group) -> int:
+        """How many entries a group has, parts of one defect as one."""
+        return len(self.folded(group))
 
     @property
     def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:

@@ -16,7 +16,7 @@ class Effect(StrEnum):
     OTHER_ERROR = "other error"
     MOVES_MORE = "moves more"
     NEEDS_MORE_MEMORY = "needs more memory"
-    LIES_ELSEWHERE = "lies elsewhere"
+    LIES_ELSEWHERE = "other placement"
     WARNS = "warns"
     TAKEN = "no longer refused"
     REPAIRED = "repaired"

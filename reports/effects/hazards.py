@@ -6,10 +6,11 @@ A reader who asks what may happen to a run wants to know of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from reports.effects.effect import Effect, Felt
@@ -63,6 +64,17 @@ class Hazard:
     def implementations(self) -> tuple[str, ...]:
         found = {key.implementation for key in self.shown}
         return tuple(sorted(found, key=implementation_order))
+
+    def new_in(self, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Versions in which it is and was not where it ran before: the implementations of each."""
+        found: dict[str, tuple[str, ...]] = {}
+        for implementation in self.implementations:
+            ran = [jax for jax in versions if Place(implementation, jax) in self.ran]
+            for before, jax in pairwise(ran):
+                shown = self.topologies(implementation, jax)
+                if shown and not self.topologies(implementation, before):
+                    found[jax] = (*found.get(jax, ()), implementation)
+        return found
 
     def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
         """On which topologies a place shows it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from reports.effects.changed import Entry, Group, Upgrade
+from reports.effects.edits import Edit, Edits, edits
 from reports.effects.pairs import Side
 from reports.effects.remedies import Help, Remedy
 from reports.findings import in_markdown
@@ -16,6 +17,7 @@ MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
 UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
 
+INSTEAD = "as a jax.shard_map the same programs need no such edit"
 _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
@@ -49,6 +51,8 @@ def as_json(results: Results, found: Upgrade) -> dict[str, Any]:
         "compared": found.compared,
         "same": found.same,
         "not_compared": [{"why": why, "cells": count} for why, count in found.missing],
+        "edits": [_edit(one) for one in edits(found).some],
+        "no_fix_known": [_averted(one) for one in edits(found).unknown],
         "groups": [
             {"group": group.value, "entries": [_entry(results, one) for one in entries]}
             for group, entries in found.groups
@@ -70,6 +74,8 @@ def notes(entry: Entry) -> Iterator[str]:
     """What a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
+    if entry.whole is not None:
+        yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:
         yield UNCOMPARED
 
@@ -89,7 +95,7 @@ def helps(remedy: Remedy) -> str:
 
 def summary(found: Upgrade) -> str:
     """The counts in one sentence."""
-    each = [f"{group.value}: {len(entries)}" for group, entries in found.groups]
+    each = [f"{group.value}: {found.counted(group)}" for group, _ in found.groups]
     same = f"{found.same} of {counted(found.compared, 'program')} do the same"
     return "; ".join([*each, same]) + "."
 
@@ -102,9 +108,10 @@ def missing(found: Upgrade) -> str:
 def _lines(results: Results, found: Upgrade) -> Iterator[str]:
     yield f"{_name(found.old)} → {_name(found.new)}"
     yield summary(found)
+    yield from _edit_lines(edits(found))
     for group, entries in found.groups:
         yield ""
-        yield f"{group.value}: {len(entries)}"
+        yield f"{group.value}: {found.counted(group)}"
         for entry in entries:
             yield f"  {entry.title}"
             if entry.sentence:
@@ -120,12 +127,61 @@ def _lines(results: Results, found: Upgrade) -> Iterator[str]:
         yield f"not compared: {missing(found)}"
 
 
+def _edit_lines(known: Edits) -> Iterator[str]:
+    if known.some:
+        yield ""
+        yield f"what to change: {counted(len(known.some), 'edit')}, what averts the gravest first"
+    for one in known.some:
+        yield f"  {one.text}"
+        yield f"      averts, with {in_places(one.places)}: {_averts(one)}"
+        if one.tried:
+            yield f"      shown to work with {one.tried} only"
+        if one.shard_map_instead:
+            yield f"      {INSTEAD}"
+    if known.unknown:
+        yield ""
+        yield f"no fix known here: {len(known.unknown)}"
+        for entry in known.unknown:
+            yield f"  {entry.title} ({entry.group.value}, with {in_places(entry.places)})"
+
+
+def _edit_parts(known: Edits) -> Iterator[list[str]]:
+    if known.some:
+        lines = [
+            f"- {in_markdown(one.text)} *Averts, with {in_places(one.places)}:* "
+            f"{in_markdown(_averts(one))}."
+            for one in known.some
+        ]
+        yield [f"## What to change: {counted(len(known.some), 'edit')}", "", *lines]
+    if known.unknown:
+        lines = [
+            f"- {in_markdown(one.title)} ({one.group.value}, with {in_places(one.places)})"
+            for one in known.unknown
+        ]
+        yield [f"## No fix known here: {len(known.unknown)}", "", *lines]
+
+
+def _averts(edit: Edit) -> str:
+    """The effects that an edit averts, each cause once."""
+    by_title: dict[str, list[str]] = {}
+    for entry in edit.averts:
+        by_title.setdefault(entry.title, []).append(entry.effect.value)
+    return "; ".join(f"{title} ({', '.join(some)})" for title, some in by_title.items())
+
+
+def in_places(places: Iterable[str]) -> str:
+    """In how many processes, in words."""
+    some = sorted(places)
+    return some[0] if len(some) == 1 else "one process or several"
+
+
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
+    yield from _edit_parts(edits(found))
     if found.missing:
         yield [f"Not compared: {in_markdown(missing(found))}."]
     for group, entries in found.groups:
-        yield [f"## {_capital(group)}: {len(entries)}"]
+        yield [f"## {_capital(group)}: {found.counted(group)}"]
         for entry in entries:
             yield list(_entry_lines(results, entry))
 
@@ -143,12 +199,39 @@ def _entry_lines(results: Results, entry: Entry) -> Iterator[str]:
     yield f"- See: `{command(results, entry)}`"
 
 
+def _edit(one: Edit) -> dict[str, Any]:
+    return {
+        "text": one.text,
+        "topologies": list(one.topologies),
+        "shard_map_instead": one.shard_map_instead,
+        "remedies": [
+            {
+                "clause": remedy.clause,
+                "implementation": remedy.implementation,
+                "works": list(remedy.works),
+            }
+            for remedy in one.remedies
+        ],
+        "averts": [_averted(entry) for entry in one.averts],
+    }
+
+
+def _averted(entry: Entry) -> dict[str, Any]:
+    return {
+        "effect": entry.effect.value,
+        "title": entry.title,
+        "cause": entry.cause.cause if entry.cause else "",
+        "topologies": list(entry.topologies),
+    }
+
+
 def _entry(results: Results, entry: Entry) -> dict[str, Any]:
     return {
         "effect": entry.effect.value,
         "title": entry.title,
         "sentence": entry.sentence,
         "cause": entry.cause.cause if entry.cause else "",
+        "part_of": entry.whole.cause if entry.whole else "",
         "claim": entry.claim,
         "explained_by": entry.by.value,
         "programs": entry.programs,

@@ -8,6 +8,7 @@ was not run is said.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from reports.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
-from reports.effects.pairs import SHARD_MAP, Cellular, Effects, Row, Side, cell_of
+from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
 from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
@@ -177,8 +178,15 @@ class _Made:
 
     def _entry(self, key: _Key, some: list[Seen]) -> Entry:
         clauses = self.results.clauses
-        smallest = min(some, key=lambda one: (one.felt.effect.gravity, *self._size(one.clause)))
         cause = self.results.causes.get(key.cause)
+        smallest = min(
+            some,
+            key=lambda one: (
+                one.felt.effect.gravity,
+                not self._named(cause, one.clause),
+                *self._size(one.clause),
+            ),
+        )
         title, sentence = self._said(cause, smallest, key)
         named = tuple(dict.fromkeys(one.clause for one in some))
         facts = {clauses[id].fact or id for id in named}
@@ -195,7 +203,27 @@ class _Made:
             smallest=smallest.clause,
             remedies=tuple(self._remedies(cause, key, some)),
             by=key.by,
+            as_shard_map=key.group in _REMEDIED and self._as_shard_map(some),
+            whole=self.results.causes.get(cause.part_of) if cause is not None else None,
         )
+
+    def _as_shard_map(self, some: list[Seen]) -> bool:
+        """Whether each program was run as a shard_map on the new side's JAX and does as before."""
+        if self.new.implementation != NEW:
+            return False
+        there = Side(SHARD_MAP, self.new.target)
+        felt = [self.effects.between(one.clause, one.topology, self.old, there) for one in some]
+        return all(
+            one is not None
+            and (one.effect in (Effect.SAME, Effect.REPAIRED) or one.shape == OF_ALL_ROWS)
+            for one in felt
+        )
+
+    def _named(self, cause: Cause | None, clause: str) -> bool:
+        """Whether a clause's title speaks of a call that the cause is tagged by, beside the map."""
+        words = {*_WORD.findall(self.results.clauses[clause].title)}
+        calls = {*(_CALL.findall(" ".join(cause.tags)) if cause is not None else ())}
+        return not words.isdisjoint(calls - _MAPS)
 
     def _size(self, clause: str) -> tuple[int, str]:
         return len(self.results.clauses[clause].source), clause
@@ -256,6 +284,8 @@ class _Made:
         )
 
 
+_WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")
+_MAPS = {"pmap", "shard_map"}
 _NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
 _REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
 # Without a cause: the same thing happens to all that is held, moved or warned of, whatever was
@@ -264,6 +294,6 @@ _BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
 _BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
 _TITLES = {
     Group.MOVES_MORE: "{}",
-    Group.LIES: "A result lies elsewhere: {}",
+    Group.LIES: "A result is in another place: {}",
     Group.WARNS: "A warning: {}",
 }

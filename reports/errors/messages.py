@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from reports.comparing.changes import cause_of
 from reports.errors.wording import SLOT, address, first_sentence, template
 from reports.reading.alike import Once
+from reports.reading.order import version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.records import Cell
 from reports.reading.results import Results
@@ -50,11 +51,15 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What is behind a message in some programs: a cause, or (where none is known) a claim."""
+    """What is behind a message in some programs: a cause, or (where none is known) a claim.
+
+    `until` is the last JAX in which it was; empty where that is the newest that was run.
+    """
 
     cause: str
     claim: str
     clauses: tuple[str, ...]
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Message:
 
     @property
     def clauses(self) -> tuple[str, ...]:
-        """The programs that meet it, those of the most frequent cause first."""
+        """The programs that meet it, in the order of what is behind it."""
         return tuple(dict.fromkeys(id for one in self.meanings for id in one.clauses))
 
 
@@ -117,7 +122,8 @@ def messages(
             clause = results.clauses[key.clause]
             one.add(key, cause_of(outcome) or clause.cause, said, words)
     ran = versions_run(results)
-    found = [_message(results, name, one, ran) for name, one in gathered.items()]
+    newest = max(set().union(*ran.values()), key=version_order, default="")
+    found = [_message(results, name, one, ran, newest) for name, one in gathered.items()]
     return tuple(_with_related(_ordered(found)))
 
 
@@ -154,7 +160,11 @@ def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _message(
-    results: Results, name: str, one: _Gathered, ran: Mapping[tuple[str, str, str], set[str]]
+    results: Results,
+    name: str,
+    one: _Gathered,
+    ran: Mapping[tuple[str, str, str], set[str]],
+    newest: str,
 ) -> Message:
     types = tuple(type for type, _ in one.types.most_common())
     told = one.titles.pop() if len(one.titles) == 1 else one.template
@@ -172,28 +182,38 @@ def _message(
         title=title,
         example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
         phases=tuple(phase for phase, _ in one.phases.most_common()),
-        meanings=_meanings(results, one),
+        meanings=_meanings(results, one, newest),
         shown=tuple(where_shown(one.keys, ran)),
     )
 
 
-def _meanings(results: Results, one: _Gathered) -> tuple[Meaning, ...]:
-    """Causes that quote the message, then others, those of most programs first; then claims.
+def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, ...]:
+    """What is behind it in the newest JAX, then what was; of either the causes, then claims.
 
+    Causes that quote the message come first, and of equals that of most programs.
     What only warned has the cause of something else, if any: unless the cause quotes the warning.
     """
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
     for key, slug in one.keys.items():
         told = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
-        groups[told, "" if told else results.clauses[key.clause].claim][key.clause] = None
-    return tuple(
-        Meaning(slug, claim, tuple(clauses))
-        for (slug, claim), clauses in sorted(
-            groups.items(),
-            key=lambda item: (not quoting.get(item[0][0]), not item[0][0], -len(item[1]), item[0]),
-        )
+        group = told, "" if told else results.clauses[key.clause].claim
+        groups[group][key.clause] = None
+        seen[group].add(key.target.jax or key.target.target)
+    last = {group: max(some, key=version_order) for group, some in seen.items()}
+    until = {group: "" if jax == newest else jax for group, jax in last.items()}
+    order = sorted(
+        groups,
+        key=lambda one: (
+            until[one] != "",
+            not quoting.get(one[0]),
+            not one[0],
+            -len(groups[one]),
+            one,
+        ),
     )
+    return tuple(Meaning(*one, tuple(groups[one]), until[one]) for one in order)
 
 
 def _quotes(results: Results, slug: str, text: str) -> bool:

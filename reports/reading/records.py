@@ -121,7 +121,11 @@ class Shows:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that JAX does and a user feels, with a program of plain JAX that shows it."""
+    """One thing that JAX does and a user feels, with a program of plain JAX that shows it.
+
+    `edit` is what the first of its remedies changes in a program, `part_of` the cause of the same
+    defect of which it is one appearance.
+    """
 
     cause: str
     section: str
@@ -135,6 +139,8 @@ class Cause:
     command: str
     file: str
     shows: tuple[Shows, ...] = ()
+    edit: str = ""
+    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
 from reports.site.marks import Mark, together
-from reports.site.names import cause_path, clause_path, implementation_words
+from reports.site.names import Link, cause_link, cause_path, clause_path, implementation_words
 from reports.site.page import Page
 from reports.site.strips import (
     Place,
@@ -70,7 +70,10 @@ class ClauseLink:
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """A cause, what it does to the reader's code, where it shows, and what helps."""
+    """A cause, what it does to the reader's code, where it shows, and what helps.
+
+    `kin` are the causes of the same defect: the one of which it is a part, or its parts.
+    """
 
     cause: Cause
     href: str
@@ -80,6 +83,13 @@ class CauseView:
     helps: tuple[tuple[Help, tuple[Remedy, ...]], ...]
     versions: tuple[str, ...]
     newest: str
+    kin: tuple[Link, ...] = ()
+
+    @property
+    def edit(self) -> str:
+        """What one changes, where the remedy that shows it works in the newest JAX."""
+        works = {one.clause for help, some in self.helps for one in some if help is Help.WORKS}
+        return self.cause.edit if works.intersection(self.cause.remedies[:1]) else ""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -188,6 +198,11 @@ def _view(
         helps=_helps(effects, newest, marks, cause, at),
         versions=versions(results),
         newest=versions(results)[newest],
+        kin=tuple(
+            cause_link(results, one.cause)
+            for one in results.causes.values()
+            if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
+        ),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from reports.effects.changed import Entry, Group, Seen, Upgrade
+from reports.effects.changed import ONE, Entry, Group, Seen, Upgrade, processes
+from reports.effects.edits import said
 from reports.effects.pairs import Side, cell_of
 from reports.effects.remedies import Remedy
 from reports.effects.started import started
@@ -24,11 +25,10 @@ from reports.site.names import (
     safe_name,
 )
 
-MOST_EVIDENCE = 3  # clauses that an entry links to; a cause's page has all of them
+MOST_EVIDENCE = 2  # clauses that an entry links to; a cause's page has all of them
 MOST_REMEDIES = 3
-MOST_OF_PROGRAMS = 50_000  # characters of programs on a page, the gravest first: it stays small
+MOST_OF_PROGRAMS = 35_000  # characters of programs on a page, the gravest first: it stays small
 EVERYWHERE, _PLACES = "all", ("one", "several")
-_ONE_PROCESS = "1x"  # how the topologies of one process begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """Everything about one entry; `places` are classes by which a page filters."""
+    """Everything about one entry; `places` are classes by which a page filters.
+
+    `edit` is what averts it, in a line; `parts` are entries of the same defect.
+    """
 
     anchor: str
     effect: str
@@ -80,6 +83,8 @@ class EntryView:
     remedies: tuple[HelpView, ...]
     evidence: tuple[Evidence, ...]
     more: int
+    edit: str = ""
+    parts: tuple[EntryView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,31 +127,38 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
     left = MOST_OF_PROGRAMS
     groups = []
     for group, entries in found.groups:
-        views = []
-        for entry in entries:
-            view = entry_view(results, found, entry, left if group is not Group.REPAIRED else 0)
-            left -= len(view.program)
-            views.append(view)
+        views, folded = [], found.folded(group)
+        for entry, parts in folded:
+            inner = []
+            for one in (*parts, entry):
+                view = entry_view(results, found, one, left if group is not Group.REPAIRED else 0)
+                left -= len(view.program)
+                inner.append(view)
+            views.append(replace(inner[-1], parts=tuple(inner[:-1])))
         groups.append(
             GroupView(
                 anchor=group.name.lower().replace("_", "-"),
                 effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
                 title=group.value[:1].upper() + group.value[1:],
-                counts=tuple(_counted(results, entries, of) for of in (EVERYWHERE, *_PLACES)),
+                counts=tuple(
+                    _counted(results, [(one, *parts) for one, parts in folded], of)
+                    for of in (EVERYWHERE, *_PLACES)
+                ),
                 entries=tuple(views),
             )
         )
     return tuple(groups)
 
 
-def _counted(results: Results, entries: Sequence[Entry], of: str) -> Counted:
+def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> Counted:
     facts = [
         {
             results.clauses[one.clause].fact or one.clause
+            for entry in entries
             for one in entry.seen
             if of in (EVERYWHERE, place(one.topology))
         }
-        for entry in entries
+        for entries in defects
     ]
     return Counted(of, sum(map(bool, facts)), sum(map(len, facts)))
 
@@ -175,6 +187,7 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> Ent
         remedies=tuple(_remedies(entry)),
         evidence=tuple(islice(_evidence(results, found, entry), MOST_EVIDENCE)),
         more=max(0, len(entry.clauses) - MOST_EVIDENCE),
+        edit=said(entry),
     )
 
 
@@ -191,7 +204,7 @@ def entry_anchor(entry: Entry) -> str:
 
 def place(topology: str) -> str:
     """Whether a topology is of one process or of several, as a page filters."""
-    return "one" if topology.startswith(_ONE_PROCESS) else "several"
+    return "one" if processes(topology) == ONE else "several"
 
 
 def _stated(results: Results, entry: Entry) -> tuple[Claim | None, tuple[Seen, ...]]:

@@ -1,7 +1,8 @@
 """Where the documentation is wrong: what the newest JAX does instead, as text to paste.
 
-A statement is here if any of its checks failed on the newest JAX that ran. Why it did decides whom
-it is for: who writes the documents, who writes JAX, or who knows the platform.
+A statement is here if any of its checks failed on the newest JAX that ran. What becomes of who
+relies on it decides where it stands; why it failed whom it is for: who writes the documents, who
+writes JAX, or who knows the platform.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from reports.effects.harm import Harm, harm
+from reports.effects.pairs import Effects
 from reports.effects.started import started
 from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
@@ -26,38 +29,52 @@ from reports.site.strips import newest_index
 from reports.site.text import shortened, worded
 
 PAGE = "errata.html"
-DOCUMENTATION = "documentation"
-_OTHER_KINDS = ("implementation", "platform")
+_KINDS = ("documentation", "implementation", "platform")  # who errs
 _MOST_OBSERVED = 5  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
+_INSTEAD_LENGTH = 150
 _PROGRAM_LINES = 40
 _NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One statement, in which share of its checks it failed, and the text about it."""
+    """One statement, how it harms, in which share of its checks it failed, and the text about it.
+
+    `kind` is who errs, `instead` what happens in the check that harms most.
+    """
 
     row: ClaimRow
     document: Document
     anchor: str
     href: str
+    harm: Harm
+    kind: str
+    instead: str
     failed: int
     ran: int
     text: str
 
+    @property
+    def never(self) -> bool:
+        """Whether it is true in no check at all."""
+        return self.failed == self.ran
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The entries for one kind of reader, by document; `never`: true in no check at all."""
+    """The statements that do one harm, by document."""
 
-    kind: str
-    never: bool
+    harm: Harm
     documents: tuple[tuple[str, tuple[Entry, ...]], ...]
 
     @property
     def anchor(self) -> str:
-        return self.kind if self.never else f"{self.kind}-in-part"
+        return self.harm.name.lower().replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        return self.harm.value[:1].upper() + self.harm.value[1:]
 
     @property
     def size(self) -> int:
@@ -73,24 +90,26 @@ class ErrataPage:
     groups: tuple[Group, ...]
 
 
-def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
+def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page]:
     """The page, where there are documents and a target to hold them against."""
-    if not found or not results.targets:
+    if not found or not effects.results.targets:
         return
     yield Page(
         PAGE,
         "errata",
-        errata_page(results, found),
+        errata_page(effects, found),
         "Where the documentation is wrong",
         "Statements of JAX's documents that the newest JAX does not fulfil, as text to paste.",
     )
 
 
-def errata_page(results: Results, found: tuple[Document, ...]) -> ErrataPage:
-    """The untrue statements of `found`, those that are never true before those that at times are.
+def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
+    """The untrue statements of `found` by what harm they do, the gravest first.
 
-    Of either by kind, and within it in the documents' order.
+    Within it in the documents' order; of each document what is never true first, and what the
+    document errs in before what JAX does.
     """
+    results = effects.results
     target = results.targets[newest_index(results)]
     version = results.labels[target.key]
     # The implementations that this JAX no longer has.
@@ -99,27 +118,33 @@ def errata_page(results: Results, found: tuple[Document, ...]) -> ErrataPage:
         for key, outcome in results.outcomes.items()
         if key.target == target.key and outcome.verdict is Verdict.REMOVED
     )
-    kinds = (DOCUMENTATION, *_OTHER_KINDS)
-    entries = {(never, kind): list[Entry]() for never in (True, False) for kind in kinds}
+    by_harm: dict[Harm, list[Entry]] = {harm: [] for harm in Harm}
     for document in found:
-        if document.silent:
-            continue
-        for row in document.claims:
-            if row.untrue:
-                kind, entry = _entry(results, document, row, target, removed)
-                entries[entry.failed == entry.ran, kind].append(entry)
-    groups = tuple(_group(kind, never, some) for (never, kind), some in entries.items() if some)
+        some = [
+            _entry(effects, document, row, target, removed)
+            for row in (() if document.silent else document.claims)
+            if row.untrue
+        ]
+        for one in sorted(some, key=lambda one: (not one.never, _KINDS.index(one.kind))):
+            by_harm[one.harm].append(one)
+    groups = tuple(
+        Group(
+            harm,
+            tuple(
+                (title, tuple(of_it))
+                for title, of_it in groupby(some, key=lambda one: one.document.title)
+            ),
+        )
+        for harm, some in by_harm.items()
+        if some
+    )
     return ErrataPage(target, version, groups)
 
 
-def _group(kind: str, never: bool, entries: list[Entry]) -> Group:
-    by_document = groupby(entries, key=lambda entry: entry.document.title)
-    return Group(kind, never, tuple((title, tuple(some)) for title, some in by_document))
-
-
 def _entry(
-    results: Results, document: Document, row: ClaimRow, target: Target, removed: frozenset[str]
-) -> tuple[str, Entry]:
+    effects: Effects, document: Document, row: ClaimRow, target: Target, removed: frozenset[str]
+) -> Entry:
+    results = effects.results
     cells = [
         (key, outcome)
         for clause in row.clauses
@@ -132,17 +157,28 @@ def _entry(
     wrong = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
     deviations = [d for _, o in wrong for run in o.runs[-1:] for d in [run.cell.deviation] if d]
     kinds = {deviation.kind for deviation in deviations}
-    kind = next((k for k in (DOCUMENTATION, *_OTHER_KINDS) if k in kinds), _OTHER_KINDS[0])
-    entry = Entry(
+    harms = [_harm(effects, key) for key, _ in wrong]
+    gravest = min(range(len(wrong)), key=lambda place: harms[place].gravity)
+    return Entry(
         row=row,
         document=document,
         anchor=safe_name(row.claim.slug),
         href=claim_path(row.claim),
+        harm=harms[gravest],
+        kind=next((k for k in _KINDS if k in kinds), _KINDS[1]),
+        instead=_instead(wrong[gravest][1]),
         failed=len(wrong),
         ran=len(cells),
         text=_text(results, row, target, wrong, len(cells), deviations, removed),
     )
-    return kind, entry
+
+
+def _harm(effects: Effects, key: CellKey) -> Harm:
+    return harm(effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None)
+
+
+def _instead(outcome: Outcome) -> str:
+    return shortened(" ".join(worded(outcome.reason).split()), _INSTEAD_LENGTH)
 
 
 def _text(

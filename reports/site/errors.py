@@ -41,10 +41,11 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message in the list: where it leads, what is behind it most often, and where it shows."""
+    """A message in the list: where it leads, what is behind it first, and where it shows."""
 
     link: Link
     meaning: Link
+    until: str
     programs: int
     where: tuple[str, ...]
 
@@ -67,12 +68,16 @@ class ErrorsPage:
 
 @dataclass(frozen=True, slots=True)
 class MeaningView:
-    """What is behind a message, in a sentence, with the programs that show it."""
+    """What is behind a message, in a sentence, with the programs that show it.
+
+    `until` is the last JAX in which it was; empty where it is so in the newest.
+    """
 
     link: Link
     sentence: str
     is_cause: bool
     programs: int
+    until: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class ErrorPage:
     message: Message
     when: tuple[str, ...]
     meanings: tuple[MeaningView, ...]
+    newest: str
     more_meanings: int
     program: str
     command: str
@@ -91,6 +97,16 @@ class ErrorPage:
     clauses: tuple[Link, ...]
     related: tuple[Link, ...]
     upstream: tuple[str, ...]
+
+    @property
+    def held(self) -> tuple[MeaningView, ...]:
+        """What is behind it in the newest JAX; in none, all that ever was."""
+        return tuple(one for one in self.meanings if not one.until) or self.meanings
+
+    @property
+    def ended(self) -> tuple[MeaningView, ...]:
+        """What was behind it in earlier versions, where something else is in the newest."""
+        return tuple(one for one in self.meanings if one not in self.held)
 
 
 def error_path(slug: str) -> str:
@@ -133,6 +149,7 @@ def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
             Row(
                 link=Link(one.title, error_path(one.slug)),
                 meaning=_meaning(results, one.meanings[0]).link,
+                until=one.meanings[0].until,
                 programs=len(one.clauses),
                 where=tuple(_where(shown) for shown in one.shown),
             )
@@ -174,6 +191,7 @@ def _page(
         message=message,
         when=tuple(_PHASES[phase] for phase in message.phases if phase in _PHASES),
         meanings=tuple(_meaning(results, one) for one in message.meanings[:_MEANINGS_SHOWN]),
+        newest=at.jax or "" if at is not None else "",
         more_meanings=max(0, len(message.meanings) - _MEANINGS_SHOWN),
         program=program,
         command=command,
@@ -190,12 +208,14 @@ def _meaning(results: Results, one: Meaning) -> MeaningView:
     cause = results.causes.get(one.cause)
     if cause is not None:
         link = cause_link(results, one.cause)
-        return MeaningView(link, cause.sentence, True, len(one.clauses))
+        return MeaningView(link, cause.sentence, True, len(one.clauses), one.until)
     slug = one.claim or results.clauses[one.clauses[0]].claim
     claim = results.claims.get(slug)
     if claim is None:
-        return MeaningView(clause_link(results, one.clauses[0]), "", False, len(one.clauses))
-    return MeaningView(Link(claim.statement, claim_path(claim)), "", False, len(one.clauses))
+        link = clause_link(results, one.clauses[0])
+    else:
+        link = Link(claim.statement, claim_path(claim))
+    return MeaningView(link, "", False, len(one.clauses), one.until)
 
 
 def _program(results: Results, message: Message) -> tuple[str, str, Link]:

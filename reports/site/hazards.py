@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.effects.hazards import Danger, Hazard, Place
+from reports.effects.hazards import Danger, Hazard, Place, of_version
 from reports.reading.order import version_order
 from reports.reading.results import Results
-from reports.site.names import Link, cause_path, clause_path, implementation_words, safe_name
+from reports.site.names import (
+    Link,
+    cause_path,
+    clause_path,
+    implementation_words,
+    safe_name,
+    version_path,
+)
 from reports.site.page import Page
 
 PAGE = "hazards.html"
@@ -33,7 +40,11 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class HazardView:
-    """One hazard, where it shows, and where its evidence is."""
+    """One hazard, where it shows, and where its evidence is.
+
+    `news` says in which versions it is new, `shown` are the places of the versions that have it,
+    by which the page filters.
+    """
 
     anchor: str
     effect: str
@@ -44,6 +55,8 @@ class HazardView:
     rows: tuple[PlaceRow, ...]
     clauses: tuple[Link, ...]
     more: int
+    news: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +71,26 @@ class DangerView:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionLine:
+    """One JAX: how many hazards it has, and those that are new in it, with the way to each.
+
+    `place` is its class, by which the page filters; `first`: none was measured before it.
+    """
+
+    jax: str
+    href: str
+    place: str
+    count: int
+    new: tuple[tuple[str, Link, str], ...]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class HazardsPage:
-    """All hazards by kind; `versions` are the columns of the tables."""
+    """All hazards by kind; `versions` are the columns of the tables, the newest first."""
 
     versions: tuple[str, ...]
+    lines: tuple[VersionLine, ...]
     dangers: tuple[DangerView, ...]
 
 
@@ -77,16 +106,18 @@ def pages(results: Results, some: Sequence[Hazard]) -> Iterator[Page]:
 
 
 def hazards_page(results: Results, some: Sequence[Hazard]) -> HazardsPage:
-    """All of `some` by kind."""
-    versions = tuple(
-        sorted({t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order)
-    )
+    """All of `some` by kind; of each those that the newest JAX has before others."""
+    there = {t.jax for t in results.targets if t.jax and not t.unavailable}
+    versions = tuple(sorted(there, key=version_order, reverse=True))
+    now = set(map(hazard_anchor, of_version(some, versions[0]) if versions else ()))
+    ordered = sorted(some, key=lambda one: hazard_anchor(one) not in now)
     views = {
-        danger: tuple(_view(results, one, versions) for one in some if one.danger is danger)
+        danger: tuple(_view(results, one, versions) for one in ordered if one.danger is danger)
         for danger in Danger
     }
     return HazardsPage(
         versions,
+        tuple(_line(results, some, versions, jax) for jax in versions),
         tuple(
             DangerView(
                 safe_name(danger.value.replace(" ", "-").replace(",", "")),
@@ -115,10 +146,55 @@ def title_of(results: Results, one: Hazard) -> str:
     return results.clauses[one.clause].title.rstrip(".")
 
 
+def _line(
+    results: Results, some: Sequence[Hazard], versions: Sequence[str], jax: str
+) -> VersionLine:
+    new = (
+        (one, _under(implementations))
+        for one in some
+        if (implementations := one.new_in(versions[::-1]).get(jax))
+    )
+    return VersionLine(
+        jax,
+        version_path(jax),
+        _place(versions, jax),
+        sum(1 for _ in of_version(some, jax)),
+        tuple(
+            (_effect(one), Link(title_of(results, one), f"{PAGE}#{hazard_anchor(one)}"), under)
+            for one, under in new
+        ),
+        jax == versions[-1],
+    )
+
+
+def _place(versions: Sequence[str], jax: str) -> str:
+    """The class of a version: its place, counted from the newest."""
+    return f"in-{versions.index(jax) + 1}"
+
+
+def _under(implementations: Sequence[str]) -> str:
+    return " and ".join(map(implementation_words, implementations))
+
+
+def _effect(one: Hazard) -> str:
+    return _EFFECT.get(one.danger, one.danger.value)
+
+
+def _news(one: Hazard, versions: Sequence[str]) -> str:
+    """Since when it is there, and whether it still is."""
+    new = [
+        f"new in {jax} under {_under(implementations)}"
+        for jax, implementations in one.new_in(versions[::-1]).items()
+    ]
+    ended = [] if any(of_version([one], versions[0])) else [f"not in {versions[0]}"]
+    said = "; ".join([*new, *ended])
+    return said[:1].upper() + said[1:]
+
+
 def _view(results: Results, one: Hazard, versions: Sequence[str]) -> HazardView:
     return HazardView(
         anchor=hazard_anchor(one),
-        effect=_EFFECT.get(one.danger, one.danger.value),
+        effect=_effect(one),
         title=title_of(results, one),
         sentence=one.cause.sentence if one.cause is not None else one.why.partition(". ")[2],
         example=one.sentence,
@@ -132,6 +208,8 @@ def _view(results: Results, one: Hazard, versions: Sequence[str]) -> HazardView:
         ),
         clauses=tuple(Link(id, clause_path(id)) for id in one.clauses[:MOST_CLAUSES]),
         more=max(0, len(one.clauses) - MOST_CLAUSES),
+        news=_news(one, versions),
+        shown=" ".join(_place(versions, jax) for jax in versions if any(of_version([one], jax))),
     )
 
 

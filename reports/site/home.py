@@ -11,6 +11,7 @@ from reports.effects.pairs import LEGACY, NEW, Effects
 from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
 from reports.reading.results import Results
+from reports.site import errata
 from reports.site.entries import entry_anchor, side_words
 from reports.site.names import Link, implementation_words
 from reports.site.page import Page
@@ -71,7 +72,10 @@ class HomeView:
         if self.found is None or self.usual is None:
             return ()
         entries = [
-            e for group in Group if group is not Group.REPAIRED for e in self.found.of(group)
+            whole
+            for group in Group
+            if group is not Group.REPAIRED
+            for whole, _ in self.found.folded(group)
         ]
         return tuple(
             Worst(
@@ -95,6 +99,11 @@ class HomeView:
     def subjects(self) -> tuple[Link, ...]:
         """The pages that tell all of one subject."""
         return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
+
+    @property
+    def errata(self) -> str:
+        """The page of what documents err in; empty where no document is looked at."""
+        return errata.PAGE if self.effects.results.claims else ""
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Both ends of a pair in words."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from reports.effects.happened import happened
@@ -37,6 +38,11 @@ class Figure:
     hint: str
     missing: str  # why there is nothing to show, in words
 
+    @property
+    def rounded(self) -> str:
+        """The multiple as far as it is the same from run to run: to a tenth."""
+        return f"{float(self.multiple):.1f}" if self.multiple else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -54,6 +60,21 @@ class Table:
     anchor: str
     topology: str
     rows: tuple[Row, ...]
+
+    @property
+    def spans(self) -> tuple[Row, ...]:
+        """The same, targets with equal figures as one row, which leads to the last's evidence."""
+        found = []
+        for _, some in groupby(self.rows, key=lambda row: tuple(map(_shown, row.figures))):
+            first, *rest = some
+            last = [first, *rest][-1]
+            label = f"{first.label} to {last.label.removeprefix('jax ')}" if rest else first.label
+            found.append(Row(label, last.figures))
+        return tuple(found)
+
+
+def _shown(one: Figure | None) -> tuple[str, str, str] | None:
+    return None if one is None else (one.rounded, one.reused, one.missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,11 @@ def checks_path(claim: str) -> str:
     return f"claims/{safe_name(claim)}.html"
 
 
+def version_path(jax: str) -> str:
+    """The page of a version."""
+    return f"versions/{safe_name(jax)}.html"
+
+
 def matrix_path(section: str, part: int = 0) -> str:
     """The matrix of a section, or a part of it."""
     return f"matrix/{safe_name(section)}{f'~{part}' if part else ''}.html"

@@ -13,4 +13,4 @@ def pages(effects: Effects) -> Iterator[Page]:
     """The pages of documents, and the one of their errors."""
     found = documents.documents(effects.results)
     yield from documents.pages(effects.results, found)
-    yield from errata.pages(effects.results, found)
+    yield from errata.pages(effects, found)

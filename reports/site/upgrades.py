@@ -13,6 +13,7 @@ from reports.effects.told import missing
 from reports.effects.upgrade import upgrade
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
+from reports.site.edits import EditsView, edits_view
 from reports.site.entries import GroupView, group_views, side_words
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
@@ -32,6 +33,10 @@ class UpgradeView:
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
         return group_views(self.effects.results, self.found)
+
+    @cached_property
+    def edits(self) -> EditsView:
+        return edits_view(self.found)
 
     @property
     def missing(self) -> str:

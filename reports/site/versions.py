@@ -17,7 +17,7 @@ from reports.reading.verdicts import Verdict
 from reports.site.entries import GroupView, group_views
 from reports.site.hazards import PAGE as HAZARDS
 from reports.site.hazards import hazard_anchor, title_of
-from reports.site.names import Link, claim_path, implementation_words, safe_name
+from reports.site.names import Link, claim_path, implementation_words, version_path
 from reports.site.page import Page
 
 
@@ -95,13 +95,8 @@ class VersionView:
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """How many entries of each group all implementations have together."""
-        counted = {group: sum(len(s.found.of(group)) for s in self.steps) for group in Group}
+        counted = {group: sum(s.found.counted(group) for s in self.steps) for group in Group}
         return tuple((group.value, count) for group, count in counted.items() if count)
-
-
-def version_path(jax: str) -> str:
-    """The page of a version."""
-    return f"versions/{safe_name(jax)}.html"
 
 
 def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:

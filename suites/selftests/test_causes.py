@@ -107,6 +107,9 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
         (toml(links="[]"), "links must not be empty"),
         (toml(links="['']"), "links must be texts in a list"),
         (toml(remedies="3"), "remedies must be texts in a list"),
+        (toml(edit="3", remedies="['errors.b']"), "edit must be a text"),
+        (toml(edit="'Do it.'"), "edit is what the first of its remedies does: it has none"),
+        (toml(part_of="''"), "part_of must be a text"),
         (toml(requires="[3]"), "requires must be texts in a list"),
         (toml(compared="'yes'"), "compared is true, or left out"),
         (table({**GOOD, "shows": "[]"}), r"\[\[shows\]\] says what the program shows"),
@@ -239,6 +242,22 @@ def test_causes_and_those_that_name_them_agree(make: Write) -> None:
         check(causes, ["errors.a", "errors.b"], {})
     with pytest.raises(CauseError, match=r"some\.toml, entry 2: no cause is called other"):
         check(causes, ["errors.b"], named | {"other": ["some.toml, entry 2", "errors.a"]})
+
+
+def test_a_part_is_of_a_cause_that_is_whole(make: Write) -> None:
+    whole = load(make(toml(), slug="whole"))
+    part = load(make(toml(part_of="'whole'"), slug="part"))
+    named = {slug: ["errors.a"] for slug in ("whole", "part", "piece")}
+    check({"whole": whole, "part": part}, [], {slug: named[slug] for slug in ("whole", "part")})
+    for slug, of, said in (
+        ("part", "gone", "no cause"),
+        ("part", "part", "itself"),
+        ("piece", "part", "a part as well"),
+    ):
+        wrong = load(make(toml(part_of=f"'{of}'"), slug=slug))
+        causes = {"whole": whole, "part": part, slug: wrong}
+        with pytest.raises(CauseError, match=f"cause {slug}: part_of {of}, which is {said}"):
+            check(causes, [], {one: named[one] for one in causes})
 
 
 def test_a_cause_is_judged_by_clauses_or_found_by_comparing(make: Write) -> None:

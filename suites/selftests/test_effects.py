@@ -131,7 +131,7 @@ class TestRecordedPairs(TestCase):
 
     def test_another_first_element_is_felt(self) -> None:
         pair = recorded("donation.peak.numpy", "same")
-        of_arrays = recorded("outputs.operation.jit.sum", "lies elsewhere")
+        of_arrays = recorded("outputs.operation.jit.sum", "other placement")
         values = of_arrays["new"]["observations"][0]["steps"][0]["value"]["leaves"][0]["values"]
         values[0] = values[0] + 1
 

@@ -13,6 +13,7 @@ from parameterized import parameterized
 from reports.errors.messages import Message, Sort, messages
 from reports.errors.wording import address, template
 from reports.reading.results import Results, load
+from reports.site.build import render
 
 DEVICES = (
     "Received incompatible devices for jitted computation. Got argument {} of {} with shape {}"
@@ -177,3 +178,41 @@ def test_the_harness_is_not_heard(results: Results) -> None:
     said = " ".join(one.example for one in messages(results))
     assert "something of ours" not in said
     assert the(messages(results), "KeyError 'merge'").types == ("KeyError",)
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Results:
+    """A message that two programs met for a reason that is no more, and one still does."""
+    said = {"type": "ValueError", "message": "It does not fit."}
+
+    def known(id: str, jax: str, slug: str) -> rows.Record:
+        entry = {"deviation": rows.deviation(cause=slug)}
+        return at(id, jax, raised(**said), verdict="known deviation") | entry
+
+    records = [
+        *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.2", "0.10.0")),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause("earlier", tags=["It does not fit"]),
+        rows.cause("still"),
+        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
+        known("errors.a", "0.9.2", "earlier"),
+        known("errors.b", "0.9.2", "earlier"),
+        known("errors.c", "0.9.2", "still"),
+        known("errors.c", "0.10.0", "still"),
+    ]
+    return load([rows.write(tmp_path / "ended.jsonl", records)])
+
+
+def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
+    one = the(messages(ended), "It does not fit")
+    assert [(m.cause, m.until) for m in one.meanings] == [("still", ""), ("earlier", "0.9.2")]
+
+
+def test_a_page_folds_the_reasons_of_earlier_versions(ended: Results) -> None:
+    page = render(ended)[f"errors/{the(messages(ended), 'It does not fit').slug}.html"]
+    meaning = page[page.index("What it means") :].partition("</section>")[0]
+    held, _, folded = meaning.partition("<details>")
+    assert "Title of still" in held
+    assert "Title of earlier" not in held
+    assert "No longer in JAX 0.10.0: 1 reason of earlier versions" in folded
+    assert "2 programs, until 0.9.2" in folded

@@ -153,3 +153,14 @@ def test_what_maps_nothing_has_no_column(tmp_path: Path) -> None:
     )
     assert [name for name, _ in found.implementations] == ["legacy_pmap", "new_pmap", "shard_map"]
     assert all(len(row.figures) == 3 for table in found.tables for row in table.rows)
+
+
+def test_targets_of_equal_figures_are_one_row_of_spans(tmp_path: Path) -> None:
+    at = {"target": "jax==0.10.2"}
+    same = [noted("donation.peak.a", multiple(2)), noted("donation.peak.a", multiple(2.01), **at)]
+    other = [noted("donation.peak.a", multiple(2)), noted("donation.peak.a", multiple(1), **at)]
+
+    (table,) = page_of(tmp_path, *same).tables
+    assert [row.label for row in table.spans] == ["jax 0.9.0 to 0.10.2"]
+    (table,) = page_of(tmp_path, *other).tables
+    assert [row.label for row in table.spans] == ["jax 0.9.0", "jax 0.10.2"]

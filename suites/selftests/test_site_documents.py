@@ -11,7 +11,10 @@ from parameterized import parameterized
 from sample_results import HOSTILE, Record, cause, claim, clause, target, unavailable
 from sample_results import cell as cell_on
 from site_pages import Tags, loaded
+from test_effects import finding, raised, returned
 
+from reports.effects.harm import Harm
+from reports.effects.pairs import Effects
 from reports.reading.results import Results
 from reports.site.build import render
 from reports.site.documents import Document, documents
@@ -49,6 +52,10 @@ def deviating(
         "cause": "",
     }
     return cell(id, "known deviation", deviation=entry | other.pop("entry", {}), **other)
+
+
+def seen(*steps: Record) -> Record:
+    return {"process": 0, "steps": [*steps]}
 
 
 def placed(slug: str, heading: str, order: int, **other: Any) -> Record:
@@ -169,9 +176,9 @@ class Errata(unittest.TestCase):
             cause("gone", program="print('```')\n", command="python gone.py"),
             *cells,
         )
-        (group,) = errata_page(results, documents(results)).groups
+        (group,) = errata_page(Effects(results), documents(results)).groups
         ((_, (entry,)),) = group.documents
-        return group.kind, entry.text
+        return entry.kind, entry.text
 
     def test_the_text_has_all_that_an_issue_needs(self) -> None:
         kind, text = self.entry(
@@ -241,21 +248,55 @@ class Errata(unittest.TestCase):
             cell("errors.a", topology="2x2"),
             deviating("errors.c", kind="platform"),
         )
-        groups = errata_page(results, documents(results)).groups
+        groups = errata_page(Effects(results), documents(results)).groups
         slugs = [[e.row.claim.slug for _, some in g.documents for e in some] for g in groups]
-        assert (slugs, [g.never for g in groups]) == ([["b"], ["c"], ["a"]], [True, True, False])
+        assert slugs == [["b", "c", "a"]]
+        assert [e.never for _, some in groups[0].documents for e in some] == [True, True, False]
+
+    def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
+        wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]
+        refused = [finding("first call", "raised ValueError: no", "error")]
+        results = results_of(
+            OLD,
+            *(placed(slug, "First", order) for order, slug in enumerate("abc")),
+            *(clause(f"errors.{slug}", claim=slug) for slug in "ab"),
+            clause("errors.c", claim="c", fixes="errors.a"),
+            deviating(
+                "errors.a", findings=refused, observations=[seen(raised("ValueError", "no"))]
+            ),
+            deviating(
+                "errors.b",
+                reason="first call: wrong",
+                findings=wrong,
+                observations=[seen(returned(2.0))],
+            ),
+            deviating(
+                "errors.c", findings=refused, observations=[seen(raised("ValueError", "no"))]
+            ),
+        )
+        groups = errata_page(Effects(results), documents(results)).groups
+        assert [(g.harm, g.size) for g in groups] == [
+            (Harm.WRONG_NUMBERS, 1),
+            (Harm.FIX_FAILS, 1),
+            (Harm.RAISES, 1),
+        ]
+        ((_, (entry,)),) = groups[0].documents
+        assert (entry.row.claim.slug, entry.instead) == ("b", "first call: wrong")
+        page = render(results)["errata.html"]
+        assert page.index('href="#wrong-numbers"') < page.index('href="#raises"')
+        assert page.index('id="wrong-numbers"') < page.index('id="raises"')
 
     @parameterized.expand(
         [("implementation", "implementation"), ("platform", "platform"), ("odd", "implementation")]
     )
-    def test_who_errs_decides_the_group(self, kind: str, group: str) -> None:
-        assert self.entry(deviating("errors.a", kind=kind))[0] == group
+    def test_it_is_told_who_errs(self, kind: str, said: str) -> None:
+        assert self.entry(deviating("errors.a", kind=kind))[0] == said
 
     def test_what_is_true_is_not_there(self) -> None:
         results = results_of(
             OLD, placed("a", "First", 0), clause("errors.a", claim="a"), cell("errors.a")
         )
-        assert not errata_page(results, documents(results)).groups
+        assert not errata_page(Effects(results), documents(results)).groups
 
     def test_hostile_texts_are_shown_and_not_run(self) -> None:
         site = render(

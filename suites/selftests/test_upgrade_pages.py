@@ -124,18 +124,22 @@ def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
 
     assert "From legacy pmap on jax 0.8.0 to new pmap on jax 0.9.0" in text
     assert page.index("Silently gives other numbers") < page.index("Raises now")
-    entry = page[page.index("Title of one-cause") :]
+    cards = page[page.index("<article") :]
+    entry = cards[cards.index("Title of one-cause") :]
     parts = (
         "JAX does this",
+        "Do as in: Use <code>device_put</code>",
+        "1 program on 2x2",
         "print(jax.pmap)",
         "What works instead",
-        "Use <code>device_put</code>",
+        ">Use <code>device_put</code>",
         "works on 2x2",
         "Does not help",
         "Never a remedy",
         "does not work on 1x8",
     )
-    places = [entry.index(part) for part in (*parts, "1 program on 2x2", "errors.a")]
+    entry = entry[entry.index("JAX does this") :]
+    places = [entry.index(part) for part in (*parts, "errors.a.html")]
     assert places == sorted(places)
     assert "this is the new one alone" in text
     assert "1 of 3 programs do the same" in text
@@ -151,6 +155,7 @@ def test_a_cause_says_that_its_checks_are_what_is_expected(site: dict[str, str])
 
 def test_a_cause_and_an_upgrade_s_entry_of_it_tell_the_same_remedies(site: dict[str, str]) -> None:
     card, cause_page = site[UPGRADE], site["causes/one-cause.html"]
+    card = card[card.index("<article") :]
     card = card[card.index("Title of one-cause") :].partition("</article>")[0]
 
     def told(page: str) -> list[str]:
@@ -163,6 +168,27 @@ def test_a_cause_and_an_upgrade_s_entry_of_it_tell_the_same_remedies(site: dict[
         "errors.useless.html",
     ]
     assert "No remedy is known" not in cause_page
+
+
+def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) -> None:
+    records = [
+        *HEAD,
+        cause("whole", edit="Put it there."),
+        cause("part", edit="Put it here.", remedies=["errors.none"], part_of="whole"),
+        *known("errors.a", "whole", FAILS),
+        *known("errors.b", "part", FAILS),
+        program("errors.fix"),
+        ran("errors.fix", TO, FINE),
+        program("errors.none"),
+        ran("errors.none", TO, FAILS, verdict="known deviation", findings=[NO_HELP]),
+    ]
+    pages = render(loaded(tmp_path, records))
+    whole, part = pages["causes/whole.html"], pages["causes/part.html"]
+
+    assert "Put it there." in whole
+    assert "Put it here." not in part
+    assert "The same defect as: Title of part" in Tags(whole).text
+    assert "The same defect as: Title of whole" in Tags(part).text
 
 
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
@@ -182,6 +208,24 @@ def test_counts_are_of_what_is_shown(site: dict[str, str]) -> None:
     assert 'for-all">2 causes, 2 programs<' in raises
     assert 'for-one">1 cause, 1 program with one process<' in raises
     assert 'for-several">1 cause, 1 program with several processes<' in raises
+
+
+def test_edits_come_before_the_cards_and_lead_to_them(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    listed = page[page.index('id="edits"') : page.index('id="no-fix"')]
+    unknown = page[page.index('id="no-fix"') : page.index("<article")]
+
+    assert "Do as in: Use <code>device_put</code>" in listed
+    assert "with several processes" in Tags(listed).text
+    assert 'class="edit line at-several"' in listed
+    assert "errors.fix.html" in listed
+    assert "#raises-errors.b" in unknown
+    assert "#raises-errors.b" not in listed
+    ids = Tags(page[page.index("<article") :]).attributes("id")
+    for part in (listed, unknown):
+        anchors = [href for href in Tags(part).attributes("href") if href.startswith("#")]
+        assert anchors
+        assert {href[1:] for href in anchors} <= set(ids)
 
 
 def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
@@ -223,7 +267,7 @@ def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
 ) -> None:
     page = site["hazards.html"]
     wrong = page[page.index('id="wrong-numbers"') :]
-    row = wrong[wrong.index("new pmap") :].split("</tr>")[0]
+    row = wrong[wrong.index('<th scope="row">new pmap') :].split("</tr>")[0]
 
     assert page.index('id="crashes"') < page.index('id="wrong-numbers"')
     assert ">no<" in row

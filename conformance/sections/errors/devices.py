@@ -171,6 +171,7 @@ def output_of_other_map(impl: Any, cluster: Any) -> None:
 @clause(
     "errors.incompatible-devices.outside-any-map",
     claim=MESSAGE_CLAIM,
+    cause="results-stay-on-all-devices",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_as(

@@ -101,6 +101,7 @@ def outputs_of_two_maps(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.outputs-of-two-maps-outside",
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
+    cause="results-stay-on-all-devices",
     needs=FOUR_DEVICES,
     left_out=PART_OF_A_PROCESS,
     expect=refused_as(incompatible(r"\[0, 1, 2, 3\]", r"\[4, 5, 6, 7\]"), half_added),
@@ -115,6 +116,7 @@ def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
     "errors.incompatible-devices.output-and-one-device-added",
     fact=OUTSIDE_FACT,
     claim=MESSAGE_CLAIM,
+    cause="results-stay-on-all-devices",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
     expect=refused_as(

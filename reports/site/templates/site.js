@@ -86,9 +86,23 @@ function choosing() {
   });
 }
 
+/* What an address names is shown, though it be folded: not every browser unfolds it by itself. */
+function unfolding() {
+  const open = () => {
+    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let box = named?.closest("details"); box; box = box.parentElement.closest("details")) {
+      box.open = true;
+    }
+    if (named?.closest("details")) named.scrollIntoView();
+  };
+  addEventListener("hashchange", open);
+  open();
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   copying();
   remembering();
   filtering();
   choosing();
+  unfolding();
 });

@@ -1,0 +1,131 @@
+"""What to change in a program that moves: what averts the effects of an upgrade, an edit each.
+
+An edit is what a cause says that one does, where the first of its remedies works on the side that
+one moves to; without that, the first remedy that works there, by its title. Where no remedy keeps
+the pmap and the same programs do as before under shard_map, that is the edit. For the rest none is
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reports.effects.changed import Entry, Group, Upgrade, processes
+from reports.effects.known import JAX
+from reports.effects.remedies import Help, Remedy
+from reports.reading.order import topology_order
+
+AS_SHARD_MAP = (
+    "Rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the pmap is known to "
+    "help, and these programs do as before under shard_map."
+)
+AS_IN = "Do as in: {}"
+# What is repaired needs no edit, and a remedy that fails is none.
+_NOT_AVERTED = (Group.FIX_FAILS, Group.REPAIRED)
+# What is no longer refused does no harm by itself.
+_HARMLESS = (Group.TAKEN,)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of a program: in words, the remedies that show it, the effects that it averts."""
+
+    text: str
+    remedies: tuple[Remedy, ...]
+    averts: tuple[Entry, ...]
+
+    @property
+    def topologies(self) -> tuple[str, ...]:
+        """Where what it averts was seen."""
+        found = {where for entry in self.averts for where in entry.topologies}
+        return tuple(sorted(found, key=topology_order))
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Whether it matters in one process, in several, or in both."""
+        return frozenset().union(*(entry.places for entry in self.averts))
+
+    @property
+    def shard_map_instead(self) -> bool:
+        """Whether all that it averts is averted by making the same programs a shard_map, too."""
+        return bool(self.remedies) and all(entry.as_shard_map for entry in self.averts)
+
+    @property
+    def tried(self) -> str:
+        """With how many processes alone it is shown to work, where it matters with others too.
+
+        What maps nothing runs by itself, in as many processes as it starts.
+        """
+        shown = {processes(where) for one in self.remedies for where in one.works}
+        by_itself = any(one.implementation == JAX for one in self.remedies)
+        return "" if by_itself or self.places <= shown else " and ".join(sorted(shown))
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The edits of an upgrade, what averts the gravest first, and what none is known for."""
+
+    some: tuple[Edit, ...]
+    unknown: tuple[Entry, ...]
+
+    @property
+    def averted(self) -> int:
+        """How many effects the edits avert."""
+        return sum(len(one.averts) for one in self.some)
+
+
+def edits(found: Upgrade) -> Edits:
+    """What to change for an upgrade."""
+    by_text: dict[str, list[tuple[Remedy | None, Entry]]] = {}
+    unknown: list[Entry] = []
+    for entry in found.entries:
+        if entry.group in _NOT_AVERTED:
+            continue
+        known = _said(entry)
+        if known is not None:
+            by_text.setdefault(known[0], []).append((known[1], entry))
+        elif entry.group not in _HARMLESS:
+            unknown.append(entry)
+    some = tuple(
+        Edit(
+            text,
+            tuple(dict.fromkeys(remedy for remedy, _ in pairs if remedy is not None)),
+            tuple(entry for _, entry in pairs),
+        )
+        for text, pairs in by_text.items()
+    )
+    order = list(Group)
+
+    def gravest(one: Edit) -> tuple[int, int]:
+        first = min(order.index(entry.group) for entry in one.averts)
+        counted = sum(e.programs for e in one.averts if order.index(e.group) == first)
+        return first, -counted
+
+    return Edits(tuple(sorted(some, key=gravest)), tuple(unknown))
+
+
+def said(entry: Entry) -> str:
+    """What averts an effect, in words; empty where nothing is known to."""
+    found = None if entry.group in _NOT_AVERTED else _said(entry)
+    return "" if found is None else found[0]
+
+
+def _said(entry: Entry) -> tuple[str, Remedy | None] | None:
+    """What averts an effect, and the remedy that shows it; None where nothing is known to."""
+    works = [one for one in entry.remedies if one.help is Help.WORKS]
+    cause = entry.cause
+    if cause is not None and cause.edit:
+        first = next((one for one in works if one.clause == cause.remedies[0]), None)
+        if first is not None:
+            return cause.edit, first
+    for one in _own_first(entry, works):
+        return AS_IN.format(one.title.rstrip(".")), one
+    rewrite = entry.as_shard_map and entry.group not in _HARMLESS
+    return (AS_SHARD_MAP, None) if rewrite else None
+
+
+def _own_first(entry: Entry, works: list[Remedy]) -> Iterator[Remedy]:
+    own = entry.cause.remedies if entry.cause is not None else ()
+    yield from (one for one in works if one.clause in own)
+    yield from (one for one in works if one.clause not in own)

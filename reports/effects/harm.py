@@ -1,0 +1,80 @@
+"""How a statement that is not fulfilled harms who relies on it, the gravest first.
+
+Asked of cells that are not as a document says: what happens in their steps, not what was expected.
+A cell that only promises worse than what is seen harms nobody.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from reports.effects.derive import WITHOUT_THE_FIX
+from reports.effects.digest import RAISED, RETURNED, Digest, Step
+from reports.effects.effect import Effect
+from reports.reading.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, VALUE
+
+_WRONG = (VALUE, SHAPE, DTYPE)
+_ANNOUNCED = "raises"  # how an expectation of an error begins
+_MISTAKE = "it is "  # how what was seen begins where it is a mistake that has a name
+_HARMLESS = "WRONG: no local values"  # what shows no numbers shows no wrong ones
+
+
+class Harm(StrEnum):
+    """What becomes of a program that was written by a statement."""
+
+    DIES = "crashes or hangs"
+    WRONG_NUMBERS = "silently gives wrong numbers"
+    FIX_FAILS = "is a fix that does not work"
+    RAISES = "raises an error that is not announced"
+    COSTS = "communicates or holds something else than is said"
+    REST = "differs in another way"
+
+    @property
+    def gravity(self) -> int:
+        """A sort key: 0 is the gravest."""
+        return _GRAVITY[self]
+
+    @property
+    def effect(self) -> str:
+        """The word that colours it on a page."""
+        return _EFFECTS[self].value
+
+
+_GRAVITY = {harm: place for place, harm in enumerate(Harm)}
+_EFFECTS = {
+    Harm.DIES: Effect.CRASHES,
+    Harm.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
+    Harm.FIX_FAILS: Effect.RAISES,
+    Harm.RAISES: Effect.RAISES,
+    Harm.COSTS: Effect.MOVES_MORE,
+    Harm.REST: Effect.WARNS,
+}
+
+
+def harm(seen: Digest | None, *, fix: bool) -> Harm:
+    """The gravest harm of a cell that is not as its document says; `fix`: it is a remedy's."""
+    if seen is None:
+        return Harm.REST
+    if seen.died is not None:
+        return Harm.DIES
+    steps = [step for _, step in seen.steps() if step.failed and step.name != WITHOUT_THE_FIX]
+    found = {_of_step(step) for step in steps}
+    if fix and steps:
+        found.add(Harm.FIX_FAILS)
+    return min(found, key=lambda one: one.gravity, default=Harm.REST)
+
+
+def _of_step(step: Step) -> Harm:
+    codes = {code for code, _, _ in step.failed}
+    if step.outcome == RAISED:
+        announced = all(expected.startswith(_ANNOUNCED) for _, expected, _ in step.failed)
+        return Harm.REST if announced else Harm.RAISES
+    if step.outcome == RETURNED and any(map(_other_numbers, step.failed)):
+        return Harm.WRONG_NUMBERS
+    return Harm.COSTS if codes & {COLLECTIVE, MEMORY} else Harm.REST
+
+
+def _other_numbers(finding: tuple[str, str, str]) -> bool:
+    """Whether a step returned what is wrong, in place of the right numbers or of an error."""
+    code, _, saw = finding
+    return (code in _WRONG or saw.startswith(_MISTAKE)) and not saw.startswith(_HARMLESS)

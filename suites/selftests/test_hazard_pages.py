@@ -1,0 +1,103 @@
+"""The page of hazards: what is new in a version, what the newest has, and how one filters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sample_results import Record, cause, claim, deviation, target
+from site_pages import Tags, loaded
+from test_effects import finding, returned
+from test_upgrade import program, ran
+
+from reports.site.build import render
+
+VERSIONS = ("0.8.0", "0.9.0", "0.10.0")
+WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+
+
+def shown(id: str, slug: str, *where: str) -> list[Record]:
+    """A program under the new pmap in all versions that gives wrong numbers in some."""
+    entry = deviation(cause=slug)
+    return [
+        cause(slug),
+        program(id),
+        *(
+            ran(
+                id,
+                f"new_pmap@{jax}",
+                returned(2.0),
+                verdict="known deviation",
+                findings=[WRONG],
+                deviation=entry,
+            )
+            if jax in where
+            else ran(id, f"new_pmap@{jax}", returned(1.0))
+            for jax in VERSIONS
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    records = [
+        *map(target, VERSIONS),
+        claim("migrate-pmap.errors"),
+        *shown("errors.a", "always", *VERSIONS),
+        *shown("errors.b", "since", "0.9.0", "0.10.0"),
+        *shown("errors.c", "once", "0.8.0", "0.9.0"),
+        *shown("errors.d", "back", "0.8.0", "0.10.0"),
+    ]
+    folder: Path = tmp_path_factory.mktemp("hazards")
+    return render(loaded(folder, records))["hazards.html"]
+
+
+def line(page: str, jax: str) -> str:
+    table = page[page.index('id="new"') :].partition("</table>")[0]
+    (found,) = [row for row in table.split("<tr>") if f"versions/{jax}.html" in row]
+    return Tags(found).text
+
+
+def card(page: str, slug: str) -> str:
+    return page[page.index(f'id="wrong-numbers-{slug}"') :].partition("</article>")[0]
+
+
+def test_a_version_has_what_ran_without_it_in_the_one_before(page: str) -> None:
+    newest, middle, first = (line(page, jax) for jax in reversed(VERSIONS))
+
+    assert "Title of back new pmap" in " ".join(newest.split())
+    assert "Title of since" not in newest
+    assert "Title of since" in middle
+    assert "the first that was measured" in first
+    counts = [
+        re.findall(r'class="n">(\d+)<', row) for row in page.split("<tr>") if "versions/" in row
+    ]
+    assert [one for one in counts if one] == [["3"], ["3"], ["3"]]
+
+
+def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: str) -> None:
+    heads = re.findall(r'<th scope="col">(0[^<]*)</th>', card(page, "always"))
+    order = re.findall(r'<article [^>]*id="wrong-numbers-(\w+)"', page)
+
+    assert heads == [*reversed(VERSIONS)]
+    assert order[-1] == "once"
+    assert "Not in 0.10.0" in card(page, "once")
+    assert "New in 0.9.0 under new pmap" in card(page, "since")
+    assert "Not in" not in card(page, "always")
+
+
+def test_the_page_is_filtered_by_version_without_a_script(page: str) -> None:
+    radios = re.findall(r'<input type="radio" name="jax" id="([^"]*)" value="([^"]*)"', page)
+    classes = {
+        slug: set(re.findall(r"in-\d+", page[: page.index(f'id="wrong-numbers-{slug}"')][-60:]))
+        for slug in ("always", "since", "once", "back")
+    }
+
+    assert radios == [("in-all", "all"), ("in-1", "0.10.0"), ("in-2", "0.9.0"), ("in-3", "0.8.0")]
+    assert classes == {
+        "always": {"in-1", "in-2", "in-3"},
+        "since": {"in-1", "in-2"},
+        "once": {"in-2", "in-3"},
+        "back": {"in-1", "in-3"},
+    }
