@@ -19,6 +19,7 @@ from reports.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
+from reports.effects.known import JAX
 from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
 from reports.reading.records import Cause, Clause
@@ -152,14 +153,27 @@ class _Made:
         """What explains a change; the first of the causes that there is."""
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
         all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
-        if any(causes) and not all_rows:
-            return Why(By.CAUSE, next(filter(None, causes)))
+        cause = next(filter(None, causes), "")
+        if cause and not all_rows and self._applies(cause, seen, group):
+            return Why(By.CAUSE, cause)
         if group is Group.FIX_FAILS or seen.before is None:
             return UNEXPLAINED
         cells = (
             cell_of(self.results, seen.clause, seen.topology, of) for of in (self.old, self.new)
         )
         return self.effects.why(seen.felt, *cells)
+
+    def _applies(self, cause: str, seen: Seen, group: Group) -> bool:
+        """Whether a cause is this side's: a clause that holds names one for what its document says.
+
+        Where another implementation is told to raise by it, this one returns; what it returns has
+        that cause only where the cause's program shows it here, or of any implementation.
+        """
+        known = self.results.causes.get(cause)
+        if known is None or group not in _RETURNED or seen.verdict is not Verdict.CONFORMS:
+            return True
+        shown = {name for one in known.shows for name in one.implementation}
+        return not shown or not shown.isdisjoint((self.new.implementation, JAX))
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
         """Why a pair was not compared; nothing where neither side has to do with it."""
@@ -287,6 +301,7 @@ class _Made:
 _WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")
 _MAPS = {"pmap", "shard_map"}
 _NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
+_RETURNED = (Group.WRONG_NUMBERS, Group.LIES)
 _REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
 # Without a cause: the same thing happens to all that is held, moved or warned of, whatever was
 # claimed; and what a claim is about may be wrong, or another error, in many shapes.

@@ -260,6 +260,25 @@ class TestEntries(TestCase):
 
         assert [entry.title for entry in found.entries] == ["Title of one-cause"]
 
+    @parameterized.expand(
+        [
+            ("shown of it", "new_pmap", returned(2.0), True),
+            ("shown of any", "jax", returned(2.0), True),
+            ("shown of another", "legacy_pmap", returned(2.0), False),
+            ("shown of another, but it raises", "legacy_pmap", FAILS, True),
+        ]
+    )
+    def test_what_returns_otherwise_has_its_clauses_cause_where_that_is_shown_of_it(
+        self, name: str, shown_of: str, new: Record, told_by_it: bool
+    ) -> None:
+        shows = {"implementation": [shown_of], "jax": "", "topology": ["1x8"], "ends": ""}
+        found = made(
+            cause("one-cause", shows=[shows | {"prints": "2", "raises": ""}]),
+            *changed("errors.a", new, cause="one-cause"),
+        )
+
+        assert [entry.cause is not None for entry in found.entries] == [told_by_it], name
+
     def test_what_maps_nothing_counts_once_and_not_within_one_jax(self) -> None:
         of_jax = program("names.a", expected={"jax": "returns it"})
         results = read(
