@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -55,13 +56,23 @@ def processes(topology: str) -> str:
 
 
 class Seen(NamedTuple):
-    """One program on one topology that changed, and its verdicts at both sides."""
+    """One program on one topology that changed, and its verdicts at both sides.
+
+    `alone` says that its clause is asked of one process only: with several nothing was seen.
+    """
 
     clause: str
     topology: str
     felt: Felt
     verdict: Verdict
     before: Verdict | None  # at the old side; None where the baseline says nothing of it
+    alone: bool = False
+
+    @property
+    def matters(self) -> frozenset[str]:
+        """To whom it matters: where it shows, and where nobody looked."""
+        here = processes(self.topology)
+        return frozenset((here, SEVERAL) if self.alone else (here,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,11 @@ class Entry:
         return frozenset(map(processes, self.topologies))
 
     @property
+    def matters(self) -> frozenset[str]:
+        """Where it shows, and where none of some of its programs was run."""
+        return frozenset().union(*(one.matters for one in self.seen))
+
+    @property
     def example(self) -> Seen:
         """The smallest program's own cell."""
         return next(one for one in self.seen if one.clause == self.smallest)
@@ -106,6 +122,17 @@ class Entry:
     def second_call(self) -> bool:
         """Whether for any program the first call goes well and the second fails."""
         return any(one.felt.second_call for one in self.seen)
+
+
+def in_processes(entries: Iterable[Entry]) -> str:
+    """In how many processes something shows, in words, and that nobody looked with more."""
+    some = list(entries)
+    places = frozenset().union(*(one.places for one in some))
+    if len(places) > 1:
+        return "one process or several"
+    [place] = places
+    more = frozenset().union(*(one.matters for one in some)) - places
+    return f"{place}; not run with several" if more else place
 
 
 @dataclass(frozen=True, slots=True)

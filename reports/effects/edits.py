@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reports.effects.changed import Entry, Group, Upgrade, processes
+from reports.effects.changed import Entry, Group, Upgrade, in_processes, processes
 from reports.effects.known import JAX
 from reports.effects.remedies import Help, Remedy
 from reports.reading.order import topology_order
@@ -43,8 +43,13 @@ class Edit:
 
     @property
     def places(self) -> frozenset[str]:
-        """Whether it matters in one process, in several, or in both."""
+        """Whether it shows in one process, in several, or in both."""
         return frozenset().union(*(entry.places for entry in self.averts))
+
+    @property
+    def where(self) -> str:
+        """In how many processes it matters, in words."""
+        return in_processes(self.averts)
 
     @property
     def shard_map_instead(self) -> bool:

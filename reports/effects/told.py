@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from reports.effects.changed import Entry, Group, Upgrade
+from reports.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.effects.edits import Edit, Edits, edits
 from reports.effects.pairs import Side
 from reports.effects.remedies import Help, Remedy
@@ -133,7 +133,7 @@ def _edit_lines(known: Edits) -> Iterator[str]:
         yield f"what to change: {counted(len(known.some), 'edit')}, what averts the gravest first"
     for one in known.some:
         yield f"  {one.text}"
-        yield f"      averts, with {in_places(one.places)}: {_averts(one)}"
+        yield f"      averts, with {one.where}: {_averts(one)}"
         if one.tried:
             yield f"      shown to work with {one.tried} only"
         if one.shard_map_instead:
@@ -142,20 +142,19 @@ def _edit_lines(known: Edits) -> Iterator[str]:
         yield ""
         yield f"no fix known here: {len(known.unknown)}"
         for entry in known.unknown:
-            yield f"  {entry.title} ({entry.group.value}, with {in_places(entry.places)})"
+            yield f"  {entry.title} ({entry.group.value}, with {in_processes([entry])})"
 
 
 def _edit_parts(known: Edits) -> Iterator[list[str]]:
     if known.some:
         lines = [
-            f"- {in_markdown(one.text)} *Averts, with {in_places(one.places)}:* "
-            f"{in_markdown(_averts(one))}."
+            f"- {in_markdown(one.text)} *Averts, with {one.where}:* {in_markdown(_averts(one))}."
             for one in known.some
         ]
         yield [f"## What to change: {counted(len(known.some), 'edit')}", "", *lines]
     if known.unknown:
         lines = [
-            f"- {in_markdown(one.title)} ({one.group.value}, with {in_places(one.places)})"
+            f"- {in_markdown(one.title)} ({one.group.value}, with {in_processes([one])})"
             for one in known.unknown
         ]
         yield [f"## No fix known here: {len(known.unknown)}", "", *lines]
@@ -167,12 +166,6 @@ def _averts(edit: Edit) -> str:
     for entry in edit.averts:
         by_title.setdefault(entry.title, []).append(entry.effect.value)
     return "; ".join(f"{title} ({', '.join(some)})" for title, some in by_title.items())
-
-
-def in_places(places: Iterable[str]) -> str:
-    """In how many processes, in words."""
-    some = sorted(places)
-    return some[0] if len(some) == 1 else "one process or several"
 
 
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:

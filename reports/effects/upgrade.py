@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from reports.effects.changed import GROUP_OF, Entry, Group, Seen, Upgrade
+from reports.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
@@ -135,7 +135,9 @@ class _Made:
         if group is None:
             return None
         was = None if before is None else before.outcome.verdict
-        seen = Seen(row.clause.clause, row.topology, felt, other.outcome.verdict, was)
+        seen = Seen(
+            row.clause.clause, row.topology, felt, other.outcome.verdict, was, _alone(row.clause)
+        )
         # A repair is told by what was wrong; or by what lets pass now what was refused.
         told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
         why = self._why(seen, group, [cell.cause for cell in told])
@@ -296,6 +298,10 @@ class _Made:
             found,
             key=lambda one: (order.index(one.help), -len(wanted & {*one.works}), len(one.fails)),
         )
+
+
+def _alone(clause: Clause) -> bool:
+    return {processes(one) for one in clause.topologies} == {ONE}
 
 
 _WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.edits import Edit, edits
-from reports.effects.told import INSTEAD, in_places
-from reports.site.entries import entry_anchor, place
+from reports.effects.told import INSTEAD
+from reports.site.entries import entry_anchor, filtered
 from reports.site.names import Link, clause_path
 
 # What does not make a program worse that ran: an edit that averts nothing else is folded.
@@ -63,7 +63,7 @@ def edits_view(found: Upgrade) -> EditsView:
 def _edit(one: Edit) -> EditView:
     return EditView(
         text=one.text,
-        where=in_places(one.places),
+        where=one.where,
         tried=one.tried,
         instead=INSTEAD if one.shard_map_instead else "",
         averts=_averted(one.averts),
@@ -88,5 +88,4 @@ def _averted(entries: Iterable[Entry]) -> tuple[Averted, ...]:
 
 
 def _classes(entries: Iterable[Entry]) -> str:
-    places = {place(where) for entry in entries for where in entry.topologies}
-    return " ".join(f"at-{one}" for one in sorted(places))
+    return " ".join(sorted({f"at-{one}" for entry in entries for one in filtered(entry)}))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
-from reports.effects.changed import ONE, Entry, Group, Seen, Upgrade, processes
+from reports.effects.changed import ONE, Entry, Group, Seen, Upgrade
 from reports.effects.edits import said
 from reports.effects.pairs import Side, cell_of
 from reports.effects.remedies import Remedy
@@ -156,7 +156,7 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> C
             results.clauses[one.clause].fact or one.clause
             for entry in entries
             for one in entry.seen
-            if of in (EVERYWHERE, place(one.topology))
+            if of == EVERYWHERE or of in filtered(one)
         }
         for entries in defects
     ]
@@ -175,7 +175,7 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> Ent
         sentence=entry.sentence,
         notes=tuple(notes(entry)),
         where=where(entry),
-        places=" ".join(sorted({place(topology) for topology in entry.topologies})),
+        places=" ".join(sorted(filtered(entry))),
         example=entry.example.felt.sentence,
         example_of=Link(entry.smallest, cell_path(results, example)),
         program=cause.program if cause is not None and len(cause.program) <= room else "",
@@ -202,9 +202,9 @@ def entry_anchor(entry: Entry) -> str:
     return safe_name(f"{entry.group.name.lower().replace('_', '-')}-{by}")
 
 
-def place(topology: str) -> str:
-    """Whether a topology is of one process or of several, as a page filters."""
-    return "one" if processes(topology) == ONE else "several"
+def filtered(told: Entry | Seen) -> set[str]:
+    """With how many processes a page shows something: where it matters."""
+    return {"one" if one == ONE else "several" for one in told.matters}
 
 
 def _stated(results: Results, entry: Entry) -> tuple[Claim | None, tuple[Seen, ...]]:

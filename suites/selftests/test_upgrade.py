@@ -16,7 +16,7 @@ from test_effects import finding, raised, returned, step
 from reports.__main__ import main
 from reports.comparing.changes import CompareError
 from reports.effects import told
-from reports.effects.changed import Group, Upgrade
+from reports.effects.changed import SEVERAL, Group, Upgrade, in_processes
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, side, sides
 from reports.effects.upgrade import upgrade
@@ -278,6 +278,20 @@ class TestEntries(TestCase):
         )
 
         assert [entry.cause is not None for entry in found.entries] == [told_by_it], name
+
+    @parameterized.expand(
+        [
+            ("asked of one process", ["1x8"], "one process; not run with several"),
+            ("asked of both", ["1x8", "2x2"], "one process"),
+        ]
+    )
+    def test_what_nobody_ran_with_several_processes_matters_there(
+        self, name: str, topologies: list[str], said: str
+    ) -> None:
+        [entry] = made(*changed("errors.a", FAILS, topologies=topologies)).entries
+
+        assert in_processes([entry]) == said, name
+        assert (SEVERAL in entry.matters) == (name == "asked of one process")
 
     def test_what_maps_nothing_counts_once_and_not_within_one_jax(self) -> None:
         of_jax = program("names.a", expected={"jax": "returns it"})
