@@ -28,6 +28,7 @@ class Harm(StrEnum):
     RAISES = "raises an error that is not announced"
     COSTS = "communicates or holds something else than is said"
     REST = "differs in another way"
+    PLATFORM = "is otherwise on this platform alone"
 
     @property
     def gravity(self) -> int:
@@ -48,6 +49,7 @@ _EFFECTS = {
     Harm.RAISES: Effect.RAISES,
     Harm.COSTS: Effect.MOVES_MORE,
     Harm.REST: Effect.WARNS,
+    Harm.PLATFORM: Effect.WARNS,
 }
 
 

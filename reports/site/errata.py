@@ -29,7 +29,8 @@ from reports.site.strips import newest_index
 from reports.site.text import shortened, worded
 
 PAGE = "errata.html"
-_KINDS = ("documentation", "implementation", "platform")  # who errs
+PLATFORM = "platform"
+_KINDS = ("documentation", "implementation", PLATFORM)  # who errs
 _MOST_OBSERVED = 5  # kinds of behaviour that one text lists
 _OBSERVED_LENGTH = 360
 _INSTEAD_LENGTH = 150
@@ -107,7 +108,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
     """The untrue statements of `found` by what harm they do, the gravest first.
 
     Within it in the documents' order; of each document what is never true first, and what the
-    document errs in before what JAX does.
+    document errs in before what JAX does. What only this platform does otherwise comes last.
     """
     results = effects.results
     target = results.targets[newest_index(results)]
@@ -126,7 +127,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
             if row.untrue
         ]
         for one in sorted(some, key=lambda one: (not one.never, _KINDS.index(one.kind))):
-            by_harm[one.harm].append(one)
+            by_harm[Harm.PLATFORM if one.kind == PLATFORM else one.harm].append(one)
     groups = tuple(
         Group(
             harm,

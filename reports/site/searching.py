@@ -19,9 +19,9 @@ from reports.errors.messages import Message, Sort
 from reports.reading.results import Results
 from reports.site import documents
 from reports.site.errors import error_path, headline
-from reports.site.names import cause_path, claim_path, clause_path
+from reports.site.names import cause_path, claim_path, clause_path, version_path
 from reports.site.page import Asset
-from reports.site.strips import newest_version
+from reports.site.strips import jax_versions, newest_version
 from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
 
@@ -104,11 +104,20 @@ def _index(found: Iterable[Entry]) -> str:
 
 
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
-    """Pages that answer a question whole, subjects, causes, messages, statements and programs."""
+    """Pages that answer a question whole, subjects, versions, causes, messages, the rest."""
     yield from _whole(results)
     for one in subjects(results):
         yield Entry(
             "subject", one.title, one.path, " · ".join(one.words), "", len(clauses_of(results, one))
+        )
+    for jax in reversed(jax_versions(results)):
+        yield Entry(
+            "page",
+            f"JAX {jax}: what changed in it, and its hazards",
+            version_path(jax),
+            f"{jax} · jax {jax} · jaxlib {jax} · version · release · changelog · hangs · crashes",
+            "What became true, false, slower or fixed, and all that may crash, hang or be wrong.",
+            0,
         )
     shown = _programs_by_cause(results)
     for cause in results.causes.values():

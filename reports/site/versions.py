@@ -11,7 +11,6 @@ from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.hazards import Hazard, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
-from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.entries import GroupView, group_views
@@ -19,6 +18,7 @@ from reports.site.hazards import PAGE as HAZARDS
 from reports.site.hazards import hazard_anchor, title_of
 from reports.site.names import Link, claim_path, implementation_words, version_path
 from reports.site.page import Page
+from reports.site.strips import jax_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,7 @@ class VersionView:
 def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
     """The list of versions, and a page each."""
     results = effects.results
-    versions = sorted(
-        {t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order
-    )
+    versions = jax_versions(results)
     if not versions:
         return
     views = [

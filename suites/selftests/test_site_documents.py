@@ -239,7 +239,7 @@ class Errata(unittest.TestCase):
     def test_our_own_classes_are_not_named(self, reason: str, said: str) -> None:
         assert f": {said}\n" in self.entry(deviating("errors.a", reason=reason))[1]
 
-    def test_what_is_never_true_comes_before_what_is_at_times(self) -> None:
+    def test_what_is_never_true_comes_first_and_what_is_the_platforms_last(self) -> None:
         results = results_of(
             OLD,
             *(placed(slug, "First", order) for order, slug in enumerate("abc")),
@@ -250,8 +250,9 @@ class Errata(unittest.TestCase):
         )
         groups = errata_page(Effects(results), documents(results)).groups
         slugs = [[e.row.claim.slug for _, some in g.documents for e in some] for g in groups]
-        assert slugs == [["b", "c", "a"]]
-        assert [e.never for _, some in groups[0].documents for e in some] == [True, True, False]
+        assert slugs == [["b", "a"], ["c"]]
+        assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
+        assert groups[-1].harm is Harm.PLATFORM
 
     def test_what_harms_most_comes_first_with_what_happens_instead(self) -> None:
         wrong = [finding("first call", "same shape, wrong values: [2.]", "value")]

@@ -20,6 +20,14 @@ function termsOf(query) {
   return (asking.length ? asking : long.length ? long : words).slice(0, 40);
 }
 
+/* What else a term may be called: by another word for the same place, or as one of many. */
+const SAME = { inside: "under", within: "under", multihost: "several processes", "multi-host": "several processes" };
+
+function formsOf(term) {
+  const one = term.length > 4 && /[a-z]s$/.test(term) && !term.endsWith("ss") ? term.slice(0, -1) : "";
+  return [term, SAME[term], one].filter((form) => form);
+}
+
 /* How well a term stands in a text: as words of it, at a word's beginning, anywhere, not at all. */
 function fit(term, text) {
   let at = text.indexOf(term);
@@ -49,6 +57,12 @@ function tagged(term, entry) {
   return at === 0 || entry.sort === "subject" ? 12 : 11;
 }
 
+/* How well a term stands in an entry. */
+function stands(term, entry) {
+  const titled = isSubject(term, entry.title) ? 13 : 10 * fit(term, entry.title);
+  return Math.max(titled, tagged(term, entry), 3 * fit(term, entry.text));
+}
+
 /* How many of the terms an entry must have. A pasted message or call has numbers and names that no
    page knows; of few words each must be there. */
 function wanted(terms, query) {
@@ -60,8 +74,7 @@ function scored(entry, terms, query, enough) {
   let sum = 0;
   let found = 0;
   for (const term of terms) {
-    const titled = isSubject(term, entry.title) ? 13 : 10 * fit(term, entry.title);
-    const score = Math.max(titled, tagged(term, entry), 3 * fit(term, entry.text));
+    const score = Math.max(...formsOf(term).map((form) => stands(form, entry)));
     if (score > 0) found += 1;
     sum += score;
   }
