@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade, in_processes, processes
-from reports.effects.known import JAX
 from reports.effects.remedies import Help, Remedy
 from reports.reading.order import topology_order
+from reports.reading.records import JAX
 
 AS_SHARD_MAP = (
     "Rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the pmap is known to "

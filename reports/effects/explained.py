@@ -18,10 +18,10 @@ from reports.comparing.agreement import Pair, documented, failed_steps
 from reports.comparing.entries import Entry
 from reports.comparing.fields import Difference, compare_cells
 from reports.effects.effect import Effect, Felt
-from reports.effects.known import JAX, Known
+from reports.effects.known import Known
 from reports.reading.alike import likeness
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Cell
+from reports.reading.records import JAX, Cell
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 

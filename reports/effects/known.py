@@ -15,9 +15,9 @@ from typing import Any
 from reports.comparing.entries import IMPLEMENTATIONS, EntryError, like, tables_of
 from reports.effects.effect import Effect, Felt
 from reports.reading.outcomes import CellKey
+from reports.reading.records import JAX
 
 FILE = Path(__file__).with_name("known.toml")
-JAX = "jax"  # the column of what maps nothing
 COLUMNS = (*IMPLEMENTATIONS, JAX)
 
 _LISTS = ("effect", "new_in", "clause", "topology")

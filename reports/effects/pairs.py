@@ -19,12 +19,12 @@ from reports.effects.digest import Digest, digest
 from reports.effects.effect import Effect, Felt, not_measured
 from reports.effects.explained import Explained, Why
 from reports.effects.happened import ended, happened
-from reports.effects.known import JAX, load_known
+from reports.effects.known import load_known
 from reports.effects.remedies import Remedies
 from reports.reading.alike import Once, likeness
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cell, Clause, Target, TargetKey
+from reports.reading.records import JAX, Cell, Clause, Target, TargetKey
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 

@@ -19,7 +19,6 @@ from reports.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, 
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
-from reports.effects.known import JAX
 from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
 from reports.reading.records import Cause, Clause
@@ -174,8 +173,7 @@ class _Made:
         known = self.results.causes.get(cause)
         if known is None or group not in _RETURNED or seen.verdict is not Verdict.CONFORMS:
             return True
-        shown = {name for one in known.shows for name in one.implementation}
-        return not shown or not shown.isdisjoint((self.new.implementation, JAX))
+        return known.shown_of(self.new.implementation)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
         """Why a pair was not compared; nothing where neither side has to do with it."""

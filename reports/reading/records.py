@@ -26,6 +26,9 @@ class TargetKey(NamedTuple):
     platform: str | None
 
 
+JAX = "jax"  # the column of what maps nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One JAX build that a run used, or could not get (`unavailable` says why)."""
@@ -141,6 +144,11 @@ class Cause:
     shows: tuple[Shows, ...] = ()
     edit: str = ""
     part_of: str = ""
+
+    def shown_of(self, implementation: str) -> bool:
+        """Whether its program shows it of an implementation, by itself or as of any."""
+        shown = {name for one in self.shows for name in one.implementation}
+        return not shown or not shown.isdisjoint((implementation, JAX))
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,12 +166,18 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
 def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
     """The causes that a cell shows: its entry's, or, where that conforms, its clause's.
 
-    The clause's is about what changes: where the same is expected as of legacy pmap, nothing does.
+    The clause's is about what changes: where the same is expected as of legacy pmap, nothing does;
+    and what returns where another implementation raises does so for the cause only if its program
+    shows it there.
     """
     if outcome.verdict is Verdict.CONFORMS:
         clause = results.clauses[key.clause]
         as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY_PMAP)
-        return set() if as_legacy else {clause.cause} - {""}
+        raises = "raises" in clause.expected.get(key.implementation, "")
+        known = results.causes.get(clause.cause)
+        if as_legacy or known is None or not (raises or known.shown_of(key.implementation)):
+            return set()
+        return {known.cause}
     entries = [run.cell.deviation for run in outcome.runs]
     return {entry.cause for entry in entries if entry is not None} - {""}
 

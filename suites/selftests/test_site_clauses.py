@@ -361,6 +361,26 @@ class Causes(unittest.TestCase):
         (one,) = causes(Effects(results_of(*head(both), cause("dies"), *cells)))
         assert one.said == "new pmap 0.8.0, 0.10.0 to 0.12.0.1"
 
+    @parameterized.expand(
+        [
+            ("returns, shown of it", "shard_map", "returns all rows", True),
+            ("returns, shown of another", PMAP, "returns all rows", False),
+            ("raises, shown of another", PMAP, "raises ValueError", True),
+        ]
+    )
+    def test_who_only_returns_otherwise_is_under_the_cause_where_it_is_shown_of_it(
+        self, name: str, shown_of: str, expected: str, there: bool
+    ) -> None:
+        shows = {"implementation": [shown_of], "jax": "", "topology": ["1x8"], "prints": "1"}
+        legacy, new = "legacy_pmap", "shard_map"
+        results = results_of(
+            *head(clause("errors.a", cause="dies", expected={legacy: "returns", new: expected})),
+            cause("dies", shows=[shows | {"raises": "", "ends": ""}]),
+            cell("0.9.0", implementation=new),
+        )
+        (one,) = causes(Effects(results))
+        assert bool(one.places) == there, name
+
     def test_what_its_program_shows_stands_on_its_page(self) -> None:
         shows = {
             "implementation": [PMAP],
