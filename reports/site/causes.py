@@ -140,10 +140,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 def causes(effects: Effects) -> tuple[CauseView, ...]:
     """Every cause that the results carry, those that no cell shows as well."""
     results = effects.results
-    shown: dict[str, list[CellKey]] = {}
-    for key, outcome in results.outcomes.items():
-        for slug in _named(results, key, outcome):
-            shown.setdefault(slug, []).append(key)
+    shown = shown_by(results)
     marks = marks_of_clauses(results)
     baseline = next((one for one in columns(results) if one.baseline), None)
     newest = newest_index(results)
@@ -161,6 +158,16 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
             ),
         )
     )
+
+
+@lru_cache(maxsize=1)  # as above
+def shown_by(results: Results) -> dict[str, list[CellKey]]:
+    """The cells that show each cause, where any does."""
+    shown: dict[str, list[CellKey]] = {}
+    for key, outcome in results.outcomes.items():
+        for slug in _named(results, key, outcome):
+            shown.setdefault(slug, []).append(key)
+    return shown
 
 
 def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:

@@ -18,10 +18,11 @@ from reports.comparing.changes import cause_of
 from reports.errors.messages import Message, Sort
 from reports.reading.results import Results
 from reports.site import documents
+from reports.site.causes import shown_by
 from reports.site.errors import error_path, headline
 from reports.site.names import cause_path, claim_path, clause_path, version_path
 from reports.site.page import Asset
-from reports.site.strips import jax_versions, newest_version
+from reports.site.strips import jax_versions, newest_index, newest_version
 from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
 
@@ -115,14 +116,14 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "page",
             f"JAX {jax}: what changed in it, and its hazards",
             version_path(jax),
-            f"{jax} · jax {jax} · jaxlib {jax} · version · release · changelog · hangs · crashes",
+            f"{jax} · jax {jax} · jaxlib {jax} · version · release · changelog",
             "What became true, false, slower or fixed, and all that may crash, hang or be wrong.",
             0,
         )
-    shown = _programs_by_cause(results)
+    shown, still = _programs_by_cause(results), _still(results)
     for cause in results.causes.values():
         yield Entry(
-            "cause",
+            "cause" if cause.cause in still else "ended",
             plain(cause.title),
             cause_path(cause.cause),
             " · ".join(cause.tags),
@@ -156,6 +157,14 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
         yield Entry(
             "program", plain(clause.title), clause_path(clause.clause), clause.clause, "", 1
         )
+
+
+def _still(results: Results) -> set[str]:
+    """The causes that the newest JAX shows, and those that no cell does."""
+    shown = shown_by(results)
+    newest = results.targets[newest_index(results)].key if results.targets else None
+    ended = {slug for slug, keys in shown.items() if all(key.target != newest for key in keys)}
+    return {*results.causes} - ended
 
 
 def _signal_words(message: Message) -> tuple[str, ...]:

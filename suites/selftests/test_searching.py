@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
-from sample_results import Record, cell, claim, clause, target, timing
+from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
 from site_pages import loaded
 
 from reports.effects.pairs import Effects
@@ -34,6 +34,34 @@ def stated(*verdicts: str, **of_claim: Any) -> Any:
         *(clause(id, topologies=["4x2"], expected={"new_pmap": "returns"}) for id in checks),
         *(cell(id, verdict) for id, verdict in zip(checks, verdicts, strict=True)),
     )
+
+
+class Causes(unittest.TestCase):
+    @parameterized.expand(
+        [
+            ("seen in the newest", "jax==0.9.0", "cause"),
+            ("seen before it alone", "jax==0.8.0", "ended"),
+            ("seen nowhere", "", "cause"),
+        ]
+    )
+    def test_what_the_newest_jax_no_longer_does_has_ended(
+        self, name: str, seen: str, sort: str
+    ) -> None:
+        entry = deviation(cause="one-cause")
+        results = results_of(
+            target("0.8.0"),
+            target("0.9.0"),
+            clause("errors.a"),
+            cause("one-cause"),
+            *(
+                cell("errors.a", "known deviation", target=one, deviation=entry)
+                if one == seen
+                else cell("errors.a", target=one)
+                for one in ("jax==0.8.0", "jax==0.9.0")
+            ),
+        )
+        [found] = [e for e in entries(results, ()) if e.href.startswith("causes/")]
+        assert found.sort == sort, name
 
 
 class Words(unittest.TestCase):
