@@ -40,11 +40,12 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class HazardLine:
-    """A hazard of this version, in a line."""
+    """A hazard of this version, in a line: under what and on which topologies it shows."""
 
     effect: str
     title: str
     href: str
+    where: str
 
 
 @dataclass
@@ -88,8 +89,15 @@ class VersionView:
                 one.danger.value if one.danger.value != "works once, then fails" else "raises",
                 title_of(results, one),
                 f"{HAZARDS}#{hazard_anchor(one)}",
+                self._where(one),
             )
             for one in of_version(self.dangers, self.jax)
+        )
+
+    def _where(self, one: Hazard) -> str:
+        shown = ((name, one.topologies(name, self.jax)) for name in one.implementations)
+        return "; ".join(
+            f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
         )
 
     @property
