@@ -36,6 +36,15 @@ class EditView:
     shown: tuple[Link, ...]
     places: str
 
+    @property
+    def effects(self) -> tuple[tuple[str, str], ...]:
+        """Each effect that it averts once, with the classes by which a page filters."""
+        found: dict[str, set[str]] = {}
+        for item in self.averts:
+            for word, _, places in item.effects:
+                found.setdefault(word, set()).update(places.split())
+        return tuple((word, " ".join(sorted(places))) for word, places in found.items())
+
 
 @dataclass(frozen=True, slots=True)
 class EditsView:

@@ -219,6 +219,8 @@ def test_edits_come_before_the_cards_and_lead_to_them(site: dict[str, str]) -> N
     assert "with several processes" in Tags(listed).text
     assert 'class="edit line at-several"' in listed
     assert "errors.fix.html" in listed
+    summary = listed[listed.index("<summary>") : listed.index("</summary>")]
+    assert "raises" in Tags(summary).text  # what it averts is in sight, by what is behind a click
     assert "#raises-errors.b" in unknown
     assert "#raises-errors.b" not in listed
     ids = Tags(page[page.index("<article") :]).attributes("id")
