@@ -14,11 +14,12 @@ from functools import cached_property
 
 from reports.effects.changed import Group, Upgrade
 from reports.effects.hazards import Hazard, hazards
-from reports.effects.pairs import Effects
+from reports.effects.pairs import NEW, Effects
 from reports.effects.upgrade import upgrade
 from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
+from reports.site import short
 from reports.site.causes import CauseView, causes
 from reports.site.columns import columns
 from reports.site.cost_figures import by_story, timed
@@ -26,7 +27,7 @@ from reports.site.documents import ClaimRow, Document, documents
 from reports.site.entries import entry_anchor, side_words
 from reports.site.evidence import timing_said
 from reports.site.memory import Memory, Table, memory, notes
-from reports.site.names import Link, clause_path, matrix_path, safe_name
+from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
 from reports.site.page import Page
 from reports.site.pairs import Pair, pairs
 from reports.site.strips import newest_index, newest_version, versions
@@ -272,6 +273,21 @@ class SubjectView:
             for table in self.sources.memory.tables
             if any(one and one.href in paths for row in table.rows for one in row.figures)
         )
+
+    @property
+    def short(self) -> tuple[short.Short, ...]:
+        """The page in a few lines, of the newest JAX, and of the new pmap where it has one."""
+        rows = [row for one, some in self.documents if not one.silent for row in some]
+        names = [name for name, _ in self.implementations]
+        found = [
+            *short.statements(rows, self.newest),
+            *short.hazards(self.hazards, self.hazard_versions),
+        ]
+        if NEW in names:
+            words = f"{implementation_words(NEW)} on JAX {self.newest}"
+            row = newest_index(self.results)
+            found += short.memory(self.memory, names.index(NEW), row, words)
+        return tuple(found)
 
     @property
     def implementations(self) -> tuple[tuple[str, str], ...]:

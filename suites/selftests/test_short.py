@@ -1,0 +1,78 @@
+"""A subject in short, from what stands on its page at length."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import TestCase
+
+from parameterized import parameterized
+
+from reports.reading.verdicts import Verdict
+from reports.site.hazards import HazardView, PlaceRow
+from reports.site.memory import Figure, Row, Table
+from reports.site.short import hazards, memory
+
+
+def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
+    told: Any = dict.fromkeys(("anchor", "sentence", "example", "news", "shown"), "")
+    places = tuple(PlaceRow("new pmap", cells) for cells in rows)
+    return HazardView(
+        effect=effect, title=f"It {effect}", cause=None, rows=places, clauses=(), more=0, **told
+    )
+
+
+def figure(multiple: str, missing: str = "") -> Figure:
+    return Figure(multiple, "", Verdict.CONFORMS, "", "", missing)
+
+
+def table(what: str, topology: str, *figures: Figure | None) -> Table:
+    return Table(what, "", topology, tuple(Row("jax", (one,)) for one in figures))
+
+
+class Hazards(TestCase):
+    @parameterized.expand(
+        [
+            ("none now", [("no", "1x8")], "In JAX 0.12.0 none. Before: until 0.9.0 crashes: It"),
+            ("now", [("1x8", "no")], "In JAX 0.12.0 crashes: It crashes"),
+            ("in one of two rows", [("no", "1x8"), ("2x2", "")], "In JAX 0.12.0 crashes: It"),
+        ]
+    )
+    def test_the_newest_comes_first(
+        self, name: str, rows: list[tuple[str, ...]], begins: str
+    ) -> None:
+        [said] = hazards([hazard("crashes", *rows)], ("0.12.0", "0.9.0"))
+        assert said.text.startswith(begins), name
+        assert ("Before" in said.text) == (name == "none now")
+
+    def test_without_versions_nothing_is_said(self) -> None:
+        assert not [*hazards([], ())]
+
+
+class OfMemory(TestCase):
+    def test_the_least_comes_first_and_what_has_no_figure_last(self) -> None:
+        tables = [
+            table("refused", "1x8", figure("", "raises ValueError")),
+            table("copied", "1x8", figure("2.04")),
+            table("reused", "1x8", figure("1.00")),
+        ]
+        [said] = memory(tables, 0, 0, "new pmap")
+        assert (
+            said.text == "reused 1.0 times; copied 2.0 times; refused raises ValueError (new pmap)"
+        )
+
+    def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:
+        tables = [
+            table("a", "1x8", figure("1.0")),
+            table("a", "2x2", figure("1.01")),
+            table("b", "1x8", figure("2.9")),
+            table("b", "2x2", figure("2.0")),
+        ]
+        [said] = memory(tables, 0, 0, "new pmap")
+        assert said.text == "a 1.0 times; b 2.9 times on 1x8, 2.0 times on 2x2 (new pmap)"
+
+    def test_it_is_of_the_version_that_is_asked_for(self) -> None:
+        [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
+        assert said.text == "a 3.0 times (new pmap)"
+
+    def test_where_nothing_was_measured_nothing_is_said(self) -> None:
+        assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]
