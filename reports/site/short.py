@@ -19,7 +19,7 @@ _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not ru
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """One thing in a line, and where on the page it is told at length."""
+    """One thing in a line, and where on the page it is told at length, if anywhere."""
 
     words: str
     text: str
@@ -37,7 +37,8 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
 
 def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Short]:
     """Those of the newest version, and until when there were others; `versions`: newest first."""
-    if not versions:
+    if not some:
+        yield Short("Hazards", "None was seen in any version", "")
         return
     last = [(_last(one), one) for one in some]
     now = [f"{one.effect}: {one.title}" for at, one in last if at == 0]

@@ -44,8 +44,10 @@ class Hazards(TestCase):
         assert said.text.startswith(begins), name
         assert ("Before" in said.text) == (name == "none now")
 
-    def test_without_versions_nothing_is_said(self) -> None:
-        assert not [*hazards([], ())]
+    def test_none_is_said_and_leads_nowhere(self) -> None:
+        assert [(one.text, one.anchor) for one in hazards([], ("0.12.0",))] == [
+            ("None was seen in any version", "")
+        ]
 
 
 class OfMemory(TestCase):
