@@ -74,11 +74,6 @@ class Edits:
     some: tuple[Edit, ...]
     unknown: tuple[Entry, ...]
 
-    @property
-    def averted(self) -> int:
-        """How many effects the edits avert."""
-        return sum(len(one.averts) for one in self.some)
-
 
 def edits(found: Upgrade) -> Edits:
     """What to change for an upgrade."""

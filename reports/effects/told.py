@@ -45,14 +45,15 @@ def as_markdown(results: Results, found: Upgrade) -> str:
 
 def as_json(results: Results, found: Upgrade) -> dict[str, Any]:
     """The upgrade as one JSON object; every program and topology is listed."""
+    known = edits(found)
     return {
         "from": _side(found.old),
         "to": _side(found.new),
         "compared": found.compared,
         "same": found.same,
         "not_compared": [{"why": why, "cells": count} for why, count in found.missing],
-        "edits": [_edit(one) for one in edits(found).some],
-        "no_fix_known": [_averted(one) for one in edits(found).unknown],
+        "edits": [_edit(one) for one in known.some],
+        "no_fix_known": [_averted(one) for one in known.unknown],
         "groups": [
             {"group": group.value, "entries": [_entry(results, one) for one in entries]}
             for group, entries in found.groups
