@@ -8,7 +8,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade, in_processes, processes
@@ -103,6 +103,14 @@ def edits(found: Upgrade) -> Edits:
         return first, -counted
 
     return Edits(tuple(sorted(some, key=gravest)), tuple(unknown))
+
+
+def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Entries of one title together: a cause may have several effects."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.title, []).append(entry)
+    return found
 
 
 def said(entry: Entry) -> str:

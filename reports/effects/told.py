@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from reports.effects.changed import Entry, Group, Upgrade, in_processes
-from reports.effects.edits import Edit, Edits, edits
+from reports.effects.edits import Edit, Edits, by_title, edits
 from reports.effects.pairs import Side
 from reports.effects.remedies import Help, Remedy
 from reports.findings import in_markdown
@@ -163,10 +163,10 @@ def _edit_parts(known: Edits) -> Iterator[list[str]]:
 
 def _averts(edit: Edit) -> str:
     """The effects that an edit averts, each cause once."""
-    by_title: dict[str, list[str]] = {}
-    for entry in edit.averts:
-        by_title.setdefault(entry.title, []).append(entry.effect.value)
-    return "; ".join(f"{title} ({', '.join(some)})" for title, some in by_title.items())
+    return "; ".join(
+        f"{title} ({', '.join(one.effect.value for one in some)})"
+        for title, some in by_title(edit.averts).items()
+    )
 
 
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:

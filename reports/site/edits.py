@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade
-from reports.effects.edits import Edit, edits
+from reports.effects.edits import Edit, by_title, edits
 from reports.effects.told import INSTEAD
 from reports.site.entries import entry_anchor, filtered
 from reports.site.names import Link, clause_path
@@ -83,16 +83,13 @@ def _edit(one: Edit) -> EditView:
 
 def _averted(entries: Iterable[Entry]) -> tuple[Averted, ...]:
     """Each cause once, with its effects."""
-    by_title: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_title.setdefault(entry.title, []).append(entry)
     return tuple(
         Averted(
             title,
             tuple((one.effect.value, entry_anchor(one), _classes([one])) for one in some),
             _classes(some),
         )
-        for title, some in by_title.items()
+        for title, some in by_title(entries).items()
     )
 
 
