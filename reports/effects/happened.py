@@ -19,6 +19,7 @@ ABSENT = {
     Verdict.NOT_APPLICABLE: "n/a",
     Verdict.NOT_RUN: "not run",
 }
+RETURNS = "returns"  # how a cell ended that ended well
 _CRASHED = "crashed"
 _AGAIN = ("second call", " again")  # how the names of steps end that repeat one
 _WRONG = {VALUE, SHAPE, DTYPE}
@@ -41,7 +42,7 @@ def ended(cell: Cell) -> str:
         return "other numbers"
     if not cell.observations:
         return cell.verdict.value
-    return _job([step for steps in _steps(cell) for step in steps]) or "returns"
+    return _job([step for steps in _steps(cell) for step in steps]) or RETURNS
 
 
 def happened(outcome: Outcome, of_cell: Callable[[Cell], str] = ended) -> str:

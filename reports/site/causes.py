@@ -20,6 +20,7 @@ from reports.site.columns import Column, columns
 from reports.site.marks import Mark, together
 from reports.site.names import Link, cause_link, cause_path, clause_path, implementation_words
 from reports.site.page import Page
+from reports.site.slower import slower
 from reports.site.strips import (
     Place,
     Strip,
@@ -70,7 +71,7 @@ class ClauseLink:
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """A cause, what it does to the reader's code, where it shows, and what helps.
+    """A cause, what it does to the reader's code, where it shows, what it costs, and what helps.
 
     `kin` are the causes of the same defect: the one of which it is a part, or its parts.
     """
@@ -84,6 +85,7 @@ class CauseView:
     versions: tuple[str, ...]
     newest: str
     kin: tuple[Link, ...] = ()
+    slower: tuple[str, ...] = ()
 
     @property
     def edit(self) -> str:
@@ -216,6 +218,7 @@ def _view(
             for one in results.causes.values()
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),
+        slower=slower(results, cells, results.targets[newest].key),
     )
 
 

@@ -220,7 +220,13 @@ class ClausePage:
             if lines:
                 version = self._named[seen.number]
                 where = f"{version}, {seen.key.implementation} on {seen.key.topology}"
-                found.append((seen.number, where, tuple(timing_said(one) for one in lines)))
+                found.append(
+                    (
+                        seen.number,
+                        where,
+                        tuple(f"{one.timing}, {timing_said(one)}" for one in lines),
+                    )
+                )
         found.sort(key=lambda one: -one[0])
         return tuple((where, lines) for _, where, lines in found)
 

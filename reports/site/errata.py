@@ -2,54 +2,79 @@
 
 A statement is here if any of its checks failed on the newest JAX that ran. What becomes of who
 relies on it decides where it stands; why it failed whom it is for: who writes the documents, who
-writes JAX, or who knows the platform.
+writes JAX, or who knows the platform. Statements of one document that fail alike, by one cause,
+are one entry: they are one issue.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from reports.effects.harm import Harm, harm
 from reports.effects.pairs import Effects
-from reports.effects.started import started
-from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cause, Deviation, Target
+from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.documents import ClaimRow, Document
+from reports.site.errata_text import Checked, deviations, main_cause, text
 from reports.site.marks import Mark, mark_of
-from reports.site.names import claim_path, implementation_words, safe_name
-from reports.site.page import Page
+from reports.site.names import Link, claim_path, safe_name
+from reports.site.page import Asset, Page
 from reports.site.strips import newest_index
 from reports.site.text import shortened, worded
 
 PAGE = "errata.html"
+WHOLE = "data/errata.md"  # all texts as one file
 PLATFORM = "platform"
 _KINDS = ("documentation", "implementation", PLATFORM)  # who errs
-_MOST_OBSERVED = 5  # kinds of behaviour that one text lists
-_OBSERVED_LENGTH = 360
 _INSTEAD_LENGTH = 150
-_PROGRAM_LINES = 40
-_NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One statement, how it harms, in which share of its checks it failed, and the text about it.
+class Failing:
+    """A statement of which some checks failed, in which order of harm, and by which cause.
 
     `kind` is who errs, `instead` what happens in the check that harms most.
     """
 
     row: ClaimRow
     document: Document
-    anchor: str
-    href: str
     harm: Harm
+    kind: str
+    cause: str
+    instead: str
+    cells: Checked
+    wrong: Checked
+
+    @property
+    def never(self) -> bool:
+        """Whether it is true in no check at all."""
+        return len(self.wrong) == len(self.cells)
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """What statements share that are one entry; those without a cause stand alone."""
+        return (self.document.title, self.kind, self.harm, self.cause or self.row.claim.slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of an entry: its place on the page, and where its row is, with all versions."""
+
+    anchor: str
+    newest: Mark
+    row: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Statements that fail alike, in which share of their checks, and the text about them."""
+
+    statements: tuple[Statement, ...]
+    document: str
     kind: str
     instead: str
     failed: int
@@ -58,7 +83,7 @@ class Entry:
 
     @property
     def never(self) -> bool:
-        """Whether it is true in no check at all."""
+        """Whether what they say is true in no check at all."""
         return self.failed == self.ran
 
 
@@ -79,7 +104,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        return sum(len(entries) for _, entries in self.documents)
+        return sum(len(one.statements) for _, entries in self.documents for one in entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +115,29 @@ class ErrataPage:
     version: str
     groups: tuple[Group, ...]
 
+    @property
+    def whole(self) -> str:
+        """The path of the file that has all texts."""
+        return WHOLE
 
-def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page]:
-    """The page, where there are documents and a target to hold them against."""
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(e for group in self.groups for _, some in group.documents for e in some)
+
+
+def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:
+    """The page and its texts as a file, where there are documents and a target to hold against."""
     if not found or not effects.results.targets:
         return
+    page = errata_page(effects, found)
     yield Page(
         PAGE,
         "errata",
-        errata_page(effects, found),
+        page,
         "Where the documentation is wrong",
         "Statements of JAX's documents that the newest JAX does not fulfil, as text to paste.",
     )
+    yield Asset(WHOLE, lambda: "\n---\n\n".join(one.text for one in page.entries))
 
 
 def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
@@ -121,30 +157,31 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
     )
     by_harm: dict[Harm, list[Entry]] = {harm: [] for harm in Harm}
     for document in found:
-        some = [
-            _entry(effects, document, row, target, removed)
-            for row in (() if document.silent else document.claims)
-            if row.untrue
-        ]
-        for one in sorted(some, key=lambda one: (not one.never, _KINDS.index(one.kind))):
-            by_harm[Harm.PLATFORM if one.kind == PLATFORM else one.harm].append(one)
+        alike: dict[tuple[str, ...], list[Failing]] = {}
+        for row in () if document.silent else document.claims:
+            if row.untrue:
+                one = _failing(effects, document, row, target)
+                alike.setdefault(one.alike, []).append(one)
+        for some in sorted(alike.values(), key=_order):
+            where = Harm.PLATFORM if some[0].kind == PLATFORM else some[0].harm
+            by_harm[where].append(_entry(results, some, target, removed))
     groups = tuple(
         Group(
             harm,
-            tuple(
-                (title, tuple(of_it))
-                for title, of_it in groupby(some, key=lambda one: one.document.title)
-            ),
+            tuple((title, tuple(some)) for title, some in groupby(all, key=lambda e: e.document)),
         )
-        for harm, some in by_harm.items()
-        if some
+        for harm, all in by_harm.items()
+        if all
     )
     return ErrataPage(target, version, groups)
 
 
-def _entry(
-    effects: Effects, document: Document, row: ClaimRow, target: Target, removed: frozenset[str]
-) -> Entry:
+def _order(alike: Sequence[Failing]) -> tuple[bool, int]:
+    """A sort key of what is one entry: what is never true, and what the document errs in, first."""
+    return not all(one.never for one in alike), _KINDS.index(alike[0].kind)
+
+
+def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target) -> Failing:
     results = effects.results
     cells = [
         (key, outcome)
@@ -156,21 +193,42 @@ def _entry(
         if mark_of(outcome.verdict) in (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
     ]
     wrong = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
-    deviations = [d for _, o in wrong for run in o.runs[-1:] for d in [run.cell.deviation] if d]
-    kinds = {deviation.kind for deviation in deviations}
+    kinds = {deviation.kind for deviation in deviations(wrong)}
     harms = [_harm(effects, key) for key, _ in wrong]
     gravest = min(range(len(wrong)), key=lambda place: harms[place].gravity)
-    return Entry(
+    return Failing(
         row=row,
         document=document,
-        anchor=safe_name(row.claim.slug),
-        href=claim_path(row.claim),
         harm=harms[gravest],
         kind=next((k for k in _KINDS if k in kinds), _KINDS[1]),
+        cause=main_cause(results, wrong),
         instead=_instead(wrong[gravest][1]),
+        cells=cells,
+        wrong=wrong,
+    )
+
+
+def _entry(
+    results: Results, some: Sequence[Failing], target: Target, removed: frozenset[str]
+) -> Entry:
+    cells = {key for one in some for key, _ in one.cells}
+    wrong = list({key: (key, outcome) for one in some for key, outcome in one.wrong}.values())
+    claims = [one.row.claim for one in some]
+    return Entry(
+        statements=tuple(
+            Statement(
+                safe_name(one.row.claim.slug),
+                one.row.newest,
+                Link(one.row.claim.statement, claim_path(one.row.claim)),
+            )
+            for one in some
+        ),
+        document=some[0].document.title,
+        kind=some[0].kind,
+        instead=some[0].instead,
         failed=len(wrong),
         ran=len(cells),
-        text=_text(results, row, target, wrong, len(cells), deviations, removed),
+        text=text(results, claims, target, wrong, len(cells), removed),
     )
 
 
@@ -180,97 +238,3 @@ def _harm(effects: Effects, key: CellKey) -> Harm:
 
 def _instead(outcome: Outcome) -> str:
     return shortened(" ".join(worded(outcome.reason).split()), _INSTEAD_LENGTH)
-
-
-def _text(
-    results: Results,
-    row: ClaimRow,
-    target: Target,
-    wrong: list[tuple[CellKey, Outcome]],
-    ran: int,
-    deviations: list[Deviation],
-    removed: frozenset[str],
-) -> str:
-    claim = row.claim
-    where = f"{claim.document_title} > {claim.heading}" if claim.heading else claim.document_title
-    lines = [f"**{where}**", ""]
-    if claim.url:
-        lines += [claim.url, ""]
-    if claim.revisions:
-        lines += [f"Reviewed revision: {claim.revisions[-1]}.", ""]
-    lines += [f"Stated, in other words: {claim.statement}", ""]
-    never = len(wrong) == ran
-    often = f"none of {ran} checks; instead" if never else f"{ran - len(wrong)} of {ran} checks"
-    others = "" if never else "; in the others" if len(wrong) > 1 else "; in the other"
-    lines += [
-        f"With {_said_of(target)}, what the statement says was seen in {often}{others} "
-        "(topologies are processes x devices of each):",
-        "",
-        *_observed(wrong, removed),
-    ]
-    for why in dict.fromkeys(deviation.why for deviation in deviations):
-        lines += ["", why]
-    links = dict.fromkeys(deviation.link for deviation in deviations if deviation.link)
-    if links:
-        lines += ["", "See " + ", ".join(links)]
-    causes = Counter(d.cause for d in deviations if d.cause in results.causes)
-    if causes:
-        cause = results.causes[causes.most_common(1)[0][0]]
-        under = [name for name, _ in Counter(key.implementation for key, _ in wrong).most_common()]
-        lines += ["", *_program(cause, started(cause, under, target.jax))]
-    checks = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
-    lines += ["", f"Checks: {shortened(checks, 600)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _observed(wrong: list[tuple[CellKey, Outcome]], removed: frozenset[str]) -> list[str]:
-    """A line per behaviour, with where it was seen; alike are those that differ in numbers only.
-
-    What is `removed` did not run there: a program asked for it, and something else did.
-    """
-    seen: dict[str, tuple[str, dict[str, set[str]]]] = {}
-    for key, outcome in wrong:
-        words = " ".join(worded(outcome.reason).split())
-        text = shortened(words, _OBSERVED_LENGTH)
-        _, places = seen.setdefault(_NUMBERS.sub("#", text), (text, {}))
-        name = implementation_words(key.implementation)
-        asked = f"where {name} is asked for, which is gone, on"
-        under = asked if key.implementation in removed else f"{name} on"
-        places.setdefault(under, set()).add(key.topology)
-    lines = [
-        f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
-    ]
-    if len(seen) > _MOST_OBSERVED:
-        lines.append(f"* and {len(seen) - _MOST_OBSERVED} more kinds of behaviour")
-    return lines
-
-
-def _places(places: dict[str, set[str]]) -> str:
-    return "; ".join(
-        f"{under} {', '.join(sorted(topologies, key=topology_order))}"
-        for under, topologies in places.items()
-    )
-
-
-def _program(cause: Cause, command: str) -> list[str]:
-    """The cause's program, between fences that nothing in it can close."""
-    if cause.program.count("\n") > _PROGRAM_LINES:
-        return [f"A program that shows it: {cause.file}"]
-    fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", cause.program) or [""]))
-    return [
-        f"A program that shows it, run as `{command}`:",
-        "",
-        f"{fence}python",
-        *cause.program.rstrip("\n").split("\n"),
-        fence,
-    ]
-
-
-def _said_of(target: Target) -> str:
-    parts = [f"jax {target.jax}" if target.jax else target.target]
-    if target.jaxlib and target.jaxlib != target.jax:
-        parts.append(f"jaxlib {target.jaxlib}")
-    if target.python:
-        parts.append(f"Python {target.python}")
-    parts.append(target.platform or "")
-    return ", ".join(filter(None, parts))

@@ -141,7 +141,7 @@ def findings(some: Iterable[Finding]) -> tuple[FindingView, ...]:
 
 def timing_said(timing: Timing) -> str:
     """A contender's figure, its spread and its ratios in one line."""
-    what = f"{timing.timing}, {timing.contender}"
+    what = timing.contender
     if timing.seconds is None:
         return f"{what}: not measured: {timing.failed}"
     took = timing.seconds

@@ -7,12 +7,12 @@ that noted the same `what` share a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from reports.effects.happened import happened
+from reports.effects.happened import RETURNS, happened
 from reports.reading.alike import Once
 from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
@@ -21,7 +21,6 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
 
-_RETURNS = "returns"  # how `happened` calls what ended well
 KEY = "memory"  # of a step's notes
 
 Notes = Callable[[Cell], tuple[Mapping[str, Any], ...]]
@@ -145,7 +144,7 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
 def _missing(outcome: Outcome) -> str:
     """Why a cell has no figure: it was not run, or it ended before anything was measured."""
     how = happened(outcome)
-    return "ran, without this figure" if how == _RETURNS else how
+    return "ran, without this figure" if how == RETURNS else how
 
 
 def _words(shares: list[Any]) -> str:
@@ -163,15 +162,18 @@ def _found(outcome: Outcome, what: str, key: str) -> list[Any]:
 
 def notes(cell: Cell) -> tuple[Mapping[str, Any], ...]:
     """The well-formed notes of a cell: of each process and step."""
-    found = []
+    return tuple(note for _, note in noted(cell))
+
+
+def noted(cell: Cell) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The steps of a cell that have a well-formed note, each with it."""
     for observation in cell.observations:
         steps = observation.get("steps")
         for step in steps if isinstance(steps, list) else ():
             extra = step.get("extra") if isinstance(step, dict) else None
             note = extra.get(KEY) if isinstance(extra, dict) else None
             if isinstance(note, dict) and isinstance(note.get("what"), str) and _fits(note):
-                found.append(note)
-    return tuple(found)
+                yield step, note
 
 
 def _fits(note: Mapping[str, Any]) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from reports.site.documents import ClaimRow
+from reports.site.fates import Fate
 from reports.site.hazards import HazardView
 from reports.site.marks import Mark
 from reports.site.memory import Figure, Table
@@ -19,11 +21,12 @@ _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not ru
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """One thing in a line, and where on the page it is told at length, if anywhere."""
+    """One thing in a line or a few, and where on the page it is told at length, if anywhere."""
 
     words: str
     text: str
     anchor: str
+    lines: tuple[str, ...] = ()
 
 
 def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
@@ -36,15 +39,24 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
 
 
 def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Short]:
-    """Those of the newest version, and until when there were others; `versions`: newest first."""
+    """Those of the newest version, and what was dangerous before; `versions`: newest first."""
     if not some:
         yield Short("Hazards", "None was seen in any version", "")
         return
-    last = [(_last(one), one) for one in some]
-    now = [f"{one.effect}: {one.title}" for at, one in last if at == 0]
-    before = [f"until {versions[at]} {one.effect}: {one.title}" for at, one in last if at]
-    parts = [f"In JAX {versions[0]} {'; '.join(now) or 'none'}", "; ".join(before)]
-    yield Short("Hazards", ". Before: ".join(filter(None, parts)), "hazards")
+    now: dict[str, str] = {}  # the title of each to its effect
+    before: dict[str, str] = {}
+    for one in sorted(some, key=_last):
+        at = _last(one)
+        was = f"until {versions[at]} {one.effect}"
+        if at == 0:
+            now.setdefault(one.title, one.effect)
+        elif one.title in now:  # what it did of old is told where it still does something
+            now[one.title] += f" ({was})"
+        else:
+            before.setdefault(one.title, was)
+    parts = ["; ".join(f"{how}: {title}" for title, how in told.items()) for told in (now, before)]
+    first = f"In JAX {versions[0]} {parts[0] or 'none'}"
+    yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
 
 
 def _last(one: HazardView) -> int:
@@ -52,6 +64,12 @@ def _last(one: HazardView) -> int:
     columns = zip(*(row.cells for row in one.rows), strict=True)
     shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
     return next((at for at, there in enumerate(shown) if there), 0)
+
+
+def donated(some: Iterable[Fate], words: str) -> Iterator[Short]:
+    """What becomes of donated arguments, with one process and with several."""
+    for where, fates in groupby(some, key=lambda one: one.where):
+        yield Short(f"Donated, {where}", f"{words}:", "", tuple(map(str, fates)))
 
 
 def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterator[Short]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from reports.effects.pairs import Effects
 from reports.site import documents, errata
-from reports.site.page import Page
+from reports.site.page import Asset, Page
 
 
-def pages(effects: Effects) -> Iterator[Page]:
-    """The pages of documents, and the one of their errors."""
+def pages(effects: Effects) -> Iterator[Page | Asset]:
+    """The pages of documents, and the one of their errors with its texts."""
     found = documents.documents(effects.results)
     yield from documents.pages(effects.results, found)
     yield from errata.pages(effects, found)

@@ -26,7 +26,8 @@ from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
 from reports.site.entries import entry_anchor, side_words
 from reports.site.evidence import timing_said
-from reports.site.memory import Memory, Table, memory, notes
+from reports.site.fates import fates
+from reports.site.memory import Memory, Notes, Table, memory, notes
 from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
 from reports.site.page import Page
 from reports.site.pairs import Pair, pairs
@@ -85,7 +86,7 @@ def clauses_of(results: Results, subject: Subject) -> frozenset[str]:
     return frozenset(
         id
         for id, one in results.clauses.items()
-        if one.section == subject.section or one.claim in about
+        if one.section == subject.section or one.claim in about or subject.has(one.title)
     )
 
 
@@ -111,9 +112,13 @@ class Sources:
     def hazards(self) -> tuple[Hazard, ...]:
         return hazards(self.effects)
 
+    @property
+    def notes_in(self) -> Notes:
+        return self.effects.once.to(notes)
+
     @cached_property
     def memory(self) -> Memory:
-        return memory(self.effects.results, self.effects.once.to(notes))
+        return memory(self.effects.results, self.notes_in)
 
     @cached_property
     def upgrades(self) -> tuple[tuple[Pair, Upgrade], ...]:
@@ -279,14 +284,16 @@ class SubjectView:
         """The page in a few lines, of the newest JAX, and of the new pmap where it has one."""
         rows = [row for one, some in self.documents if not one.silent for row in some]
         names = [name for name, _ in self.implementations]
-        found = [
-            *short.statements(rows, self.newest),
-            *short.hazards(self.hazards, self.hazard_versions),
-        ]
+        found: list[short.Short] = []
         if NEW in names:
             words = f"{implementation_words(NEW)} on JAX {self.newest}"
             row = newest_index(self.results)
+            target, notes_in = self.results.targets[row].key, self.sources.notes_in
+            some = fates(self.results, self.clauses, target, NEW, notes_in)
+            found += short.donated(some, words)
             found += short.memory(self.memory, names.index(NEW), row, words)
+        found += short.hazards(self.hazards, self.hazard_versions)
+        found += short.statements(rows, self.newest)
         return tuple(found)
 
     @property
@@ -302,7 +309,8 @@ class SubjectView:
         for key, lines in self.results.timings.items():
             if key.clause in self.clauses and key.target == newest:
                 for one in lines:
-                    line = f"{key.topology}: {timing_said(one)}"
+                    place = implementation_words(key.implementation)
+                    line = f"{place} on {key.topology}, {timing_said(one)}"
                     said.setdefault(one.timing, {})[line] = None
                     checks.setdefault(one.timing, {})[key.clause] = None
         titles = {id: one.title for id, one in self.results.clauses.items()}

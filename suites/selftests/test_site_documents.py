@@ -249,7 +249,10 @@ class Errata(unittest.TestCase):
             deviating("errors.c", kind="platform"),
         )
         groups = errata_page(Effects(results), documents(results)).groups
-        slugs = [[e.row.claim.slug for _, some in g.documents for e in some] for g in groups]
+        slugs = [
+            [one.anchor for _, some in g.documents for e in some for one in e.statements]
+            for g in groups
+        ]
         assert slugs == [["b", "a"], ["c"]]
         assert [e.never for _, some in groups[0].documents for e in some] == [True, False]
         assert groups[-1].harm is Harm.PLATFORM
@@ -282,7 +285,7 @@ class Errata(unittest.TestCase):
             (Harm.RAISES, 1),
         ]
         ((_, (entry,)),) = groups[0].documents
-        assert (entry.row.claim.slug, entry.instead) == ("b", "first call: wrong")
+        assert (entry.statements[0].anchor, entry.instead) == ("b", "first call: wrong")
         page = render(results)["errata.html"]
         assert page.index('href="#wrong-numbers"') < page.index('href="#raises"')
         assert page.index('id="wrong-numbers"') < page.index('id="raises"')

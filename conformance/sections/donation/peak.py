@@ -286,7 +286,7 @@ def state_after(place: Place) -> Any:
 @clause(
     "donation.peak.training-step",
     claim=NO_EXTRA,
-    title="A training step takes over a donated state, and needs no more memory than without.",
+    title="A training step of dense gradients takes over a donated state, and needs no more memory than without.",
     needs=devices(2),
     left_out=OF_MEMORY,
     fresh=True,
@@ -345,14 +345,14 @@ def training_step(impl: Any, cluster: Any) -> None:
     most = measured(
         cluster,
         "kept",
-        "a training step that keeps the old state",
+        "a training step of dense gradients that keeps the old state",
         make,
         lambda state: keeping(state, x),
     )
     least = measured(
         cluster,
         "donated",
-        "a training step with a donated state",
+        "a training step of dense gradients with a donated state",
         make,
         lambda state: giving(state, x),
     )

@@ -229,7 +229,7 @@ def and_a_copy(multiple: float) -> Callable[[Place], float]:
 LOOPS: Mapping[str, Sized] = table(
     Sized(
         "kept",
-        "A training step",
+        "A training step of sparse gradients",
         keeping,
         "the old state and the new one",
         of_the_state(2),
@@ -237,7 +237,7 @@ LOOPS: Mapping[str, Sized] = table(
     ),
     Sized(
         "donated",
-        "A training step with a donated state",
+        "A training step of sparse gradients with a donated state",
         giving,
         "the state",
         of_the_state(1),

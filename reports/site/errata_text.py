@@ -1,0 +1,150 @@
+"""A text about statements that JAX does not fulfil, to paste into an issue: Markdown.
+
+All it tells is of one JAX: what the statements say, where they stand, in how many of their checks
+that was seen, what was seen in the others and why, and a program of plain JAX that shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from reports.effects.started import started
+from reports.reading.order import topology_order
+from reports.reading.outcomes import CellKey, Outcome
+from reports.reading.records import Cause, Claim, Deviation, Target
+from reports.reading.results import Results
+from reports.site.names import implementation_words
+from reports.site.text import shortened, worded
+
+Checked = Sequence[tuple[CellKey, Outcome]]
+
+_MOST_OBSERVED = 5  # kinds of behaviour that one text lists
+_OBSERVED_LENGTH = 360
+_PROGRAM_LINES = 40
+_CHECKS_LENGTH = 600
+_NUMBERS = re.compile(r"[\d.,\s…\[\]]+")
+
+
+def text(
+    results: Results,
+    claims: Sequence[Claim],
+    target: Target,
+    wrong: Checked,
+    ran: int,
+    removed: frozenset[str],
+) -> str:
+    """The text about `claims`, of whose `ran` checks in `target` those in `wrong` failed.
+
+    `removed` are the implementations that this JAX no longer has.
+    """
+    lines = list(_stated(claims))
+    never = len(wrong) == ran
+    often = f"none of {ran} checks; instead" if never else f"{ran - len(wrong)} of {ran} checks"
+    others = "" if never else "; in the others" if len(wrong) > 1 else "; in the other"
+    they = "the statement says" if len(claims) == 1 else "the statements say"
+    lines += [
+        f"With {_said_of(target)}, what {they} was seen in {often}{others} "
+        "(topologies are processes x devices of each):",
+        "",
+        *_observed(wrong, removed),
+    ]
+    found = deviations(wrong)
+    for why in dict.fromkeys(deviation.why for deviation in found):
+        lines += ["", why]
+    links = dict.fromkeys(deviation.link for deviation in found if deviation.link)
+    if links:
+        lines += ["", "See " + ", ".join(links)]
+    cause = results.causes.get(main_cause(results, wrong))
+    if cause is not None:
+        under = [name for name, _ in Counter(key.implementation for key, _ in wrong).most_common()]
+        lines += ["", *_program(cause, started(cause, under, target.jax))]
+    checks = ", ".join(f"`{id}`" for id in dict.fromkeys(key.clause for key, _ in wrong))
+    lines += ["", f"Checks: {shortened(checks, _CHECKS_LENGTH)}"]
+    return "\n".join(lines) + "\n"
+
+
+def deviations(wrong: Checked) -> list[Deviation]:
+    """The entries that explain what was seen, where it is explained."""
+    entries = (run.cell.deviation for _, outcome in wrong for run in outcome.runs[-1:])
+    return [one for one in entries if one is not None]
+
+
+def main_cause(results: Results, wrong: Checked) -> str:
+    """The cause of most of it that these results tell of; "" where there is none."""
+    causes = Counter(one.cause for one in deviations(wrong) if one.cause in results.causes)
+    return causes.most_common(1)[0][0] if causes else ""
+
+
+def _stated(claims: Sequence[Claim]) -> Iterator[str]:
+    """What is stated where; statements of one place together."""
+    for where, some in groupby(claims, key=_where):
+        here = list(some)
+        yield from (f"**{where}**", "")
+        if here[0].url:
+            yield from (here[0].url, "")
+        if here[0].revisions:
+            yield from (f"Reviewed revision: {here[0].revisions[-1]}.", "")
+        if len(here) == 1:
+            yield from (f"Stated, in other words: {here[0].statement}", "")
+        else:
+            yield from ("Stated, in other words:", "", *(f"* {c.statement}" for c in here), "")
+
+
+def _where(claim: Claim) -> str:
+    return f"{claim.document_title} > {claim.heading}" if claim.heading else claim.document_title
+
+
+def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
+    """A line per behaviour, with where it was seen; alike are those that differ in numbers only.
+
+    What is `removed` did not run there: a program asked for it, and something else did.
+    """
+    seen: dict[str, tuple[str, dict[str, set[str]]]] = {}
+    for key, outcome in wrong:
+        words = " ".join(worded(outcome.reason).split())
+        text = shortened(words, _OBSERVED_LENGTH)
+        _, places = seen.setdefault(_NUMBERS.sub("#", text), (text, {}))
+        name = implementation_words(key.implementation)
+        asked = f"where {name} is asked for, which is gone, on"
+        under = asked if key.implementation in removed else f"{name} on"
+        places.setdefault(under, set()).add(key.topology)
+    lines = [
+        f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
+    ]
+    if len(seen) > _MOST_OBSERVED:
+        lines.append(f"* and {len(seen) - _MOST_OBSERVED} more kinds of behaviour")
+    return lines
+
+
+def _places(places: dict[str, set[str]]) -> str:
+    return "; ".join(
+        f"{under} {', '.join(sorted(topologies, key=topology_order))}"
+        for under, topologies in places.items()
+    )
+
+
+def _program(cause: Cause, command: str) -> list[str]:
+    """The cause's program, between fences that nothing in it can close."""
+    if cause.program.count("\n") > _PROGRAM_LINES:
+        return [f"A program that shows it: {cause.file}"]
+    fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", cause.program) or [""]))
+    return [
+        f"A program that shows it, run as `{command}`:",
+        "",
+        f"{fence}python",
+        *cause.program.rstrip("\n").split("\n"),
+        fence,
+    ]
+
+
+def _said_of(target: Target) -> str:
+    parts = [f"jax {target.jax}" if target.jax else target.target]
+    if target.jaxlib and target.jaxlib != target.jax:
+        parts.append(f"jaxlib {target.jaxlib}")
+    if target.python:
+        parts.append(f"Python {target.python}")
+    parts.append(target.platform or "")
+    return ", ".join(filter(None, parts))
