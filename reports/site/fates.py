@@ -97,9 +97,7 @@ def _in_step(step: Mapping[str, Any], note: Mapping[str, Any]) -> Met:
     gone = isinstance(deleted, list) and bool(deleted) and all(deleted)
     said = "with a warning" if step.get("warnings") else "in silence"
     if reused == there:
-        return Met(
-            0, "taken over without a copy, and deleted" if gone else "taken over, not deleted"
-        )
+        return Met(0, f"taken over without a copy, {'and deleted' if gone else 'not deleted'}")
     if reused:
         return Met(1, "taken over in part")
     if gone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -16,6 +17,12 @@ HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
 def loaded(folder: Path, *files: list[Record]) -> Results:
     """Each list of records written to a file of its own, and all of them read."""
     return load([write(folder / f"{i}.jsonl", records) for i, records in enumerate(files)])
+
+
+def results_of(*records: Record) -> Results:
+    """The results of one file with these records."""
+    with tempfile.TemporaryDirectory() as folder:
+        return loaded(Path(folder), list(records))
 
 
 class Tags(HTMLParser):

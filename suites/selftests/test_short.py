@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
 
 from reports.reading.verdicts import Verdict
+from reports.site.fates import Fate
 from reports.site.hazards import HazardView, PlaceRow
 from reports.site.memory import Figure, Row, Table
-from reports.site.short import hazards, memory
+from reports.site.short import donated, hazards, memory
 
 
 def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
@@ -44,10 +46,29 @@ class Hazards(TestCase):
         assert said.text.startswith(begins), name
         assert ("Before" in said.text) == (name == "none now")
 
+    def test_what_one_did_of_old_is_told_where_it_still_does_something(self) -> None:
+        some = [hazard("raises", ("1x8", "no")), hazard("crashes", ("no", "1x8"))]
+        same = [replace(one, title="The second call") for one in some]
+        [said] = hazards(same, ("0.12.0", "0.9.0"))
+        assert said.text == "In JAX 0.12.0 raises (until 0.9.0 crashes): The second call"
+
     def test_none_is_said_and_leads_nowhere(self) -> None:
         assert [(one.text, one.anchor) for one in hazards([], ("0.12.0",))] == [
             ("None was seen in any version", "")
         ]
+
+
+class Donated(TestCase):
+    def test_one_process_and_several_are_a_line_each_with_their_fates(self) -> None:
+        some = [
+            Fate("one process", "taken over", ("a", "b")),
+            Fate("one process", "raises ValueError", ("c",)),
+            Fate("several processes", "taken over", ("a",)),
+        ]
+        one, several = donated(some, "new pmap on JAX 0.12.0")
+        assert one.words == "Donated, one process"
+        assert one.lines == ("taken over: a, b", "raises ValueError: c")
+        assert several.lines == ("taken over: a",)
 
 
 class OfMemory(TestCase):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import unittest
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from parameterized import parameterized
 from sample_results import HOSTILE, Record, cause, claim, clause, target, unavailable
 from sample_results import cell as cell_on
-from site_pages import Tags, loaded
+from site_pages import Tags, results_of
 from test_effects import finding, raised, returned
 
 from reports.effects.harm import Harm
 from reports.effects.pairs import Effects
-from reports.reading.results import Results
 from reports.site.build import render
 from reports.site.documents import Document, documents
 from reports.site.errata import errata_page
@@ -26,11 +23,6 @@ from reports.site.unknown import unknown_page
 VERSIONS = ("0.9.0", "0.9.2", "0.10.0", "0.12.0.1")
 OLD, NEW = target("0.9.0"), target("0.12.0.1")
 LEGACY, PMAP = "legacy_pmap", "new_pmap"
-
-
-def results_of(*records: Record) -> Results:
-    with TemporaryDirectory() as folder:
-        return loaded(Path(folder), list(records))
 
 
 def cell(id: str, verdict: str = "conforms", **other: Any) -> Record:
@@ -238,6 +230,31 @@ class Errata(unittest.TestCase):
     )
     def test_our_own_classes_are_not_named(self, reason: str, said: str) -> None:
         assert f": {said}\n" in self.entry(deviating("errors.a", reason=reason))[1]
+
+    def test_statements_of_one_document_that_fail_by_one_cause_are_one_entry(self) -> None:
+        results = results_of(
+            OLD,
+            *(placed(slug, slug.upper(), order) for order, slug in enumerate("abcd")),
+            *(clause(f"errors.{slug}", claim=slug) for slug in "abcd"),
+            cause("gone", program="pass\n", command="python gone.py"),
+            *(deviating(f"errors.{slug}", entry={"cause": "gone"}) for slug in "ac"),
+            *(deviating(f"errors.{slug}") for slug in "bd"),
+        )
+        page = errata_page(Effects(results), documents(results))
+        assert [[one.anchor for one in entry.statements] for entry in page.entries] == [
+            ["a", "c"],
+            ["b"],
+            ["d"],
+        ]
+        assert sum(group.size for group in page.groups) == 4
+        text = page.entries[0].text
+        assert "what the statements say was seen in none of 2 checks" in text
+        assert text.count("`python gone.py`") == 1
+        assert text.index("> A**") < text.index("> C**")
+        site = render(results)
+        assert site["data/errata.md"].count("\n---\n") == 2
+        assert f"{text}\n---\n\n" in site["data/errata.md"]
+        assert 'href="data/errata.md"' in site["errata.html"]
 
     def test_what_is_never_true_comes_first_and_what_is_the_platforms_last(self) -> None:
         results = results_of(

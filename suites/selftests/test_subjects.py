@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from unittest import TestCase
 
 from parameterized import parameterized
-from sample_results import Record, cause, cell, claim, clause, deviation, target, timing, write
-from site_pages import Tags
+from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
+from site_pages import Tags, results_of
 from test_effects import step
 from test_upgrade import FAILS, FINE, FROM, HEAD, TO, ran
 
-from reports.reading.results import Results, load
+from reports.reading.results import Results
 from reports.site.build import render
 from reports.site.searching import entries
 from reports.site.subjects import clauses_of, subjects
@@ -46,18 +44,13 @@ def records() -> list[Record]:
     ]
 
 
-def read(some: list[Record]) -> Results:
-    with tempfile.TemporaryDirectory() as folder:
-        return load([write(Path(folder) / "x.jsonl", some)])
-
-
 class TestSubject(TestCase):
     results: Results
     page: str
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.results = read(records())
+        cls.results = results_of(*records())
         cls.site = render(cls.results)
         cls.page = cls.site[PAGE]
 
@@ -99,10 +92,10 @@ class TestSubject(TestCase):
 
     def test_what_is_timed_is_told_once_however_many_checks_it_illustrates(self) -> None:
         shared = timing(OF_DONATION, OF_LOOPS, target="jax==0.9.0", topology="1x8")
-        page = render(read([*records(), shared]))[PAGE]
+        page = render(results_of(*records(), shared))[PAGE]
         times = page[page.index('id="times"') :].partition("</section>")[0]
         assert times.count("<summary><code>x[0]</code>, 4 KiB per device</summary>") == 1
-        assert times.count("1x8: ") == 1
+        assert times.count("new pmap on 1x8, index: ") == 1
         assert "clauses/donation.a.html" in times
         assert "clauses/idioms.loop.html" in times
 
@@ -113,4 +106,4 @@ class TestSubject(TestCase):
             clause(OF_DONATION, section="donation", claim="migrate-pmap.given"),
             cell(OF_DONATION, target="jax==0.9.0", implementation="new_pmap"),
         ]
-        assert "no legacy pmap to compare with" in render(read(alone))[PAGE]
+        assert "no legacy pmap to compare with" in render(results_of(*alone))[PAGE]
