@@ -35,6 +35,8 @@ _ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
 _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
+# How a process of a plain job is named as a step, and how the text about its end begins.
+_JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
@@ -59,6 +61,14 @@ def alone(new: Digest) -> tuple[Felt, ...]:
     for one in _alone(new):
         found.setdefault((one.effect, one.second_call), one)
     return tuple(found.values())
+
+
+def job_died(step: Step) -> Effect | None:
+    """How a process of a plain job ended that should have ended otherwise: hung, or by a signal."""
+    ends = [saw for _, _, saw in step.failed if step.name.startswith(_JOB)]
+    if any(saw.startswith(_HANGS) for saw in ends):
+        return Effect.HANGS
+    return Effect.CRASHES if any(saw.startswith(_SIGNAL) for saw in ends) else None
 
 
 def failing(new: Digest) -> Felt | None:
@@ -108,6 +118,8 @@ def _alone(new: Digest) -> Iterator[Felt]:
                 continue
             if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
                 yield _other_numbers(step, wrong)
+            elif (died := job_died(step)) is not None:
+                yield Felt(died, _cut(step.failed[0][2]), step.name, died.value)
             elif _fails_again(before, step) and step.failed:
                 yield Felt(Effect.RAISES, _error(step), step.name, _kind(step), second_call=True)
             before = step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from reports.effects.derive import WITHOUT_THE_FIX
+from reports.effects.derive import WITHOUT_THE_FIX, job_died
 from reports.effects.digest import RAISED, RETURNED, Digest, Step
 from reports.effects.effect import Effect
 from reports.reading.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, VALUE
@@ -67,6 +67,8 @@ def harm(seen: Digest | None, *, fix: bool) -> Harm:
 
 
 def _of_step(step: Step) -> Harm:
+    if job_died(step) is not None:
+        return Harm.DIES
     codes = {code for code, _, _ in step.failed}
     if step.outcome == RAISED:
         announced = all(expected.startswith(_ANNOUNCED) for _, expected, _ in step.failed)

@@ -126,6 +126,12 @@ class Remedies:
             self._at[place] = remedy(self.results, *place)
         return self._at[place]
 
+    def edit(self, cause: Cause, implementation: str, target: TargetKey) -> str:
+        """What one changes, where the cause's first remedy, which shows it, works in that JAX."""
+        first = next(iter(self._known(cause.remedies[:1])), None)
+        shown = first is not None and self.at(first, implementation, target).help is Help.WORKS
+        return cause.edit if shown else ""
+
     def of_cause(self, cause: Cause) -> tuple[str, ...]:
         """The cause's own, in its order, then what fixes any program that shows it."""
         shown = self._shown.get(cause.cause, {})

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from reports.effects.effect import Effect
 from reports.effects.pairs import NEW, Effects
-from reports.effects.remedies import Help, remedy
+from reports.effects.remedies import Help
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
@@ -70,10 +70,19 @@ class ClauseLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Kin:
+    """Another cause of the same defect, and what one changes for it."""
+
+    link: Link
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
 class CauseView:
     """A cause, what it does to the reader's code, where it shows, what it costs, and what helps.
 
-    `kin` are the causes of the same defect: the one of which it is a part, or its parts.
+    `edit` is what one changes, where that is shown to work in the newest JAX; `kin` are the causes
+    of the same defect: the one of which it is a part, or its parts.
     """
 
     cause: Cause
@@ -84,14 +93,9 @@ class CauseView:
     helps: tuple[tuple[Help, tuple[Remedy, ...]], ...]
     versions: tuple[str, ...]
     newest: str
-    kin: tuple[Link, ...] = ()
+    edit: str = ""
+    kin: tuple[Kin, ...] = ()
     slower: tuple[str, ...] = ()
-
-    @property
-    def edit(self) -> str:
-        """What one changes, where the remedy that shows it works in the newest JAX."""
-        works = {one.clause for help, some in self.helps for one in some if help is Help.WORKS}
-        return self.cause.edit if works.intersection(self.cause.remedies[:1]) else ""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -202,6 +206,7 @@ def _view(
     results = effects.results
     shown = Counter(key.implementation for key in cells if key.implementation != LEGACY_PMAP)
     at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
+    target = results.targets[newest].key
     return CauseView(
         cause=cause,
         href=cause_path(cause.cause),
@@ -213,12 +218,13 @@ def _view(
         helps=_helps(effects, newest, marks, cause, at),
         versions=versions(results),
         newest=versions(results)[newest],
+        edit=effects.remedies.edit(cause, at, target),
         kin=tuple(
-            cause_link(results, one.cause)
+            Kin(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
             for one in results.causes.values()
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),
-        slower=slower(results, cells, results.targets[newest].key),
+        slower=slower(results, cells, target),
     )
 
 
@@ -276,7 +282,7 @@ def _helps(
     target = results.targets[newest].key
     found: dict[Help, list[Remedy]] = {help: [] for help in Help}
     for id in effects.remedies.of_cause(cause):
-        how = remedy(results, id, implementation, target)
+        how = effects.remedies.at(id, implementation, target)
         found[how.help].append(
             Remedy(
                 id,

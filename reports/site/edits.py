@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.edits import Edit, by_title, edits
 from reports.effects.told import INSTEAD
+from reports.reading.results import Results
 from reports.site.entries import entry_anchor, filtered
 from reports.site.names import Link, clause_path
 
 # What does not make a program worse that ran: an edit that averts nothing else is folded.
 _MINOR = (Group.OTHER_ERROR, Group.LIES, Group.WARNS, Group.TAKEN)
+# What is told in sight however few programs have need of it.
+_GRAVEST = (Group.DIES, Group.WRONG_NUMBERS)
+_REAL = "idioms"  # the section of programs as users write them
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +52,45 @@ class EditView:
 
 @dataclass(frozen=True, slots=True)
 class EditsView:
-    """The edits that matter to most, those that do to few, and what no edit is known for."""
+    """The edits by who has need of them, and what no edit is known for.
+
+    `some`: what dies or gives other numbers, and what a document speaks of or a program as users
+    write them does; `rare`: what costs a program more or raises, and neither is so; `minor`: rest.
+    """
 
     some: tuple[EditView, ...]
+    rare: tuple[EditView, ...]
     minor: tuple[EditView, ...]
     unknown: tuple[Averted, ...]
 
     def counted(self, of: str) -> int:
         """How many edits matter on topologies of one sort, or ("all") on any."""
-        some = (*self.some, *self.minor)
+        some = (*self.some, *self.rare, *self.minor)
         return sum(of == "all" or f"at-{of}" in one.places.split() for one in some)
 
 
-def edits_view(found: Upgrade) -> EditsView:
+def edits_view(results: Results, found: Upgrade) -> EditsView:
     """The edits of an upgrade."""
     known = edits(found)
-    views: dict[bool, list[EditView]] = {False: [], True: []}
+    some, rare, minor = [], [], []
     for one in known.some:
-        views[all(entry.group in _MINOR for entry in one.averts)].append(_edit(one))
-    return EditsView(tuple(views[False]), tuple(views[True]), _averted(known.unknown))
+        groups = {entry.group for entry in one.averts}
+        if groups.issubset(_MINOR):
+            minor.append(_edit(one))
+        elif groups.intersection(_GRAVEST) or _usual(results, one):
+            some.append(_edit(one))
+        else:
+            rare.append(_edit(one))
+    return EditsView(tuple(some), tuple(rare), tuple(minor), _averted(known.unknown))
+
+
+def _usual(results: Results, one: Edit) -> bool:
+    """Whether a document speaks of anything that it averts, or a program as users write them."""
+    for clause in (results.clauses[id] for entry in one.averts for id in entry.clauses):
+        claim = results.claims.get(clause.claim)
+        if clause.section == _REAL or (claim is not None and not claim.silent):
+            return True
+    return False
 
 
 def _edit(one: Edit) -> EditView:

@@ -68,7 +68,9 @@ _KNOWN = {
         ),
     ),
     "donation": Subject(
-        "donation", ("donate", "donated", "donation", "donate_argnums", "buffer reuse"), "donat"
+        "donation",
+        ("donate", "donated", "donation", "donate_argnums", "donate train state", "buffer reuse"),
+        "donat",
     ),
 }
 

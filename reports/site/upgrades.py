@@ -36,7 +36,7 @@ class UpgradeView:
 
     @cached_property
     def edits(self) -> EditsView:
-        return edits_view(self.found)
+        return edits_view(self.effects.results, self.found)
 
     @property
     def missing(self) -> str:

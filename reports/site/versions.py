@@ -40,12 +40,13 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class HazardLine:
-    """A hazard of this version, in a line: under what and on which topologies it shows."""
+    """A hazard of this version: under what and on which topologies it shows, what averts it."""
 
     effect: str
     title: str
     href: str
     where: str
+    edit: str
 
 
 @dataclass
@@ -90,6 +91,7 @@ class VersionView:
                 title_of(results, one),
                 f"{HAZARDS}#{hazard_anchor(one)}",
                 self._where(one),
+                self._edit(one),
             )
             for one in of_version(self.dangers, self.jax)
         )
@@ -99,6 +101,19 @@ class VersionView:
         return "; ".join(
             f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
         )
+
+    def _edit(self, one: Hazard) -> str:
+        """What averts it in this version, under the first implementation of which that is shown."""
+        if one.cause is None:
+            return ""
+        targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == self.jax)
+        found = (
+            self.effects.remedies.edit(one.cause, name, target)
+            for name in one.implementations
+            for target in targets
+            if one.topologies(name, self.jax)
+        )
+        return next(filter(None, found), "")
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
