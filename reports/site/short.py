@@ -81,8 +81,13 @@ def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterat
             found.setdefault(table.what, {})[table.topology] = figure
     if found:
         order = sorted(found, key=lambda what: _least(found[what].values()))
-        text = "; ".join(f"{what} {_figures(found[what])}" for what in order)
+        text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
         yield Short("Bytes at the peak", f"{text} ({words})", "memory")
+
+
+def _within(what: str) -> str:
+    """The words as they stand within a sentence."""
+    return what[:1].lower() + what[1:] if what.startswith(("A ", "An ")) else what
 
 
 def _least(figures: Iterable[Figure]) -> tuple[bool, float]:

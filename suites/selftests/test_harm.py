@@ -54,6 +54,19 @@ class TestHarm(TestCase):
         without = raised("ValueError", "no", WITHOUT_THE_FIX)
         assert of(without, "raised ValueError: no", "error", fix=True) is Harm.REST
 
+    @parameterized.expand(
+        [
+            (Harm.DIES, "process 0", "hangs | made"),
+            (Harm.DIES, "process 1", "SIGABRT | sum 3.0"),
+            (Harm.REST, "process 0", "exit 1 | sum 3.0"),
+            (Harm.REST, "first call", "hangs on to it"),
+        ]
+    )
+    def test_a_process_of_a_job_that_hangs_or_is_killed(
+        self, which: Harm, name: str, saw: str
+    ) -> None:
+        assert of(returned(1.0, name=name), saw, "note", "process 0 ends with status 0") is which
+
     def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
         assert harm(died("crashed", "SIGABRT"), fix=True) is Harm.DIES
         assert harm(died("hung"), fix=False) is Harm.DIES

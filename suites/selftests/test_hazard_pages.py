@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sample_results import Record, cause, claim, deviation, target
@@ -17,11 +18,11 @@ VERSIONS = ("0.8.0", "0.9.0", "0.10.0")
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
 
 
-def shown(id: str, slug: str, *where: str) -> list[Record]:
+def shown(id: str, slug: str, *where: str, **of_cause: Any) -> list[Record]:
     """A program under the new pmap in all versions that gives wrong numbers in some."""
     entry = deviation(cause=slug)
     return [
-        cause(slug),
+        cause(slug, **of_cause),
         program(id),
         *(
             ran(
@@ -40,17 +41,35 @@ def shown(id: str, slug: str, *where: str) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     records = [
         *map(target, VERSIONS),
         claim("migrate-pmap.errors"),
-        *shown("errors.a", "always", *VERSIONS),
+        *shown("errors.a", "always", *VERSIONS, edit="Do that.", remedies=["errors.fix"]),
+        program("errors.fix"),
+        ran("errors.fix", "new_pmap@0.9.0", returned(1.0)),
+        ran("errors.fix", "new_pmap@0.10.0", returned(2.0), verdict="known deviation"),
+        cause("stuck"),
+        program("errors.job"),
+        ran(
+            "errors.job",
+            "jax@0.9.0",
+            returned(name="process 0"),
+            verdict="known deviation",
+            findings=[finding("process 0", "hangs | made", "note")],
+            deviation=deviation(cause="stuck"),
+        ),
         *shown("errors.b", "since", "0.9.0", "0.10.0"),
         *shown("errors.c", "once", "0.8.0", "0.9.0"),
         *shown("errors.d", "back", "0.8.0", "0.10.0"),
     ]
     folder: Path = tmp_path_factory.mktemp("hazards")
-    return render(loaded(folder, records))["hazards.html"]
+    return render(loaded(folder, records))
+
+
+@pytest.fixture(scope="module")
+def page(site: dict[str, str]) -> str:
+    return site["hazards.html"]
 
 
 def line(page: str, jax: str) -> str:
@@ -73,7 +92,7 @@ def test_a_version_has_what_ran_without_it_in_the_one_before(page: str) -> None:
     counts = [
         re.findall(r'class="n">(\d+)<', row) for row in page.split("<tr>") if "versions/" in row
     ]
-    assert [one for one in counts if one] == [["3"], ["3"], ["3"]]
+    assert [one for one in counts if one] == [["3"], ["4"], ["3"]]
 
 
 def test_the_newest_version_stands_first_and_what_it_has_comes_first(page: str) -> None:
@@ -101,3 +120,13 @@ def test_the_page_is_filtered_by_version_without_a_script(page: str) -> None:
         "once": {"in-2", "in-3"},
         "back": {"in-1", "in-3"},
     }
+
+
+def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, str]) -> None:
+    assert "Do that." in site["versions/0.9.0.html"].partition('id="new_pmap"')[0]
+    assert "Do that." not in site["versions/0.10.0.html"].partition('id="new_pmap"')[0]
+
+
+def test_a_process_of_a_job_that_hangs_is_a_hazard(page: str) -> None:
+    hangs = page[page.index('id="hangs-stuck"') :].partition("</article>")[0]
+    assert "hangs | made" in hangs

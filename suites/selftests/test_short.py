@@ -74,13 +74,14 @@ class Donated(TestCase):
 class OfMemory(TestCase):
     def test_the_least_comes_first_and_what_has_no_figure_last(self) -> None:
         tables = [
-            table("refused", "1x8", figure("", "raises ValueError")),
+            table("A refused one", "1x8", figure("", "raises ValueError")),
             table("copied", "1x8", figure("2.04")),
             table("reused", "1x8", figure("1.00")),
         ]
         [said] = memory(tables, 0, 0, "new pmap")
         assert (
-            said.text == "reused 1.0 times; copied 2.0 times; refused raises ValueError (new pmap)"
+            said.text
+            == "reused 1.0 times; copied 2.0 times; a refused one raises ValueError (new pmap)"
         )
 
     def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sample_results import Record, cause
+from sample_results import Record, cause, claim
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
@@ -11,6 +11,7 @@ from reports.effects.changed import Group
 from reports.effects.edits import AS_IN, AS_SHARD_MAP, edits, said
 from reports.effects.pairs import Effects, side
 from reports.effects.upgrade import upgrade
+from reports.site.edits import edits_view
 
 SHARDED = "shard_map@0.9.0"
 PUT = "Put it there."
@@ -72,6 +73,32 @@ def test_what_averts_the_gravest_comes_first_then_what_averts_most() -> None:
     )
 
     assert [one.text for one in found.some] == ["Grave.", "Many.", "Few."]
+
+
+def test_edits_that_few_have_need_of_are_told_apart() -> None:
+    silent = claim("pmap-silence.odd", claim_kind="silence")
+    records = [
+        silent,
+        *by("documented", "errors.a", edit="Documented."),
+        *by("real", "idioms.a", edit="Real."),
+        *by("odd", "silences.a", edit="Odd."),
+        cause("grave", edit="Grave."),
+        *known("silences.b", "grave", returned(2.0)),
+        *fix(),
+    ]
+    odd = {"idioms.a", "silences.a", "silences.b"}
+    told_so = [
+        one | {"claim": "pmap-silence.odd"} if one.get("clause") in odd and "title" in one else one
+        for one in records
+    ]
+    results = read(*told_so)
+    found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+    view = edits_view(results, found)
+
+    assert [one.text for one in view.some] == ["Grave.", "Documented.", "Real."]
+    assert [one.text for one in view.rare] == ["Odd."]
+    assert view.minor == ()
+    assert view.counted("all") == 4
 
 
 def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help() -> None:

@@ -177,6 +177,8 @@ def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) 
         cause("part", edit="Put it here.", remedies=["errors.none"], part_of="whole"),
         *known("errors.a", "whole", FAILS),
         *known("errors.b", "part", FAILS),
+        cause("other", edit="Put it elsewhere.", remedies=["errors.fix"], part_of="whole"),
+        *known("errors.c", "other", FAILS),
         program("errors.fix"),
         ran("errors.fix", TO, FINE),
         program("errors.none"),
@@ -187,7 +189,9 @@ def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) 
 
     assert "Put it there." in whole
     assert "Put it here." not in part
-    assert "The same defect as: Title of part" in Tags(whole).text
+    assert "The same defect as: Title of part; Title of other" in " ".join(Tags(whole).text.split())
+    helps = " ".join(Tags(whole).text.partition("What helps")[2].split())
+    assert helps.startswith("Put it there.Title of other: Put it elsewhere.")
     assert "The same defect as: Title of whole" in Tags(part).text
 
 
