@@ -286,7 +286,7 @@ def state_after(place: Place) -> Any:
 @clause(
     "donation.peak.training-step",
     claim=NO_EXTRA,
-    title="A training step of dense gradients takes over a donated state, and needs no more memory than without.",
+    title="A training step takes over a donated state, and needs no more memory than without.",
     needs=devices(2),
     left_out=OF_MEMORY,
     fresh=True,

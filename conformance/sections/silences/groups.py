@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -227,6 +228,38 @@ def grouped(impl: Any, cluster: Any, collective: Collective, groups: Groups, che
     """A collective over groups of devices."""
     function = impl.map(lambda x: collective.apply(x, groups.indices), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows(*collective.shape(groups))))
+
+
+# --- What counts each group as it is --------------------------------------------------------------
+
+UNEQUAL = GROUPS["unequal"]
+BY_ONES = Collective(
+    "mean-by-ones",
+    "A `psum` divided by a `psum` of ones that is an array",
+    lambda x, g: (
+        lax.psum(x, "i", axis_index_groups=g) / lax.psum(jnp.ones(()), "i", axis_index_groups=g)
+    ),
+    lambda a: to_each(a.mean(0), a),
+    unequal=True,
+)
+
+
+@family(
+    "silences.groups.mean-by-ones.{check}",
+    check=CHECKS,
+    claim=CLAIM,
+    title="A `psum` divided by a `psum` of `jnp.ones(())` is the mean over "
+    + f"{UNEQUAL.text}{{check.text}}.",
+    fixes="silences.groups.pmean.unequal.{check}",
+    needs=devices(COUNT),
+    left_out="asked of some over groups apart",
+    expect=lambda check: asked(everywhere(right(BY_ONES, UNEQUAL)), check),
+)
+def mean_by_ones(impl: Any, cluster: Any, check: Check) -> None:
+    """The mean of each group, of which the count is a sum of an array: `psum(1)` is one of none."""
+    groups = UNEQUAL.indices
+    function = impl.map(lambda x: BY_ONES.apply(x, groups), check_vma=check.on)
+    cluster.twice(function, impl.given(cluster.rows(*BY_ONES.shape(UNEQUAL))))
 
 
 # --- What legacy refuses --------------------------------------------------------------------------
