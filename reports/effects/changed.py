@@ -105,8 +105,11 @@ class Entry:
 
     @property
     def matters(self) -> frozenset[str]:
-        """Where it shows, and where none of some of its programs was run."""
-        return frozenset().union(*(one.matters for one in self.seen))
+        """Where it shows, and where none of its programs was run that shows it."""
+        found = frozenset().union(*(one.matters for one in self.seen))
+        # A program that was run with several processes too, and shows it with one alone, tells.
+        looked = any(not one.alone for one in self.seen)
+        return found & self.places if looked and SEVERAL not in self.places else found
 
     @property
     def example(self) -> Seen:
@@ -117,6 +120,11 @@ class Entry:
     def compared(self) -> bool:
         """Whether the baseline says anything of any of the programs."""
         return any(one.before is not None for one in self.seen)
+
+    @property
+    def ran_before(self) -> bool:
+        """Whether any of the programs did not raise before."""
+        return any(not one.felt.refused for one in self.seen)
 
     @property
     def second_call(self) -> bool:
@@ -153,14 +161,16 @@ class Upgrade:
     def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
         """The entries of a group, each with those of it that are parts of the same defect.
 
-        A part of what is not in the group, or that shows where the whole does not, is by itself.
+        A part of what is not in the group, that shows where the whole does not, or that changes
+        what ran while the whole only changes what raised, is by itself.
         """
         some = self.of(group)
         wholes = {(e.cause.cause, e.by): e for e in some if e.cause is not None and not e.whole}
         parts: dict[int, list[Entry]] = {}
         for one in some:
             whole = wholes.get((one.whole.cause, one.by)) if one.whole else None
-            if whole is not None and one.places <= whole.places:
+            told = whole is not None and one.ran_before <= whole.ran_before
+            if whole is not None and told and one.places <= whole.places:
                 parts.setdefault(id(whole), []).append(one)
         inner = {id(one) for held in parts.values() for one in held}
         return tuple((one, tuple(parts.get(id(one), ()))) for one in some if id(one) not in inner)

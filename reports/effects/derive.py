@@ -9,6 +9,7 @@ second call that fails.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reports.comparing.fields import apart_by_rounding, message_kept
 from reports.effects.costs import costs
@@ -145,7 +146,7 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
             )
         case "raised", "returned":
             if (wrong := _wrong(new)) is not None:
-                yield _other_numbers(new, wrong, f"raised {old.error} → ")
+                yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
             else:
                 yield Felt(
                     Effect.TAKEN if new.failed else Effect.REPAIRED,

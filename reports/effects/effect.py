@@ -63,7 +63,7 @@ class Felt:
     """An effect, what it looks like in one line, and in which step it shows.
 
     `shape` is equal wherever the same kind of thing happens: numbers and names are left out of it.
-    `second_call` is whether the first call still goes well.
+    `second_call` is whether the first call still goes well, `refused` whether it raised before.
     """
 
     effect: Effect
@@ -71,6 +71,7 @@ class Felt:
     step: str = ""
     shape: str = ""
     second_call: bool = False
+    refused: bool = False
 
 
 SAME = Felt(Effect.SAME)

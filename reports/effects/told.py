@@ -21,6 +21,8 @@ INSTEAD = "as a jax.shard_map the same programs need no such edit"
 _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
+REFUSED = "These programs raised before: none that ran gives other numbers by it."
+
 
 def as_text(results: Results, found: Upgrade) -> str:
     """The gravest first, each entry with what it is, where, a program, and what helps."""
@@ -79,6 +81,8 @@ def notes(entry: Entry) -> Iterator[str]:
         yield f"The same defect as: {entry.whole.title.rstrip('.')}."
     if not entry.compared:
         yield UNCOMPARED
+    elif not entry.ran_before:
+        yield REFUSED
 
 
 def command(results: Results, entry: Entry) -> str:

@@ -111,7 +111,13 @@ class _Made:
             tuple(
                 sorted(
                     entries,
-                    key=lambda e: (order.index(e.group), not e.compared, -e.programs, e.title),
+                    key=lambda e: (
+                        order.index(e.group),
+                        not (e.compared and e.ran_before),
+                        not e.compared,
+                        -e.programs,
+                        e.title,
+                    ),
                 )
             ),
             same=len(self.compared - self.changed),
@@ -197,6 +203,7 @@ class _Made:
             some,
             key=lambda one: (
                 one.felt.effect.gravity,
+                one.felt.refused,
                 not self._named(cause, one.clause),
                 *self._size(one.clause),
             ),

@@ -130,6 +130,12 @@ class Results:
             found.setdefault(clause.claim, []).append(clause.clause)
         return found
 
+    def is_instead(self, id: str) -> bool:
+        """Whether a clause remedies another of its claim: it shows no more what the claim says."""
+        clause = self.clauses[id]
+        fixed = self.clauses.get(clause.fixes or "")
+        return fixed is not None and fixed.claim == clause.claim
+
     def facts(self) -> dict[str, list[str]]:
         """Fact to the ids of the clauses that vary it; a clause that names none is its own."""
         found: dict[str, list[str]] = {}

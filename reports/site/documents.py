@@ -5,7 +5,7 @@ Every claim is a row, also one that no clause checks: what nobody looked at must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -34,13 +34,14 @@ _TITLE_SHOWN = 300
 
 @dataclass(frozen=True, slots=True)
 class ClauseRow:
-    """A clause under its claim."""
+    """A clause under its claim; `instead`: it shows a remedy, and not what the claim says."""
 
     id: str
     title: str
     href: str
     newest: Mark
     strips: tuple[Strip, ...]
+    instead: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def documents(results: Results) -> tuple[Document, ...]:
             _clause_row(results, id, marks[id], named, newest, claim.silent)
             for id in clauses[claim.slug]
         ]
-        whole = joined(marks[id] for id in clauses[claim.slug])
+        whole = _judged(results, marks, clauses[claim.slug])
         grouped.setdefault(claim.outline or claim.document, []).append(
             ClaimRow(
                 claim=claim,
@@ -195,7 +196,7 @@ def held(results: Results) -> dict[str, Mark]:
     marks = marks_of_clauses(results)
     newest = newest_index(results)
     return {
-        claim: _newest(joined(marks[id] for id in ids), newest)
+        claim: _newest(_judged(results, marks, ids), newest)
         for claim, ids in results.clauses_of_claims().items()
     }
 
@@ -250,7 +251,15 @@ def _clause_row(
         href=clause_path(id),
         newest=_newest(marks, newest),
         strips=worst_strips(marks, named, silent),
+        instead=results.is_instead(id),
     )
+
+
+def _judged(
+    results: Results, marks: dict[str, dict[Place, list[Mark]]], clauses: Iterable[str]
+) -> dict[Place, list[Mark]]:
+    """The marks of a claim: of those of its clauses that check what it says."""
+    return joined(marks[id] for id in clauses if not results.is_instead(id))
 
 
 def _newest(marks: dict[Place, list[Mark]], newest: int) -> Mark:

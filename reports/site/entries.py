@@ -156,7 +156,7 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> C
             results.clauses[one.clause].fact or one.clause
             for entry in entries
             for one in entry.seen
-            if of == EVERYWHERE or of in filtered(one)
+            if of == EVERYWHERE or (of in filtered(one) and of in filtered(entry))
         }
         for entries in defects
     ]

@@ -116,13 +116,9 @@ class ErrataPage:
     groups: tuple[Group, ...]
 
     @property
-    def whole(self) -> str:
+    def file(self) -> str:
         """The path of the file that has all texts."""
         return WHOLE
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        return tuple(e for group in self.groups for _, some in group.documents for e in some)
 
 
 def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:
@@ -137,7 +133,23 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
         "Where the documentation is wrong",
         "Statements of JAX's documents that the newest JAX does not fulfil, as text to paste.",
     )
-    yield Asset(WHOLE, lambda: "\n---\n\n".join(one.text for one in page.entries))
+    yield Asset(WHOLE, lambda: whole(page))
+
+
+def whole(page: ErrataPage) -> str:
+    """All of it as one text: a line for each statement, by harm, and then the texts of issues."""
+    lines = [f"# What the documents say and {page.version} does not, or not always, do", ""]
+    texts = []
+    for group in page.groups:
+        lines += [f"## {group.title}", ""]
+        for _, some in group.documents:
+            for entry in some:
+                said = " / ".join(one.row.text for one in entry.statements)
+                often = f"so in {entry.ran - entry.failed} of {entry.ran} checks"
+                lines.append(f"* {said} ({often}) Instead: {entry.instead}")
+                texts.append(f"---\n\n{group.title}\n\n{entry.text}")
+        lines.append("")
+    return "\n".join(["\n".join(lines), *texts])
 
 
 def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
@@ -186,23 +198,25 @@ def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target
     cells = [
         (key, outcome)
         for clause in row.clauses
+        if not clause.instead
         for implementation in results.columns(clause.id)
         for topology in results.grid[clause.id]
         for key in [CellKey(clause.id, target.key, implementation, topology)]
         for outcome in [results.outcome(key)]
         if mark_of(outcome.verdict) in (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
     ]
-    wrong = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
+    failed = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
+    harms = {key: _harm(effects, key) for key, _ in failed}
+    wrong = sorted(failed, key=lambda one: harms[one[0]].gravity)
     kinds = {deviation.kind for deviation in deviations(wrong)}
-    harms = [_harm(effects, key) for key, _ in wrong]
-    gravest = min(range(len(wrong)), key=lambda place: harms[place].gravity)
+    gravest, outcome = wrong[0]
     return Failing(
         row=row,
         document=document,
         harm=harms[gravest],
         kind=next((k for k in _KINDS if k in kinds), _KINDS[1]),
         cause=main_cause(results, wrong),
-        instead=_instead(wrong[gravest][1]),
+        instead=_instead(outcome),
         cells=cells,
         wrong=wrong,
     )

@@ -38,7 +38,7 @@ def text(
 ) -> str:
     """The text about `claims`, of whose `ran` checks in `target` those in `wrong` failed.
 
-    `removed` are the implementations that this JAX no longer has.
+    `wrong` has the gravest first; `removed` are the implementations that this JAX no longer has.
     """
     lines = list(_stated(claims))
     never = len(wrong) == ran
@@ -73,9 +73,12 @@ def deviations(wrong: Checked) -> list[Deviation]:
 
 
 def main_cause(results: Results, wrong: Checked) -> str:
-    """The cause of most of it that these results tell of; "" where there is none."""
-    causes = Counter(one.cause for one in deviations(wrong) if one.cause in results.causes)
-    return causes.most_common(1)[0][0] if causes else ""
+    """The cause of what harms most that these results tell of; "" where there is none.
+
+    `wrong`: the gravest first.
+    """
+    causes = (one.cause for one in deviations(wrong))
+    return next((one for one in causes if one in results.causes), "")
 
 
 def _stated(claims: Sequence[Claim]) -> Iterator[str]:
