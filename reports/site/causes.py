@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
 from reports.effects.effect import Effect
-from reports.effects.pairs import NEW, Effects
+from reports.effects.happened import ABSENT
+from reports.effects.pairs import NEW, SHARD_MAP, Effects
 from reports.effects.remedies import Help
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
@@ -17,7 +18,7 @@ from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
-from reports.site.marks import Mark, together
+from reports.site.marks import Mark, mark_of, together
 from reports.site.names import Link, cause_link, cause_path, clause_path, implementation_words
 from reports.site.page import Page
 from reports.site.slower import slower
@@ -82,7 +83,8 @@ class CauseView:
     """A cause, what it does to the reader's code, where it shows, what it costs, and what helps.
 
     `edit` is what one changes, where that is shown to work in the newest JAX; `kin` are the causes
-    of the same defect: the one of which it is a part, or its parts.
+    of the same defect: the one of which it is a part, or its parts; `as_shard_map` says how the
+    programs fare under shard_map that show it under the new pmap.
     """
 
     cause: Cause
@@ -96,6 +98,7 @@ class CauseView:
     edit: str = ""
     kin: tuple[Kin, ...] = ()
     slower: tuple[str, ...] = ()
+    as_shard_map: str = ""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -225,7 +228,23 @@ def _view(
             if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
         ),
         slower=slower(results, cells, target),
+        as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
     )
+
+
+def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
+    """How the programs that show a cause under the new pmap of one JAX fare under its shard_map."""
+    there = [
+        results.outcome(key._replace(implementation=SHARD_MAP)).verdict
+        for key in cells
+        if key.implementation == NEW
+    ]
+    ran = [mark_of(verdict) for verdict in there if verdict not in ABSENT]
+    if not ran:
+        return ""
+    right = sum(mark is Mark.RIGHT for mark in ran)
+    which = "all" if right == len(ran) else f"{right or 'none'}"
+    return f"{which} of the {len(ran)} of its cells that shard_map can run do as expected there"
 
 
 def _clause_link(

@@ -62,7 +62,8 @@ class Evidence:
 class EntryView:
     """Everything about one entry; `places` are classes by which a page filters.
 
-    `edit` is what averts it, in a line; `parts` are entries of the same defect.
+    `edit` is what averts it, in a line; `ran_before`: not all of its programs raised before;
+    `parts` are entries of the same defect.
     """
 
     anchor: str
@@ -84,6 +85,7 @@ class EntryView:
     evidence: tuple[Evidence, ...]
     more: int
     edit: str = ""
+    ran_before: bool = True
     parts: tuple[EntryView, ...] = ()
 
 
@@ -137,7 +139,7 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
             views.append(replace(inner[-1], parts=tuple(inner[:-1])))
         groups.append(
             GroupView(
-                anchor=group.name.lower().replace("_", "-"),
+                anchor=group_anchor(group),
                 effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
                 title=group.value[:1].upper() + group.value[1:],
                 counts=tuple(
@@ -188,6 +190,7 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> Ent
         evidence=tuple(islice(_evidence(results, found, entry), MOST_EVIDENCE)),
         more=max(0, len(entry.clauses) - MOST_EVIDENCE),
         edit=said(entry),
+        ran_before=entry.ran_before,
     )
 
 
@@ -196,10 +199,15 @@ def _command(cause: Cause | None, at: Side) -> str:
     return "" if cause is None else started(cause, [at.implementation], at.jax)
 
 
+def group_anchor(group: Group) -> str:
+    """Where a group stands on its page."""
+    return group.name.lower().replace("_", "-")
+
+
 def entry_anchor(entry: Entry) -> str:
     """Where an entry stands on its page: a cause may have one in several groups."""
     by = entry.cause.cause if entry.cause is not None else entry.smallest
-    return safe_name(f"{entry.group.name.lower().replace('_', '-')}-{by}")
+    return safe_name(f"{group_anchor(entry.group)}-{by}")
 
 
 def filtered(told: Entry | Seen) -> set[str]:

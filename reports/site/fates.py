@@ -7,12 +7,11 @@ kind of argument in all its cells, so one that was refused is known by what was 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from reports.effects.changed import processes
+from reports.effects.changed import ONE, SEVERAL, processes
 from reports.effects.happened import RETURNS, happened
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import TargetKey
@@ -22,7 +21,6 @@ from reports.site.memory import Notes, noted
 
 REUSED = "reused"  # of a note of memory: [the donated buffers that are an output's, all of them]
 DELETED = "donated deleted"  # of a step's notes: of each donated array, whether it is
-MOST = 5  # arguments that are named of one fate
 
 
 class Met(NamedTuple):
@@ -34,37 +32,53 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of some kinds of arguments, `where`: with one process or with several."""
+    """What becomes of arguments that fare alike: with one process, with several, and in memory."""
 
-    where: str
-    words: str
     arguments: tuple[str, ...]
-
-    def __str__(self) -> str:
-        more = len(self.arguments) - MOST
-        named = ", ".join(self.arguments[:MOST])
-        return f"{self.words}: {named}" + (f" and {more} more" if more > 0 else "")
+    one: str
+    several: str
+    peak: str
 
 
 def fates(
-    results: Results, clauses: Iterable[str], target: TargetKey, place: str, notes_in: Notes
+    results: Results,
+    clauses: Iterable[str],
+    target: TargetKey,
+    place: str,
+    notes_in: Notes,
+    peaks: Mapping[str, str],
 ) -> tuple[Fate, ...]:
-    """The fates under the implementation `place`: of one process, then of several.
+    """The fates under the implementation `place`, what is hoped for first.
 
-    Arguments are in the order of how widely they were run; one that meets several fates with
-    several processes has the topologies beside it.
+    `peaks` are the figures of memory of an argument, in words. Where topologies of several
+    processes differ, each has its own words.
     """
-    met: dict[tuple[str, Met], dict[str, list[str]]] = {}
+    met: dict[str, dict[str, dict[Met, list[str]]]] = {}
     for clause, what in _arguments(results, clauses, notes_in).items():
         for topology in results.grid[clause]:
             found = _met(results.outcome(CellKey(clause, target, place, topology)), what)
             if found is not None:
-                seen = met.setdefault((processes(topology), found), {}).setdefault(what, [])
+                there = met.setdefault(what, {}).setdefault(processes(topology), {})
+                seen = there.setdefault(found, [])
                 seen += [topology] if topology not in seen else []
-    return tuple(
-        Fate(where, one.words, tuple(_named(arguments, where, met)))
-        for (where, one), arguments in sorted(met.items(), key=lambda item: item[0])
-    )
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for what in sorted(met, key=lambda what: _rank(met[what])):
+        one, several = (_words(met[what].get(where, {})) for where in (ONE, SEVERAL))
+        alike.setdefault((one, several, peaks.get(what, "")), []).append(what)
+    return tuple(Fate(tuple(some), *words) for words, some in alike.items())
+
+
+def _rank(met: Mapping[str, Mapping[Met, list[str]]]) -> tuple[object, ...]:
+    """A sort key: by what an argument meets at worst, then those that were run most widely."""
+    some = [one for there in met.values() for one in there]
+    width = sum(len(topologies) for there in met.values() for topologies in there.values())
+    return max(some).order, -width
+
+
+def _words(there: Mapping[Met, list[str]]) -> str:
+    if len(there) < 2:
+        return "".join(one.words for one in there)
+    return "; ".join(f"on {', '.join(where)} {one.words}" for one, where in sorted(there.items()))
 
 
 def _arguments(results: Results, clauses: Iterable[str], notes_in: Notes) -> dict[str, str]:
@@ -103,14 +117,3 @@ def _in_step(step: Mapping[str, Any], note: Mapping[str, Any]) -> Met:
     if gone:
         return Met(2, f"copied and deleted, {said}")
     return Met(3, f"not taken over, the original stays, {said}")
-
-
-def _named(
-    arguments: Mapping[str, list[str]],
-    where: str,
-    met: Mapping[tuple[str, Met], Mapping[str, list[str]]],
-) -> Iterator[str]:
-    width = Counter(what for some in met.values() for what in some for _ in some[what])
-    for what, topologies in sorted(arguments.items(), key=lambda item: -width[item[0]]):
-        others = sum(what in some for (there, _), some in met.items() if there == where)
-        yield f"{what} (on {', '.join(topologies)})" if others > 1 else what

@@ -5,17 +5,18 @@ All of it is of the newest JAX, and drawn from what stands on the same page at l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
+from reports.site.causes import CauseView
 from reports.site.documents import ClaimRow
-from reports.site.fates import Fate
 from reports.site.hazards import HazardView
 from reports.site.marks import Mark
 from reports.site.memory import Figure, Table
 
 _CHECKED = (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
+_MOST_EDITS = 4
 _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not run
 
 
@@ -66,23 +67,40 @@ def _last(one: HazardView) -> int:
     return next((at for at, there in enumerate(shown) if there), 0)
 
 
-def donated(some: Iterable[Fate], words: str) -> Iterator[Short]:
-    """What becomes of donated arguments, with one process and with several."""
-    for where, fates in groupby(some, key=lambda one: one.where):
-        yield Short(f"Donated, {where}", f"{words}:", "", tuple(map(str, fates)))
+def edits(some: Iterable[CauseView]) -> Iterator[Short]:
+    """What to write instead: what most of the causes ask for first."""
+    counted = Counter(one.edit for one in some if one.edit)
+    if counted:
+        lines = tuple(edit for edit, _ in counted.most_common(_MOST_EDITS))
+        yield Short("What to do", "", "causes", lines)
 
 
 def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterator[Short]:
     """What each kind of argument needs at the peak, the least first; by the figures of one cell."""
+    found = _by_argument(tables, column, row)
+    if found:
+        order = sorted(found, key=lambda what: _least(found[what].values()))
+        text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
+        yield Short("Bytes at the peak", f"{text} ({words})", "memory")
+
+
+def peaks(tables: Iterable[Table], column: int, row: int) -> dict[str, str]:
+    """The same by argument, of those of which a multiple was measured at all."""
+    found = _by_argument(tables, column, row)
+    return {
+        what: _figures({where: one for where, one in figures.items() if one.multiple})
+        for what, figures in found.items()
+        if any(one.multiple for one in figures.values())
+    }
+
+
+def _by_argument(tables: Iterable[Table], column: int, row: int) -> dict[str, dict[str, Figure]]:
     found: dict[str, dict[str, Figure]] = {}
     for table in tables:
         figure = table.rows[row].figures[column]
         if figure is not None:
             found.setdefault(table.what, {})[table.topology] = figure
-    if found:
-        order = sorted(found, key=lambda what: _least(found[what].values()))
-        text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
-        yield Short("Bytes at the peak", f"{text} ({words})", "memory")
+    return found
 
 
 def _within(what: str) -> str:

@@ -20,13 +20,13 @@ from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site import short
-from reports.site.causes import CauseView, causes
+from reports.site.causes import CauseView, causes, shown_by
 from reports.site.columns import columns
 from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
 from reports.site.entries import entry_anchor, side_words
 from reports.site.evidence import timing_said
-from reports.site.fates import fates
+from reports.site.fates import Fate, fates
 from reports.site.memory import Memory, Notes, Table, memory, notes
 from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
 from reports.site.page import Page
@@ -285,18 +285,48 @@ class SubjectView:
     def short(self) -> tuple[short.Short, ...]:
         """The page in a few lines, of the newest JAX, and of the new pmap where it has one."""
         rows = [row for one, some in self.documents if not one.silent for row in some]
-        names = [name for name, _ in self.implementations]
-        found: list[short.Short] = []
-        if NEW in names:
-            words = f"{implementation_words(NEW)} on JAX {self.newest}"
-            row = newest_index(self.results)
-            target, notes_in = self.results.targets[row].key, self.sources.notes_in
-            some = fates(self.results, self.clauses, target, NEW, notes_in)
-            found += short.donated(some, words)
-            found += short.memory(self.memory, names.index(NEW), row, words)
+        found = [*short.edits(one for one in self.causes if self._holds(one))]
+        if self._column is not None:
+            told = {what for fate in self.fates for what in fate.arguments}
+            rest = [table for table in self.memory if table.what not in told]
+            found += short.memory(rest, self._column, self._row, self.of_newest)
         found += short.hazards(self.hazards, self.hazard_versions)
         found += short.statements(rows, self.newest)
         return tuple(found)
+
+    @cached_property
+    def fates(self) -> tuple[Fate, ...]:
+        """What becomes of donated arguments, where the subject's clauses looked at it."""
+        if self._column is None:
+            return ()
+        return fates(
+            self.results,
+            self.clauses,
+            self.results.targets[self._row].key,
+            NEW,
+            self.sources.notes_in,
+            short.peaks(self.memory, self._column, self._row),
+        )
+
+    @property
+    def of_newest(self) -> str:
+        """Of what the page tells in short."""
+        return f"{implementation_words(NEW)} on JAX {self.newest}"
+
+    @property
+    def _row(self) -> int:
+        return newest_index(self.results)
+
+    @property
+    def _column(self) -> int | None:
+        """The new pmap's column of figures, where there is one."""
+        names = [name for name, _ in self.implementations]
+        return names.index(NEW) if NEW in names else None
+
+    def _holds(self, view: CauseView) -> bool:
+        """Whether the newest JAX still has it."""
+        newest = self.results.targets[self._row].key
+        return any(key.target == newest for key in shown_by(self.results).get(view.cause.cause, ()))
 
     @property
     def implementations(self) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from reports.effects.changed import Upgrade
+from reports.effects.changed import Group, Upgrade
 from reports.effects.hazards import hazards
 from reports.effects.pairs import Effects
 from reports.effects.told import missing
@@ -14,9 +14,12 @@ from reports.effects.upgrade import upgrade
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.edits import EditsView, edits_view
-from reports.site.entries import GroupView, group_views, side_words
+from reports.site.entries import EntryView, GroupView, group_anchor, group_views, side_words
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
+
+# What differs without an error or a warning, and does not do what it did.
+_SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 
 
 @dataclass
@@ -37,6 +40,13 @@ class UpgradeView:
     @cached_property
     def edits(self) -> EditsView:
         return edits_view(self.effects.results, self.found)
+
+    @property
+    def silent(self) -> tuple[EntryView, ...]:
+        """What differs without a word in programs that ran before, the gravest first."""
+        there = {group.anchor: group.entries for group in self.groups}
+        some = (one for group in _SILENT for one in there.get(group_anchor(group), ()))
+        return tuple(one for one in some if one.ran_before)
 
     @property
     def missing(self) -> str:

@@ -9,10 +9,9 @@ from unittest import TestCase
 from parameterized import parameterized
 
 from reports.reading.verdicts import Verdict
-from reports.site.fates import Fate
 from reports.site.hazards import HazardView, PlaceRow
 from reports.site.memory import Figure, Row, Table
-from reports.site.short import donated, hazards, memory
+from reports.site.short import hazards, memory, peaks
 
 
 def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
@@ -58,19 +57,6 @@ class Hazards(TestCase):
         ]
 
 
-class Donated(TestCase):
-    def test_one_process_and_several_are_a_line_each_with_their_fates(self) -> None:
-        some = [
-            Fate("one process", "taken over", ("a", "b")),
-            Fate("one process", "raises ValueError", ("c",)),
-            Fate("several processes", "taken over", ("a",)),
-        ]
-        one, several = donated(some, "new pmap on JAX 0.12.0")
-        assert one.words == "Donated, one process"
-        assert one.lines == ("taken over: a, b", "raises ValueError: c")
-        assert several.lines == ("taken over: a",)
-
-
 class OfMemory(TestCase):
     def test_the_least_comes_first_and_what_has_no_figure_last(self) -> None:
         tables = [
@@ -97,6 +83,14 @@ class OfMemory(TestCase):
     def test_it_is_of_the_version_that_is_asked_for(self) -> None:
         [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
         assert said.text == "a 3.0 times (new pmap)"
+
+    def test_peaks_are_of_what_has_a_figure(self) -> None:
+        tables = [
+            table("a", "1x8", figure("", "raises ValueError")),
+            table("a", "2x2", figure("2.0")),
+            table("b", "1x8", figure("", "raises ValueError")),
+        ]
+        assert peaks(tables, 0, 0) == {"a": "2.0 times"}
 
     def test_where_nothing_was_measured_nothing_is_said(self) -> None:
         assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]
