@@ -227,9 +227,11 @@ class SubjectView:
 
     def _is_of(self, view: CauseView) -> bool:
         """Whether a cause is of the section, is called by its word, or shown by its clauses."""
+        return self._names(view) or any(one.clause in self.clauses for one in view.clauses)
+
+    def _names(self, view: CauseView) -> bool:
         cause, subject = view.cause, self.subject
-        shown = any(one.clause in self.clauses for one in view.clauses)
-        return shown or cause.section == subject.section or subject.has(cause.title, *cause.tags)
+        return cause.section == subject.section or subject.has(cause.title, *cause.tags)
 
     @property
     def hazards(self) -> tuple[hazard_pages.HazardView, ...]:
@@ -285,7 +287,7 @@ class SubjectView:
     def short(self) -> tuple[short.Short, ...]:
         """The page in a few lines, of the newest JAX, and of the new pmap where it has one."""
         rows = [row for one, some in self.documents if not one.silent for row in some]
-        found = [*short.edits(one for one in self.causes if self._holds(one))]
+        found = [*short.edits(one for one in self.causes if self._names(one) and self._holds(one))]
         if self._column is not None:
             told = {what for fate in self.fates for what in fate.arguments}
             rest = [table for table in self.memory if table.what not in told]

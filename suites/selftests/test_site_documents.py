@@ -231,6 +231,29 @@ class Errata(unittest.TestCase):
     def test_our_own_classes_are_not_named(self, reason: str, said: str) -> None:
         assert f": {said}\n" in self.entry(deviating("errors.a", reason=reason))[1]
 
+    def test_a_remedy_is_no_check_of_the_statement_that_it_remedies(self) -> None:
+        results = results_of(
+            OLD,
+            placed("a", "First", 0),
+            placed("b", "First", 1),
+            clause("errors.a", claim="a"),
+            clause("errors.fix", claim="a", fixes="errors.a"),
+            clause("errors.b", claim="b", fixes="errors.a"),
+            deviating("errors.a"),
+            cell("errors.fix"),
+            cell("errors.b"),
+        )
+        [document] = documents(results)
+        said = {
+            row.claim.slug: (row.newest, [c.instead for c in row.clauses])
+            for row in document.claims
+        }
+        assert said == {"a": (Mark.WRONG, [False, True]), "b": (Mark.RIGHT, [False])}
+        [group] = errata_page(Effects(results), (document,)).groups
+        [(_, [entry])] = group.documents
+        assert (entry.failed, entry.ran) == (1, 1)
+        assert "what works instead; not counted" in render(results)[document.path]
+
     def test_statements_of_one_document_that_fail_by_one_cause_are_one_entry(self) -> None:
         results = results_of(
             OLD,

@@ -16,7 +16,7 @@ from test_effects import finding, raised, returned, step
 from reports.__main__ import main
 from reports.comparing.changes import CompareError
 from reports.effects import told
-from reports.effects.changed import SEVERAL, Group, Upgrade, in_processes
+from reports.effects.changed import ONE, SEVERAL, Group, Upgrade, in_processes
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, side, sides
 from reports.effects.upgrade import upgrade
@@ -80,6 +80,59 @@ def known(id: str, slug: str, new: Record, topology: str = "1x8") -> list[Record
         ran(id, FROM, FINE, topology=topology),
         ran(id, TO, new, topology=topology, verdict="known deviation", deviation=entry),
     ]
+
+
+class TestRanBefore(TestCase):
+    WRONG = returned(2.0)
+    SAW = finding("first call", "same shape, wrong values: [2.]", "value")
+
+    def of(self, id: str, slug: str, before: Record) -> list[Record]:
+        """A program that gives wrong numbers by a cause, and did something else before."""
+        how = {"verdict": "known deviation", "deviation": deviation(cause=slug)}
+        return [
+            program(id),
+            ran(id, FROM, before),
+            ran(id, TO, self.WRONG, findings=[self.SAW], **how),
+        ]
+
+    def test_what_ran_comes_first_and_what_raised_is_told_so(self) -> None:
+        found = made(
+            cause("many"),
+            *self.of("errors.a", "many", FAILS),
+            *self.of("errors.b", "many", FAILS),
+            cause("one"),
+            *self.of("errors.c", "one", FINE),
+        )
+        assert [(e.title, e.ran_before, e.effect) for e in found.entries] == [
+            ("Title of one", True, Effect.WRONG_NUMBERS),
+            ("Title of many", False, Effect.WRONG_NUMBERS),
+        ]
+        assert [told.REFUSED in told.notes(e) for e in found.entries] == [False, True]
+
+    def test_the_example_is_of_what_ran(self) -> None:
+        [entry] = made(
+            cause("one"), *self.of("errors.a", "one", FAILS), *self.of("errors.b", "one", FINE)
+        ).entries
+        assert entry.smallest == "errors.b"
+
+    def test_a_part_of_what_raised_that_ran_is_by_itself(self) -> None:
+        whole = self.of("errors.a", "whole", FAILS)
+        part = cause("part", part_of="whole")
+        apart = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FINE))
+        folded = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FAILS))
+        assert apart.counted(Group.WRONG_NUMBERS) == 2
+        assert folded.counted(Group.WRONG_NUMBERS) == 1
+
+    def test_what_was_looked_at_with_several_processes_matters_to_one_alone(self) -> None:
+        alone, both = {"topologies": ["1x8"]}, {"topologies": ["1x8", "2x2"]}
+        cells = [
+            [program(id, **where), *known(id, "one", FAILS)[1:]]
+            for id, where in (("errors.a", alone), ("errors.b", both))
+        ]
+        [entry] = made(cause("one"), *cells[0]).entries
+        assert entry.matters == {ONE, SEVERAL}
+        [entry] = made(cause("one"), *cells[0], *cells[1]).entries
+        assert entry.matters == {ONE}
 
 
 class TestEntries(TestCase):

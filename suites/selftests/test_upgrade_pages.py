@@ -342,3 +342,31 @@ def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -
     pages = render(loaded(tmp_path, old, new))
 
     assert "Raises now" in pages[UPGRADE]
+
+
+def test_what_differs_in_silence_is_a_list_that_leads_to_the_cards(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    silent = page[page.index('id="silently"') :].partition("</section>")[0]
+
+    anchors = [href.removeprefix("#") for href in Tags(silent).attributes("href")]
+    assert anchors
+    assert all(f'id="{anchor}"' in page.partition(silent)[2] for anchor in anchors)
+    assert "raises" not in Tags(silent).text
+
+
+def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> None:
+    records = [
+        *HEAD,
+        cause("some"),
+        *known("errors.a", "some", FAILS),
+        *known("errors.b", "some", FAILS),
+        ran("errors.a", "shard_map@0.9.0", FINE),
+        ran("errors.b", "shard_map@0.9.0", FAILS, verdict="known deviation"),
+        cause("none"),
+        *known("errors.c", "none", FAILS),
+    ]
+    pages = render(loaded(tmp_path, records))
+
+    said = "1 of the 2 of its cells that shard_map can run do as expected there"
+    assert said in Tags(pages["causes/some.html"]).text
+    assert "that shard_map can run" not in pages["causes/none.html"]
