@@ -38,6 +38,7 @@ _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
 # How a process of a plain job is named as a step, and how the text about its end begins.
 _JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
+_MISTAKE = "it is "  # how what was seen begins where it is a mistake that has a name
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
@@ -64,9 +65,14 @@ def alone(new: Digest) -> tuple[Felt, ...]:
     return tuple(found.values())
 
 
+def of_job(step: str) -> bool:
+    """Whether a step is a process of a plain job, which starts its own."""
+    return step.startswith(_JOB)
+
+
 def job_died(step: Step) -> Effect | None:
     """How a process of a plain job ended that should have ended otherwise: hung, or by a signal."""
-    ends = [saw for _, _, saw in step.failed if step.name.startswith(_JOB)]
+    ends = [saw for _, _, saw in step.failed if of_job(step.name)]
     if any(saw.startswith(_HANGS) for saw in ends):
         return Effect.HANGS
     return Effect.CRASHES if any(saw.startswith(_SIGNAL) for saw in ends) else None
@@ -182,7 +188,12 @@ def _fails_again(before: Step | None, step: Step) -> bool:
 
 def _wrong(step: Step) -> str | None:
     """What is said of a value that is not the model's; None where none is wrong."""
-    return next((saw for code, _, saw in step.failed if code in _WRONG), None)
+    return next((saw for code, _, saw in step.failed if code in _WRONG or mistaken(saw)), None)
+
+
+def mistaken(saw: str) -> bool:
+    """Whether what was seen, in place of an error too, is a mistake that has a name."""
+    return saw.startswith(_MISTAKE)
 
 
 def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:

@@ -15,6 +15,7 @@ from reports.effects.changed import Entry, Group, Upgrade, in_processes, process
 from reports.effects.remedies import Help, Remedy
 from reports.reading.order import topology_order
 from reports.reading.records import JAX
+from reports.reading.verdicts import Verdict
 
 AS_SHARD_MAP = (
     "Rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the pmap is known to "
@@ -80,12 +81,12 @@ def edits(found: Upgrade) -> Edits:
     by_text: dict[str, list[tuple[Remedy | None, Entry]]] = {}
     unknown: list[Entry] = []
     for entry in found.entries:
-        if entry.group in _NOT_AVERTED:
+        if entry.group in _NOT_AVERTED and not _broke(entry):
             continue
         known = _said(entry)
         if known is not None:
             by_text.setdefault(known[0], []).append((known[1], entry))
-        elif entry.group not in _HARMLESS:
+        elif entry.group not in (*_HARMLESS, *_NOT_AVERTED):
             unknown.append(entry)
     some = tuple(
         Edit(
@@ -115,8 +116,17 @@ def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 def said(entry: Entry) -> str:
     """What averts an effect, in words; empty where nothing is known to."""
-    found = None if entry.group in _NOT_AVERTED else _said(entry)
+    found = None if entry.group in _NOT_AVERTED and not _broke(entry) else _said(entry)
     return "" if found is None else found[0]
+
+
+def _broke(entry: Entry) -> bool:
+    """Whether it is a documents' fix that worked before: a program may have it, and has to change.
+
+    What works in its place is told by its cause alone: its own programs fix something else.
+    """
+    worked = any(one.before is Verdict.CONFORMS for one in entry.seen)
+    return entry.group is Group.FIX_FAILS and worked and bool(entry.cause and entry.cause.edit)
 
 
 def _said(entry: Entry) -> tuple[str, Remedy | None] | None:

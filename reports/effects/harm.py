@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from reports.effects.derive import WITHOUT_THE_FIX, job_died
+from reports.effects.derive import WITHOUT_THE_FIX, job_died, mistaken
 from reports.effects.digest import RAISED, RETURNED, Digest, Step
 from reports.effects.effect import Effect
 from reports.reading.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, VALUE
 
 _WRONG = (VALUE, SHAPE, DTYPE)
 _ANNOUNCED = "raises"  # how an expectation of an error begins
-_MISTAKE = "it is "  # how what was seen begins where it is a mistake that has a name
 _HARMLESS = "WRONG: no local values"  # what shows no numbers shows no wrong ones
 
 
@@ -81,4 +80,4 @@ def _of_step(step: Step) -> Harm:
 def _other_numbers(finding: tuple[str, str, str]) -> bool:
     """Whether a step returned what is wrong, in place of the right numbers or of an error."""
     code, _, saw = finding
-    return (code in _WRONG or saw.startswith(_MISTAKE)) and not saw.startswith(_HARMLESS)
+    return (code in _WRONG or mistaken(saw)) and not saw.startswith(_HARMLESS)

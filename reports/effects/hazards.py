@@ -13,12 +13,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from reports.effects.derive import of_job
 from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import RAN, Effects
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause
 from reports.reading.results import Results
+
+A_JOB = "a job of its own"  # in place of a topology: a plain program that starts its processes
 
 
 class Danger(StrEnum):
@@ -77,10 +80,10 @@ class Hazard:
         return found
 
     def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
-        """On which topologies a place shows it."""
+        """On which topologies a place shows it; `A_JOB` for programs that start their processes."""
         found = {
-            key.topology
-            for key in self.shown
+            A_JOB if of_job(felt.step) else key.topology
+            for key, felt in self.shown.items()
             if key.implementation == implementation and key.target.jax == jax
         }
         return tuple(sorted(found, key=topology_order))
@@ -138,3 +141,20 @@ def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
     for one in some:
         if any(key.target.jax == jax for key in one.shown):
             yield one
+
+
+def averts(effects: Effects, one: Hazard, jax: str) -> str:
+    """What averts it in a version, of the first implementation that it shows under; "" if nothing.
+
+    That is its cause's edit, where what shows that it works was run.
+    """
+    if one.cause is None:
+        return ""
+    targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == jax)
+    found = (
+        effects.remedies.edit(one.cause, name, target)
+        for name in one.implementations
+        for target in targets
+        if one.topologies(name, jax)
+    )
+    return next(filter(None, found), "")

@@ -284,7 +284,7 @@ class _Made:
         return next((one.why for one in entries if one is not None), "")
 
     def _remedies(self, cause: Cause | None, key: _Key, some: Sequence[Seen]) -> Iterator[Remedy]:
-        if key.group not in _REMEDIED:
+        if key.group not in _REMEDIED and not (cause and key.group is Group.FIX_FAILS):
             return
         remedies = self.effects.remedies
         # Of programs that one claim announces, those of other claims have fixes for other things.

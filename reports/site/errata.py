@@ -14,6 +14,7 @@ from itertools import groupby
 
 from reports.effects.harm import Harm, harm
 from reports.effects.pairs import Effects
+from reports.effects.told import counted
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target
 from reports.reading.results import Results
@@ -30,6 +31,7 @@ PAGE = "errata.html"
 WHOLE = "data/errata.md"  # all texts as one file
 PLATFORM = "platform"
 _KINDS = ("documentation", "implementation", PLATFORM)  # who errs
+_CHECKED = (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
 _INSTEAD_LENGTH = 150
 
 
@@ -106,6 +108,13 @@ class Group:
     def size(self) -> int:
         return sum(len(one.statements) for _, entries in self.documents for one in entries)
 
+    @property
+    def says(self) -> str:
+        """How many statements there are, and in how many entries."""
+        some = sum(len(entries) for _, entries in self.documents)
+        one = "" if some == self.size else f", in {some} {'entry' if some == 1 else 'entries'}"
+        return counted(self.size, "statement") + one
+
 
 @dataclass(frozen=True, slots=True)
 class ErrataPage:
@@ -114,6 +123,12 @@ class ErrataPage:
     target: Target
     version: str
     groups: tuple[Group, ...]
+    checked: int  # statements of which this JAX ran a check
+
+    @property
+    def size(self) -> int:
+        """Statements of which a check failed: all of them are here."""
+        return sum(group.size for group in self.groups)
 
     @property
     def file(self) -> str:
@@ -185,7 +200,8 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for harm, all in by_harm.items()
         if all
     )
-    return ErrataPage(target, version, groups)
+    checked = sum(row.newest in _CHECKED for one in found if not one.silent for row in one.claims)
+    return ErrataPage(target, version, groups, checked)
 
 
 def _order(alike: Sequence[Failing]) -> tuple[bool, int]:

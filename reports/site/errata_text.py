@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from reports.effects.derive import of_job
+from reports.effects.hazards import A_JOB
 from reports.effects.started import started
 from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
@@ -113,7 +115,7 @@ def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
         name = implementation_words(key.implementation)
         asked = f"where {name} is asked for, which is gone, on"
         under = asked if key.implementation in removed else f"{name} on"
-        places.setdefault(under, set()).add(key.topology)
+        places.setdefault(under, set()).add(A_JOB if of_job(outcome.reason) else key.topology)
     lines = [
         f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reports.effects.hazards import Danger, Hazard, Place, of_version
+from reports.effects.hazards import Danger, Hazard, Place, averts, of_version
+from reports.effects.pairs import Effects
 from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.site.names import (
@@ -43,7 +44,7 @@ class HazardView:
     """One hazard, where it shows, and where its evidence is.
 
     `news` says in which versions it is new, `shown` are the places of the versions that have it,
-    by which the page filters.
+    by which the page filters, and `edit` is what averts it in the newest of them.
     """
 
     anchor: str
@@ -57,6 +58,7 @@ class HazardView:
     more: int
     news: str
     shown: str
+    edit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +96,26 @@ class HazardsPage:
     dangers: tuple[DangerView, ...]
 
 
-def pages(results: Results, some: Sequence[Hazard]) -> Iterator[Page]:
+def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
     """The page, in every site: that there is no hazard is worth saying too."""
     yield Page(
         PAGE,
         "hazards",
-        hazards_page(results, some),
+        hazards_page(effects, some),
         "Hazards",
         "Crashes, hangs, silently wrong numbers and second calls that fail, by version.",
     )
 
 
-def hazards_page(results: Results, some: Sequence[Hazard]) -> HazardsPage:
+def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
     """All of `some` by kind; of each those that the newest JAX has before others."""
+    results = effects.results
     there = {t.jax for t in results.targets if t.jax and not t.unavailable}
     versions = tuple(sorted(there, key=version_order, reverse=True))
     now = set(map(hazard_anchor, of_version(some, versions[0]) if versions else ()))
     ordered = sorted(some, key=lambda one: hazard_anchor(one) not in now)
     views = {
-        danger: tuple(_view(results, one, versions) for one in ordered if one.danger is danger)
+        danger: tuple(_view(effects, one, versions) for one in ordered if one.danger is danger)
         for danger in Danger
     }
     return HazardsPage(
@@ -191,7 +194,9 @@ def _news(one: Hazard, versions: Sequence[str]) -> str:
     return said[:1].upper() + said[1:]
 
 
-def _view(results: Results, one: Hazard, versions: Sequence[str]) -> HazardView:
+def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
+    results = effects.results
+    there = [jax for jax in versions if any(of_version([one], jax))]
     return HazardView(
         anchor=hazard_anchor(one),
         effect=_effect(one),
@@ -209,7 +214,8 @@ def _view(results: Results, one: Hazard, versions: Sequence[str]) -> HazardView:
         clauses=tuple(Link(id, clause_path(id)) for id in one.clauses[:MOST_CLAUSES]),
         more=max(0, len(one.clauses) - MOST_CLAUSES),
         news=_news(one, versions),
-        shown=" ".join(_place(versions, jax) for jax in versions if any(of_version([one], jax))),
+        shown=" ".join(_place(versions, jax) for jax in there),
+        edit=averts(effects, one, there[0]) if there else "",
     )
 
 

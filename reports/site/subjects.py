@@ -245,7 +245,7 @@ class SubjectView:
     @cached_property
     def _hazards(self) -> hazard_pages.HazardsPage:
         some = [one for one in self.sources.hazards if self.clauses.intersection(one.clauses)]
-        return hazard_pages.hazards_page(self.results, some)
+        return hazard_pages.hazards_page(self.sources.effects, some)
 
     @property
     def moves(self) -> tuple[Move, ...]:

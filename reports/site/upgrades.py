@@ -45,7 +45,8 @@ class UpgradeView:
     def silent(self) -> tuple[EntryView, ...]:
         """What differs without a word in programs that ran before, the gravest first."""
         there = {group.anchor: group.entries for group in self.groups}
-        some = (one for group in _SILENT for one in there.get(group_anchor(group), ()))
+        wholes = (one for group in _SILENT for one in there.get(group_anchor(group), ()))
+        some = (one for whole in wholes for one in (whole, *whole.parts))
         return tuple(one for one in some if one.ran_before)
 
     @property
@@ -69,5 +70,5 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
         )
     dangers = hazards(effects)
     yield from versions.pages(effects, dangers)
-    yield from hazard_pages.pages(effects.results, dangers)
+    yield from hazard_pages.pages(effects, dangers)
     yield from feed.pages(effects)

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from reports.effects.changed import Entry, Group, Upgrade
-from reports.effects.hazards import Hazard, of_version
+from reports.effects.hazards import Hazard, averts, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
 from reports.reading.results import Results
@@ -91,7 +91,7 @@ class VersionView:
                 title_of(results, one),
                 f"{HAZARDS}#{hazard_anchor(one)}",
                 self._where(one),
-                self._edit(one),
+                averts(self.effects, one, self.jax),
             )
             for one in of_version(self.dangers, self.jax)
         )
@@ -101,19 +101,6 @@ class VersionView:
         return "; ".join(
             f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
         )
-
-    def _edit(self, one: Hazard) -> str:
-        """What averts it in this version, under the first implementation of which that is shown."""
-        if one.cause is None:
-            return ""
-        targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == self.jax)
-        found = (
-            self.effects.remedies.edit(one.cause, name, target)
-            for name in one.implementations
-            for target in targets
-            if one.topologies(name, self.jax)
-        )
-        return next(filter(None, found), "")
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:

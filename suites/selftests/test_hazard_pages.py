@@ -130,3 +130,32 @@ def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, st
 def test_a_process_of_a_job_that_hangs_is_a_hazard(page: str) -> None:
     hangs = page[page.index('id="hangs-stuck"') :].partition("</article>")[0]
     assert "hangs | made" in hangs
+    assert "a job of its own" in hangs
+    assert "1x8" not in hangs
+
+
+def test_a_hazard_says_what_averts_it_in_the_newest_version_that_has_it(
+    site: dict[str, str], page: str
+) -> None:
+    assert "No remedy is known." in card(page, "always")  # it fails in 0.10.0
+    assert "Do that." in site["versions/0.9.0.html"]
+
+
+def test_a_mistake_that_has_a_name_is_wrong_numbers_whatever_was_expected(tmp_path: Path) -> None:
+    saw = "it is this process's part of its own data: returned [2.]"
+    refused = finding("first call", saw, "error")
+    records = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        cause("taken"),
+        program("errors.a"),
+        ran(
+            "errors.a",
+            "new_pmap@0.9.0",
+            returned(2.0),
+            verdict="known deviation",
+            findings=[refused],
+            deviation=deviation(cause="taken"),
+        ),
+    ]
+    assert 'id="wrong-numbers-taken"' in render(loaded(tmp_path, records))["hazards.html"]

@@ -271,7 +271,8 @@ class Errata(unittest.TestCase):
             ["b"],
             ["d"],
         ]
-        assert group.size == 4
+        assert group.says == "4 statements, in 3 entries"
+        assert (page.size, page.checked) == (4, 4)
         text = entries[0].text
         assert "what the statements say was seen in none of 2 checks" in text
         assert text.count("`python gone.py`") == 1

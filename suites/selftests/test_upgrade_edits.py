@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sample_results import Record, cause, claim
+from sample_results import Record, cause, claim, deviation
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
@@ -140,6 +140,28 @@ def test_what_is_repaired_and_a_fix_that_fails_have_no_edit() -> None:
     groups = {entry.group: said(entry) for entry in found.entries}
     assert groups == {Group.RAISES: "", Group.FIX_FAILS: "", Group.REPAIRED: ""}
     assert [entry.group for entry in edits(found).unknown] == [Group.RAISES]
+
+
+def test_a_fix_that_worked_and_fails_now_has_to_be_changed_where_its_cause_says_how() -> None:
+    refused = finding("first call", "raised TypeError: sizes")
+
+    def edited(before: str, **of_cause: object) -> list[str]:
+        gone = deviation(cause="renamed")
+        found = made(
+            *by("one", "errors.b"),
+            cause("renamed", remedies=["errors.other"], **of_cause),
+            program("errors.fix", fixes="errors.b"),
+            ran("errors.fix", FROM, FINE, verdict=before),
+            ran("errors.fix", TO, FAILS, verdict="known deviation", findings=[refused])
+            | {"deviation": gone},
+            *fix("errors.other"),
+        )
+        assert [e.group for e in found.entries] == [Group.RAISES, Group.FIX_FAILS]
+        return [one.text for one in edits(found).some]
+
+    assert edited("conforms", edit="By position.") == ["By position."]
+    assert edited("conforms") == []
+    assert edited("known deviation", edit="By position.") == []
 
 
 def test_parts_of_one_defect_are_counted_once_where_the_whole_shows() -> None:

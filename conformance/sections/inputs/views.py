@@ -193,7 +193,7 @@ def batch_by_devices(place: Place) -> Any:
 
 @clause(
     "inputs.views.own-batch",
-    claim="migrate-pmap.shard-map-global-view",
+    claim="multi-process.jit-same-values",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=unless_shard_map(returns_array(batch_by_devices, per_device), NOT_THE_SAME),
