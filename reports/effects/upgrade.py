@@ -21,6 +21,7 @@ from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
 from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
+from reports.reading.codes import NOTE
 from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
@@ -145,7 +146,9 @@ class _Made:
         )
         # A repair is told by what was wrong; or by what lets pass now what was refused.
         told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
-        why = self._why(seen, group, [cell.cause for cell in told])
+        failed = () if other.digest is None else other.digest.failed
+        noted = bool(failed) and all(code == NOTE for code, _, _ in failed)
+        why = self._why(seen, group, [cell.cause for cell in told], noted)
         return _Changed(seen, self._key(seen, group, why), why.says)
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
@@ -156,12 +159,16 @@ class _Made:
         claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
         return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
 
-    def _why(self, seen: Seen, group: Group, causes: Sequence[str]) -> Why:
-        """What explains a change; the first of the causes that there is."""
+    def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why:
+        """What explains a change; the first of the causes that there is.
+
+        `noted`: what they explain is what a probe noted, which is nothing about a result's place.
+        """
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
         all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
         cause = next(filter(None, causes), "")
-        if cause and not all_rows and self._applies(cause, seen, group):
+        elsewhere = group is Group.LIES and noted
+        if cause and not all_rows and not elsewhere and self._applies(cause, seen, group):
             return Why(By.CAUSE, cause)
         if group is Group.FIX_FAILS or seen.before is None:
             return UNEXPLAINED

@@ -9,6 +9,7 @@ from reports.reading.records import Finding
 
 VALUE, SHAPE, DTYPE, ERROR, PROOF = "value", "shape", "dtype", "error", "proof"
 COLLECTIVE, MEMORY, DONATION, WARNING = "collective", "memory", "donation", "warning"
+NOTE = "note"  # of what a probe noted beside a step
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
 
 _PROOF_STEP = "proof"

@@ -26,8 +26,8 @@ from reports.site.names import (
 )
 
 MOST_EVIDENCE = 2  # clauses that an entry links to; a cause's page has all of them
-MOST_REMEDIES = 3
-MOST_OF_PROGRAMS = 28_000  # characters of programs on a page, the gravest first: it stays small
+MOST_REMEDIES = 2
+MOST_OF_PROGRAMS = 18_000  # characters of programs on a page, the gravest first: it stays small
 EVERYWHERE, _PLACES = "all", ("one", "several")
 
 

@@ -30,7 +30,7 @@ from conformance.judging.expectation import (
     returns,
 )
 from conformance.judging.observation import Step
-from conformance.probing.bodies import double, doubled
+from conformance.probing.bodies import double, doubled, psum
 from conformance.probing.recording import local_rows
 from conformance.sections.multi_controller.maps import OWN, Rows
 
@@ -42,10 +42,7 @@ CONTROL = "control"  # a map over all devices, so that every process shows what 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """A list of devices, as numbers in the order of `jax.devices()`, that a process passes.
-
-    `spans_all` is false where the list, and so the collectives of the map, are one process's own.
-    """
+    """A list of devices, as numbers in the order of `jax.devices()`, that a process passes."""
 
     key: str
     text: str
@@ -175,6 +172,24 @@ def lying_on(cluster: Any, array: Any) -> list[int]:
     return [cluster.devices.index(one.device) for one in shards]
 
 
+def meet(devices: list[Any]) -> None:
+    """A psum over these devices by other means, before what may wait for one of them in vain.
+
+    A CPU gives up after 30 s on the first collective of some devices; on those after it never.
+    """
+    shard_map: Any = jax.shard_map
+    rows, whole = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
+    mesh = jax.sharding.Mesh(np.array(devices), ("i",))
+    here = [one for one in devices if one.process_index == jax.process_index()]
+    ones = jax.make_array_from_single_device_arrays(
+        (len(devices),),
+        jax.sharding.NamedSharding(mesh, rows),
+        [jax.device_put(np.ones(1, np.float32), one) for one in here],
+    )
+    summed = jax.jit(shard_map(psum(), mesh=mesh, in_specs=rows, out_specs=whole))
+    jax.block_until_ready(summed(ones))
+
+
 def sum_and_number() -> Callable[[Any], Any]:
     """A row plus the sum of all rows, and the row's index."""
     return lambda x: [x + jax.lax.psum(x, "i"), jax.lax.axis_index("i")]
@@ -194,6 +209,8 @@ def over(impl: Any, cluster: Any, chosen: Devices) -> None:
     """A map over a list of devices in which every process has some."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     listed = [cluster.devices[one] for one in chosen.of(cluster)]
+    if len({one.process_index for one in listed}) > 1:
+        meet(listed)
     function = impl.map(sum_and_number(), devices=listed)
     call(cluster, function, passed(impl, cluster, chosen))
 
