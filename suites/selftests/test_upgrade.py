@@ -135,6 +135,27 @@ class TestRanBefore(TestCase):
         assert entry.matters == {ONE}
 
 
+class TestElsewhere(TestCase):
+    @parameterized.expand([("note", None), ("sharding", "one")])
+    def test_a_note_explains_no_place(self, code: str, slug: str | None) -> None:
+        moved = returned(1.0, sharding={"devices": [2, 3], "memory_kind": "device"})
+        found = made(
+            cause("one"),
+            program("errors.a"),
+            ran("errors.a", FROM, FINE),
+            ran(
+                "errors.a",
+                TO,
+                moved,
+                verdict="known deviation",
+                findings=[finding("first call", "something else", code)],
+                deviation=deviation(cause="one"),
+            ),
+        )
+        [entry] = found.of(Group.LIES)
+        assert (entry.cause.cause if entry.cause else None) == slug
+
+
 class TestEntries(TestCase):
     def test_programs_of_one_cause_are_one_entry(self) -> None:
         found = made(
