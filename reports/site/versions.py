@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -101,6 +102,12 @@ class VersionView:
         return "; ".join(
             f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
         )
+
+    @property
+    def dangers_said(self) -> str:
+        """How many hazards there are of each effect."""
+        counted = Counter(one.effect for one in self.hazards)
+        return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:

@@ -123,6 +123,7 @@ def test_the_page_is_filtered_by_version_without_a_script(page: str) -> None:
 
 
 def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, str]) -> None:
+    assert "hangs: 1, wrong numbers: 3." in site["versions/0.9.0.html"]
     assert "Do that." in site["versions/0.9.0.html"].partition('id="new_pmap"')[0]
     assert "Do that." not in site["versions/0.10.0.html"].partition('id="new_pmap"')[0]
 
