@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade
-from reports.effects.edits import Edit, by_title, edits
+from reports.effects.edits import AS_SHARD_MAP, Edit, by_title, edits
 from reports.effects.told import INSTEAD
 from reports.reading.results import Results
 from reports.site.entries import entry_anchor, filtered
@@ -85,7 +85,12 @@ def edits_view(results: Results, found: Upgrade) -> EditsView:
 
 
 def _usual(results: Results, one: Edit) -> bool:
-    """Whether a document speaks of anything that it averts, or a program as users write them."""
+    """Whether a document speaks of anything that it averts, or a program as users write them.
+
+    What nothing averts but a rewrite is of the map itself, whatever the program.
+    """
+    if one.text == AS_SHARD_MAP:
+        return True
     for clause in (results.clauses[id] for entry in one.averts for id in entry.clauses):
         claim = results.claims.get(clause.claim)
         if clause.section == _REAL or (claim is not None and not claim.silent):

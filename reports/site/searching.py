@@ -78,7 +78,8 @@ def _whole(results: Results) -> Iterator[Entry]:
             "page",
             "Where the documentation is wrong",
             "errata.html",
-            "errata · erratum · documentation · docs · guide · wrong documentation · outdated",
+            "errata · erratum · documentation · docs · guide · wrong documentation · outdated"
+            " · false statements · what the guide says wrongly",
             "Statements of JAX's documents that the newest JAX does not fulfil.",
             0,
         )

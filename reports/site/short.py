@@ -114,12 +114,11 @@ def _least(figures: Iterable[Figure]) -> tuple[bool, float]:
 
 
 def _figures(by_topology: dict[str, Figure]) -> str:
-    """What is the same on all topologies once, else each with its topology."""
-    said = {where: _said(one) for where, one in by_topology.items()}
-    same = set(said.values())
-    if len(same) == 1:
-        return same.pop()
-    return ", ".join(f"{one} on {where}" for where, one in said.items())
+    """Each different figure once, with its topologies."""
+    said: dict[str, list[str]] = {}
+    for where, one in by_topology.items():
+        said.setdefault(_said(one), []).append(where)
+    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in said.items())
 
 
 def _said(one: Figure) -> str:

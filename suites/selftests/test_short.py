@@ -66,8 +66,8 @@ class OfMemory(TestCase):
         ]
         [said] = memory(tables, 0, 0, "new pmap")
         assert (
-            said.text
-            == "reused 1.0 times; copied 2.0 times; a refused one raises ValueError (new pmap)"
+            said.text == "reused 1.0 times on 1x8; copied 2.0 times on 1x8; "
+            "a refused one raises ValueError on 1x8 (new pmap)"
         )
 
     def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:
@@ -78,11 +78,14 @@ class OfMemory(TestCase):
             table("b", "2x2", figure("2.0")),
         ]
         [said] = memory(tables, 0, 0, "new pmap")
-        assert said.text == "a 1.0 times; b 2.9 times on 1x8, 2.0 times on 2x2 (new pmap)"
+        assert (
+            said.text
+            == "a 1.0 times on 1x8 and 2x2; b 2.9 times on 1x8, 2.0 times on 2x2 (new pmap)"
+        )
 
     def test_it_is_of_the_version_that_is_asked_for(self) -> None:
         [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
-        assert said.text == "a 3.0 times (new pmap)"
+        assert said.text == "a 3.0 times on 1x8 (new pmap)"
 
     def test_peaks_are_of_what_has_a_figure(self) -> None:
         tables = [
@@ -90,7 +93,7 @@ class OfMemory(TestCase):
             table("a", "2x2", figure("2.0")),
             table("b", "1x8", figure("", "raises ValueError")),
         ]
-        assert peaks(tables, 0, 0) == {"a": "2.0 times"}
+        assert peaks(tables, 0, 0) == {"a": "2.0 times on 2x2"}
 
     def test_where_nothing_was_measured_nothing_is_said(self) -> None:
         assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]

@@ -355,7 +355,11 @@ class TestEntries(TestCase):
 
     @parameterized.expand(
         [
-            ("asked of one process", ["1x8"], "one process; not run with several"),
+            (
+                "asked of one process",
+                ["1x8"],
+                "one process; its programs were not run with several",
+            ),
             ("asked of both", ["1x8", "2x2"], "one process"),
         ]
     )
