@@ -21,7 +21,7 @@ AS_SHARD_MAP = (
     "Rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the pmap is known to "
     "help, and these programs do as before under shard_map."
 )
-AS_IN = "Do as in: {}"
+AS_IN = "Do as in “{}”"
 # What is repaired needs no edit, and a remedy that fails is none.
 _NOT_AVERTED = (Group.FIX_FAILS, Group.REPAIRED)
 # What is no longer refused does no harm by itself.

@@ -39,7 +39,7 @@ from reports.site.memory import notes
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
-from reports.site.text import code_marked, effect_css, plain, worded
+from reports.site.text import code_marked, effect_css, parted, plain, worded
 from reports.site.write import MARK, SiteError, put, write
 from reports.summary import printable
 
@@ -171,6 +171,7 @@ def environment() -> Environment:
     env.filters.update(
         zip=zip,
         plain=plain,
+        parted=parted,
         worded=worded,
         prose=lambda text: Markup(code_marked(text)),
         implementation=implementation_words,

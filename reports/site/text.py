@@ -14,6 +14,7 @@ _KEPT = 4096  # texts: most stand on many pages
 _PHASE = re.compile(r" \(phase \w+\)")
 _CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
 _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
+_PART = re.compile(r"((?:`[^`]*`|[^`:;(])*?)(?=[:;]| \()")
 _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 
 
@@ -21,6 +22,15 @@ _CODE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
 def code_marked(text: str) -> str:
     """HTML of a sentence: escaped, and what stands between backticks as code."""
     return _CODE.sub(lambda m: f"<code>{m[2].strip()}</code>", escape(str(text)))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """What to do, and how: a sentence parted at its first colon, semicolon or bracket.
+
+    What stands between backticks is not parted.
+    """
+    found = _PART.match(text)
+    return (text, "") if found is None else (found[1], text[found.end(1) :])
 
 
 def plain(text: str) -> str:

@@ -13,7 +13,7 @@ from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, r
 
 from reports.effects.effect import Effect
 from reports.site.build import render
-from reports.site.text import effect_css
+from reports.site.text import effect_css, parted
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
@@ -128,7 +128,7 @@ def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
     entry = cards[cards.index("Title of one-cause") :]
     parts = (
         "JAX does this",
-        "Do as in: Use <code>device_put</code>",
+        "Do as in “Use <code>device_put</code>",
         "1 program on 2x2",
         "print(jax.pmap)",
         "What works instead",
@@ -219,7 +219,7 @@ def test_edits_come_before_the_cards_and_lead_to_them(site: dict[str, str]) -> N
     listed = page[page.index('id="edits"') : page.index('id="no-fix"')]
     unknown = page[page.index('id="no-fix"') : page.index("<article")]
 
-    assert "Do as in: Use <code>device_put</code>" in listed
+    assert "Do as in “Use <code>device_put</code>" in listed
     assert "with several processes" in Tags(listed).text
     assert 'class="edit line at-several"' in listed
     assert "errors.fix.html" in listed
@@ -370,3 +370,18 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
     said = "1 of the 2 of its cells that shard_map can run do as expected there"
     assert said in Tags(pages["causes/some.html"]).text
     assert "that shard_map can run" not in pages["causes/none.html"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("Put it there first: `put(x)`.", "Put it there first"),
+        ("Ask `devices(of=1)` of it; do not compute.", "Ask `devices(of=1)` of it"),
+        ("Read `x[0]` (which moves).", "Read `x[0]`"),
+        ("Pass `a: b`, and `f(x)`.", "Pass `a: b`, and `f(x)`."),
+        ("An open ` is no code: so.", "An open ` is no code: so."),
+    ],
+)
+def test_what_to_do_is_told_before_how(text: str, what: str) -> None:
+    assert parted(text)[0] == what
+    assert "".join(parted(text)) == text
