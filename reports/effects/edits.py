@@ -18,8 +18,8 @@ from reports.reading.records import JAX
 from reports.reading.verdicts import Verdict
 
 AS_SHARD_MAP = (
-    "Rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the pmap is known to "
-    "help, and these programs do as before under shard_map."
+    "Where it matters, rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the "
+    "pmap is known to help, and these programs do as before under shard_map."
 )
 AS_IN = "Do as in “{}”"
 # What is repaired needs no edit, and a remedy that fails is none.

@@ -220,7 +220,7 @@ def test_edits_come_before_the_cards_and_lead_to_them(site: dict[str, str]) -> N
     unknown = page[page.index('id="no-fix"') : page.index("<article")]
 
     assert "Do as in “Use <code>device_put</code>" in listed
-    assert "with several processes" in Tags(listed).text
+    assert "With several processes" in Tags(listed).text
     assert 'class="edit line at-several"' in listed
     assert "errors.fix.html" in listed
     summary = listed[listed.index("<summary>") : listed.index("</summary>")]
