@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reports.effects.derive import WITHOUT_THE_FIX
+from reports.effects.derive import WITHOUT_THE_FIX, of_job
 from reports.effects.digest import RAISED
 from reports.reading.alike import failed
 from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
@@ -24,7 +24,7 @@ _CRASHED = "crashed"
 _AGAIN = ("second call", " again")  # how the names of steps end that repeat one
 _WRONG = {VALUE, SHAPE, DTYPE}
 # A process of a plain job is a step whose text is its end and what it printed, parted by these.
-_JOB, _PARTED, _WELL = "process ", " | ", "exit 0"
+_PARTED, _WELL = " | ", "exit 0"
 _PRINTED = 60  # characters of what a job printed
 
 
@@ -76,7 +76,7 @@ def _job(steps: list[Mapping[str, Any]]) -> str:
     for step in steps:
         extra = step.get("extra")
         text = extra.get("text") if isinstance(extra, dict) else None
-        if str(step.get("name")).startswith(_JOB) and isinstance(text, str):
+        if of_job(str(step.get("name"))) and isinstance(text, str):
             told.append(text.split(_PARTED))
     if not told:
         return ""

@@ -21,7 +21,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.documents import ClaimRow, Document
 from reports.site.errata_text import Checked, deviations, main_cause, text
-from reports.site.marks import Mark, mark_of
+from reports.site.marks import CHECKED, Mark, mark_of
 from reports.site.names import Link, claim_path, safe_name
 from reports.site.page import Asset, Page
 from reports.site.strips import newest_index
@@ -31,7 +31,6 @@ PAGE = "errata.html"
 WHOLE = "data/errata.md"  # all texts as one file
 PLATFORM = "platform"
 _KINDS = ("documentation", "implementation", PLATFORM)  # who errs
-_CHECKED = (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
 _INSTEAD_LENGTH = 150
 
 
@@ -200,7 +199,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         for harm, all in by_harm.items()
         if all
     )
-    checked = sum(row.newest in _CHECKED for one in found if not one.silent for row in one.claims)
+    checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
     return ErrataPage(target, version, groups, checked)
 
 
@@ -219,7 +218,7 @@ def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target
         for topology in results.grid[clause.id]
         for key in [CellKey(clause.id, target.key, implementation, topology)]
         for outcome in [results.outcome(key)]
-        if mark_of(outcome.verdict) in (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
+        if mark_of(outcome.verdict) in CHECKED
     ]
     failed = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
     harms = {key: _harm(effects, key) for key, _ in failed}

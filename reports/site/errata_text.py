@@ -14,6 +14,7 @@ from itertools import groupby
 from reports.effects.derive import of_job
 from reports.effects.hazards import A_JOB
 from reports.effects.started import started
+from reports.reading.alike import failed
 from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Cause, Claim, Deviation, Target
@@ -115,13 +116,19 @@ def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
         name = implementation_words(key.implementation)
         asked = f"where {name} is asked for, which is gone, on"
         under = asked if key.implementation in removed else f"{name} on"
-        places.setdefault(under, set()).add(A_JOB if of_job(outcome.reason) else key.topology)
+        places.setdefault(under, set()).add(A_JOB if _is_job(outcome) else key.topology)
     lines = [
         f"* {_places(places)}: {text}" for text, places in list(seen.values())[:_MOST_OBSERVED]
     ]
     if len(seen) > _MOST_OBSERVED:
         lines.append(f"* and {len(seen) - _MOST_OBSERVED} more kinds of behaviour")
     return lines
+
+
+def _is_job(outcome: Outcome) -> bool:
+    """Whether what fails is a process of a plain job, and not one of a cluster's."""
+    cells = (run.cell for run in outcome.runs[-1:])
+    return any(of_job(finding.step or "") for cell in cells for finding in failed(cell))
 
 
 def _places(places: dict[str, set[str]]) -> str:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from reports.effects.changed import ONE, SEVERAL, processes
-from reports.effects.happened import RETURNS, happened
+from reports.effects.happened import ABSENT, RETURNS, happened
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import TargetKey
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.memory import Notes, noted
 
 REUSED = "reused"  # of a note of memory: [the donated buffers that are an output's, all of them]
@@ -94,7 +93,7 @@ def _arguments(results: Results, clauses: Iterable[str], notes_in: Notes) -> dic
 
 def _met(outcome: Outcome, what: str) -> Met | None:
     """What the argument met; None where the cell tells nothing of a program."""
-    if outcome.verdict in (Verdict.REMOVED, Verdict.NOT_APPLICABLE, Verdict.NOT_RUN):
+    if outcome.verdict in ABSENT:
         return None
     ended = happened(outcome)
     if ended != RETURNS:

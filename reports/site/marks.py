@@ -45,6 +45,9 @@ class Mark(StrEnum):
         return _CLASSES[self]
 
 
+CHECKED = frozenset((Mark.RIGHT, Mark.PARTLY, Mark.WRONG))  # of what was run
+
+
 _SIGNS = {
     Mark.RIGHT: "✓",
     Mark.PARTLY: "◐",
@@ -94,7 +97,7 @@ def mark_of(verdict: Verdict) -> Mark:
 def together(marks: Iterable[Mark]) -> Mark:
     """The mark of several cells: what ran decides, and only what all say is said whole."""
     found = set(marks)
-    ran = found & {Mark.RIGHT, Mark.PARTLY, Mark.WRONG}
+    ran = found & CHECKED
     if len(ran) == 1:
         return ran.pop()
     if ran:

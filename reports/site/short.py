@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from reports.site.causes import CauseView
 from reports.site.documents import ClaimRow
 from reports.site.hazards import HazardView
-from reports.site.marks import Mark
+from reports.site.marks import CHECKED
 from reports.site.memory import Figure, Table
 
-_CHECKED = (Mark.RIGHT, Mark.PARTLY, Mark.WRONG)
 _MOST_EDITS = 4
 _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not run
 
@@ -32,7 +31,7 @@ class Short:
 
 def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
     """How many of the documents' statements hold."""
-    checked = [row for row in rows if row.newest in _CHECKED]
+    checked = [row for row in rows if row.newest in CHECKED]
     if checked:
         held = sum(not row.untrue for row in checked)
         text = f"{held} of {len(checked)} that the documents make hold on JAX {jax}"

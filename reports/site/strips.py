@@ -12,10 +12,9 @@ from itertools import groupby
 
 from reports.reading.order import implementation_order, topology_order, version_order
 from reports.reading.results import Results
-from reports.site.marks import Mark, mark_of, together
+from reports.site.marks import CHECKED, Mark, mark_of, together
 
 Place = tuple[str, str]  # implementation and topology
-_RAN = frozenset((Mark.RIGHT, Mark.PARTLY, Mark.WRONG))
 
 Marks = Mapping[Place, Sequence[Mark]]  # of one clause or claim: a mark per target
 
@@ -144,7 +143,7 @@ def worst_strips(marks: Marks, versions: Sequence[str], silent: bool = False) ->
     """
     by_implementation: dict[str, list[Strip]] = {}
     for (implementation, topology), row in marks.items():
-        if Mark.NONE in row and not _RAN.intersection(row):
+        if Mark.NONE in row and not CHECKED.intersection(row):
             continue
         one = strip(implementation, topology, row, versions, silent)
         by_implementation.setdefault(implementation, []).append(one)

@@ -206,6 +206,13 @@ class Errata(unittest.TestCase):
         assert "* new pmap on 1x8, 2x2: returned [1., 2.]\n" in text
         assert "was seen in none of 2 checks; instead (" in text
 
+    def test_a_job_is_told_from_a_process_of_a_cluster_that_is_named(self) -> None:
+        hangs = finding("process 0", "hangs | made", "note")
+        _, text = self.entry(deviating("errors.a", reason="process 0: hangs", findings=[hangs]))
+        assert "* new pmap on a job of its own: process 0: hangs\n" in text
+        _, text = self.entry(deviating("errors.a", reason="process 1 was killed by SIGABRT"))
+        assert "* new pmap on 1x8: process 1 was killed by SIGABRT\n" in text
+
     def test_what_this_jax_no_longer_has_is_not_said_to_have_run(self) -> None:
         legacy = {"implementation": "legacy_pmap"}
         _, text = self.entry(
