@@ -48,7 +48,8 @@ class Case:
 class CaseResult:
     """Observations as the workers sent them, by process; or the fault that ended the case.
 
-    `mapped` are the kinds of all maps that were made, whether or not their process lived to tell.
+    `mapped` are the kinds of all maps that were made, whether or not their process lived to tell;
+    `cpu_seconds` is the CPU time of the probe, of all processes together, as far as they reported.
     """
 
     observations: tuple[Mapping[str, Any], ...]
@@ -56,6 +57,7 @@ class CaseResult:
     seconds: float
     probe_seconds: float
     mapped: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
 
     @property
     def clean(self) -> bool:
@@ -136,6 +138,7 @@ class Cluster:
             time.monotonic() - began,
             max((float(o["seconds"]) for o in seen), default=0.0),
             tuple(sorted({kind for m in self._members for kind in m.mapped})),
+            sum(float(o.get("cpu_seconds", 0.0)) for o in seen),
         )
 
     def close(self) -> None:

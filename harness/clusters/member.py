@@ -95,6 +95,7 @@ def is_observation(message: Mapping[str, Any], index: int) -> bool:
         return (
             bool(seen["process"] == index)
             and float(seen["seconds"]) >= 0
+            and float(seen.get("cpu_seconds", 0.0)) >= 0
             and outcomes <= {observation.RETURNED, observation.RAISED}
         )
     except (LookupError, TypeError, ValueError, AttributeError):

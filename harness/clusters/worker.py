@@ -118,6 +118,7 @@ class Worker:
         if "channel" in inspect.signature(one.probe).parameters:
             # A fault clause may ask for the wire itself, to send what no worker should.
             parameters["channel"] = self._channel
+        before = _cpu_seconds()
         seen = recording.observe(
             one.probe,
             parameters,
@@ -130,6 +131,7 @@ class Worker:
                 {"case": order["case"], "step": step, "ended": ended}
             ),
         )
+        seen["cpu_seconds"] = _cpu_seconds() - before
         self._channel.send({"case": order["case"], "observation": seen})
         self._cases += 1
         if self._cases % CASES_BETWEEN_CLEARING == 0:
@@ -140,6 +142,12 @@ class Worker:
     def _meet(self, name: str, timeout_s: float) -> None:
         if self._topology.processes > 1:
             _client().wait_at_barrier(name, int(timeout_s * 1000))
+
+
+def _cpu_seconds() -> float:
+    """CPU time of this process and of those that it started and that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def fingerprint(order: dict[str, Any]) -> str:

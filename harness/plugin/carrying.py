@@ -18,8 +18,7 @@ import pytest
 from harness.plugin.gathering import Gathered, gather
 from harness.plugin.recorder import Recorder
 from harness.plugin.resume import today
-from harness.plugin.session import Session
-from harness.running.cells import CellId
+from harness.plugin.session import Session, cell_of
 
 LISTED = "resumed"  # the file of the ids that need not be run, a line each
 FOLDER = "conformance_resumed"  # of a test process's input: the folder where it lies
@@ -113,20 +112,13 @@ def leave_out(config: pytest.Config, items: list[pytest.Item], carrying: Carryin
         resumed = frozenset((folder / LISTED).read_text(encoding="utf-8").splitlines())
     else:
         return
-    left_out = [item for item in items if str(_cell(item)) in resumed]
+    left_out = [item for item in items if str(cell_of(item)) in resumed]
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
-    ids: Sequence[str] = [str(_cell(item)) for item in left_out]
+    ids: Sequence[str] = [str(cell_of(item)) for item in left_out]
     if carrying is not None:
         carrying.carry(ids)
     elif folder is not None:
         text = "".join(f"{id}\n" for id in ids)
         (folder / process["workerid"]).write_text(text, encoding="utf-8")
-
-
-def _cell(item: pytest.Item) -> CellId | None:
-    if "cell" not in getattr(item, "fixturenames", ()):
-        return None
-    found = getattr(getattr(item, "callspec", None), "params", {}).get("cell_id")
-    return found if isinstance(found, CellId) else None

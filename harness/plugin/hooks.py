@@ -25,8 +25,10 @@ from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
+from harness.plugin.rerun import AGAIN, Rerun, held_back
 from harness.plugin.session import RECORD, Cell, Session, Timed
 from harness.plugin.telling import Teller
+from harness.plugin.waiting import Waiting
 from harness.running import cells, lane
 from harness.running.admission import cores
 from harness.running.cells import CellId
@@ -46,6 +48,7 @@ MOST_RED = 60  # red cells named at the end of a run, each with its reason
 
 _SESSION = pytest.StashKey[Session]()
 _CARRYING = pytest.StashKey[Carrying]()
+_RERUN = pytest.StashKey[Rerun]()
 _TELLER = pytest.StashKey[Teller]()
 
 
@@ -97,8 +100,14 @@ def pytest_configure(config: pytest.Config) -> None:
     divided = None
     if chosen.hosts is not None and not handed and (among := options.processes_of(config)):
         divided = Shares(chosen.hosts, among)
-    hooks = _SessionHooks(session, resumed, divided)
+    lost = Lost(session)
+    rerun = None if handed else Rerun(session, config, lost)
+    hooks = _SessionHooks(session, lost, rerun, resumed, divided)
     config.pluginmanager.register(hooks, "conformance-session")
+    config.pluginmanager.register(Waiting(session), "conformance-waiting")
+    if rerun is not None:
+        config.stash[_RERUN] = rerun
+        config.pluginmanager.register(rerun, "conformance-rerun")
 
 
 # At the top, as xdist asks before any plugin is configured; before its own, whose answer is cores.
@@ -144,9 +153,9 @@ def _contender_name(contender: tuple[CellId, str]) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cells of one cluster after one another, whichever section; the time lane if asked for.
+    """Cells that wait first, so that they wait beside all others; cells of one cluster together.
 
-    Who names clauses asks for no test of anything else.
+    The time lane comes last, if asked for. Who names clauses asks for no test of anything else.
     """
     if config.stash[_SESSION].options.clauses:
         unasked = [item for item in items if not _of_a_clause(item)]
@@ -155,12 +164,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     sharding.leave_out(config, items, config.stash[_SESSION])
     carrying.leave_out(config, items, config.stash.get(_CARRYING, None))
     timed: list[pytest.Item] = []
-    groups: dict[str, list[pytest.Item]] = {}
+    groups: dict[str, list[pytest.Item]] = {cells.WAITING: []}
+    waits = config.stash[_SESSION].waits
     for item in items:
         if "timed" in getattr(item, "fixturenames", ()):
             timed.append(item)
         else:
-            groups.setdefault(cells.group(item.nodeid), []).append(item)
+            groups.setdefault(cells.group(item.nodeid, waits=waits), []).append(item)
     items[:] = [item for group in groups.values() for item in group]
     if _wants_benchmark(config):
         items += timed
@@ -199,7 +209,21 @@ def pytest_runtest_makereport(
     if call.when == "call" and RECORD in item.stash:
         # As text: xdist carries only plain attributes.
         report.conformance = json.dumps(item.stash[RECORD])  # type: ignore[attr-defined]
+        record = item.stash[RECORD]["record"]
+        if held_back(item.config.stash[_SESSION], record):
+            report.outcome = AGAIN  # type: ignore[assignment]
+        elif record.get("verdict") == names.FLAKY:
+            report.outcome = names.FLAKY  # type: ignore[assignment]
     return report
+
+
+def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """How the terminal shows outcomes that pytest does not know."""
+    if report.outcome == AGAIN:
+        return AGAIN, "R", ("RUN AGAIN LATER", {"yellow": True})
+    if report.outcome == names.FLAKY:
+        return names.FLAKY, "f", ("FLAKY", {"yellow": True})
+    return None
 
 
 @pytest.hookimpl(trylast=True)
@@ -239,10 +263,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if session is None or not (session.verdicts or session.timings):
         return
     total = functools.reduce(_add, session.spent, Spent())
-    counts = ", ".join(f"{session.verdicts[v]} {v}" for v in names.VERDICTS if session.verdicts[v])
+    order = sorted(names.VERDICTS, key=lambda verdict: verdict != names.FLAKY)  # flaky first
+    counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
     terminalreporter.write_sep("-", "conformance")
     if session.verdicts:
         terminalreporter.write_line(f"{sum(session.verdicts.values())} cells: {counts}")
+    if session.tier is not None:
+        runs = f"{session.tier.runs} of {session.tier.of} runs"
+        terminalreporter.write_line(f"core: {runs}; --tier full runs all")
     if (carried := config.stash.get(_CARRYING, None)) is not None:
         for line in carried.told():
             terminalreporter.write_line(line)
@@ -258,6 +286,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         }
         said = ", ".join(f"{one:.1f} s {what} ({one / busy:.1%})" for what, one in shares.items())
         terminalreporter.write_line(f"{total.cells} cases on {total.clusters} clusters: {said}")
+    for line in session.flaky[:MOST_RED]:
+        terminalreporter.write_line(line, yellow=True)
+    if (rerun := config.stash.get(_RERUN, None)) is not None and rerun.left_out:
+        terminalreporter.write_line(f"{rerun.left_out} red cells were not run again: too many")
     for line in session.red[:MOST_RED]:
         terminalreporter.write_line(line, red=True)
     if len(session.red) > MOST_RED:
@@ -270,17 +302,26 @@ class _SessionHooks:
     """The hooks that are given no config, so need the session by other means."""
 
     def __init__(
-        self, session: Session, carrying: Carrying | None = None, shares: Shares | None = None
+        self,
+        session: Session,
+        lost: Lost,
+        rerun: Rerun | None = None,
+        carrying: Carrying | None = None,
+        shares: Shares | None = None,
     ) -> None:
         self._session = session
         self._carrying = carrying
         self._shares = shares
-        self._lost = Lost(session)
+        self._lost = lost
+        self._rerun = rerun
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self._lost.reported(report.nodeid)
         text = getattr(report, "conformance", None)
         if text is None:
+            return
+        if report.outcome == AGAIN and self._rerun is not None:
+            self._rerun.hold(report)
             return
         self._session.take(report.nodeid, json.loads(text))
 
@@ -324,6 +365,7 @@ class _SessionHooks:
 
         scheduling = ClusterScheduling(config, log)
         scheduling.runs = self._session.catalogue.runs
+        scheduling.waits = self._session.waits
         return scheduling
 
     @pytest.hookimpl(optionalhook=True)
@@ -333,7 +375,12 @@ class _SessionHooks:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """A run that ended of itself has a record of every cell."""
+        if self._rerun is not None:
+            self._rerun.give_up()
         if exitstatus in ENDED_OF_ITSELF and self._lost.take_never_begun():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        chosen = self._session.options
+        if exitstatus == pytest.ExitCode.OK and chosen.fail_on_flaky and self._session.flaky:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -39,21 +39,26 @@ class Lost:
 
     def died(self, nodeid: str) -> None:
         """A test process died while it ran this item."""
-        record = self._record(nodeid, DIED)
+        record = self.record(nodeid, DIED)
         if record is not None:
             self._session.died[nodeid] = {"record": record, "facts": None}
+
+    def unreported(self) -> list[str]:
+        """What was collected, and never came to an end."""
+        return [nodeid for nodeid in self._collected if nodeid not in self._reported]
 
     def take_never_begun(self) -> int:
         """Count and record what was collected and never reported; how many of it are red."""
         red = 0
-        for nodeid in self._collected:
-            record = None if nodeid in self._reported else self._record(nodeid, NEVER_BEGUN)
+        for nodeid in self.unreported():
+            record = self.record(nodeid, NEVER_BEGUN)
             if record is not None:
                 self._session.take(nodeid, {"record": record, "facts": None})
                 red += not self._session.excuses(record)
         return red
 
-    def _record(self, nodeid: str, reason: str) -> dict[str, Any] | None:
+    def record(self, nodeid: str, reason: str) -> dict[str, Any] | None:
+        """The record of a cell that was not run, and why; None where the test is no cell."""
         id = cells.parse_nodeid(nodeid)
         if id is None:
             return None

@@ -14,18 +14,19 @@ from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
 from harness.clusters.deadlines import HOSTS_S
 from harness.clusters.launchers import here, slurm
-from harness.running import devices, shares
+from harness.running import devices, shares, tiers
 from harness.running.fleet import WAYS, Hosts, address, key_of
 from harness.running.runner import Asked
 from harness.running.shards import Shard
 from harness.targets import platforms
-from harness.targets.target import Spec, Target, TargetError, parse_spec, provision
+from harness.targets.target import Spec, Target, TargetError, describe, parse_spec, provision
 
 if TYPE_CHECKING:
     import pytest
 
 BLOCKS = 6
 FEWEST_BLOCKS = 2
+FAIL_ON = (names.FLAKY,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ class Options:
     isolated: bool
     blocks: int
     run: str
+    tier: str = tiers.FULL
+    rerun: bool = True
+    fail_on_flaky: bool = False
     skip_missing: bool = False
     hosts: Hosts | None = None
     shard: Shard | None = None
@@ -55,7 +59,7 @@ class Options:
         """What `dump` wrote."""
         data = json.loads(text)
         targets = tuple(
-            Asked(one["spec"], _target(one["target"]), one["unavailable"])
+            Asked(one["spec"], _target(one["target"]), one["unavailable"], one["jax"])
             for one in data.pop("targets")
         )
         for key in ("topologies", "implementations", "clauses"):
@@ -120,6 +124,31 @@ def add(parser: pytest.Parser) -> None:
         default=platforms.CPU,
         choices=list(platforms.PLATFORMS),
         help="what clusters run on (default: cpu); tpu-compile compiles for TPU, without one",
+    )
+    group.addoption(
+        "--tier",
+        choices=tiers.TIERS,
+        help="core: every fact once under each implementation; full: every cell (default: core, "
+        "or full where --clause, --changed-since or a cell's node id names what to run)",
+    )
+    group.addoption(
+        "--changed-since",
+        metavar="REF",
+        help="only the clauses whose program or deviation entries changed since this Git revision, "
+        "all their cells; with --tier core the core tier as well",
+    )
+    group.addoption(
+        "--no-rerun",
+        action="store_true",
+        help="a red cell is red at once (default: it is run again, alone, after all others; if the "
+        "second run passes, the cell is flaky)",
+    )
+    group.addoption(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=FAIL_ON,
+        help="also fail where a cell is flaky",
     )
     group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
     group.addoption(
@@ -245,9 +274,29 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         isolated=config.getoption("isolated"),
         blocks=blocks,
         run=secrets.token_hex(4),
+        tier=config.getoption("tier") or (tiers.FULL if _names_cells(config) else tiers.CORE),
+        rerun=_reruns(config, hosts),
+        fail_on_flaky=names.FLAKY in config.getoption("fail_on"),
         skip_missing=skip_missing,
         hosts=hosts,
     )
+
+
+def _reruns(config: pytest.Config, hosts: Hosts | None) -> bool:
+    """Whether red cells are run again.
+
+    Who stops at the first failure wants to see it now; hosts that are divided among test processes
+    are gone when those have ended.
+    """
+    asked = not config.getoption("no_rerun") and not config.getoption("maxfail")
+    divided = hosts is not None and processes_of(config) > 0
+    return asked and config.getoption("repeat") == 1 and not divided
+
+
+def _names_cells(config: pytest.Config) -> bool:
+    """Whether the command line says by name what to run."""
+    by_option = config.getoption("clause") or config.getoption("changed_since")
+    return bool(by_option) or any("::" in one and "[" in one for one in config.args)
 
 
 def processes_of(config: pytest.Config) -> int:
@@ -322,10 +371,16 @@ def _provision(
             if not skip_missing:
                 raise
             progress(f"{spec} is left out: {error}")
-            asked[str(spec)] = Asked(str(spec), None, str(error))
+            asked[str(spec)] = Asked(str(spec), None, str(error), spec.value or None)
         else:
-            asked[target.spec] = Asked(target.spec, target)
+            asked[target.spec] = Asked(target.spec, target, jax=_jax(target))
     return tuple(asked.values())
+
+
+def _jax(target: Target) -> str:
+    """The version of JAX in a target; its Python is asked only where its spec does not say."""
+    spec = parse_spec(target.spec)
+    return spec.value if spec.kind == "version" else describe(target)["jax"]
 
 
 def _with_extras(

@@ -7,12 +7,12 @@ starts as well: what it had to run is run by another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
-from harness.running.cells import chunks_for, group
+from harness.running.cells import CellId, chunks_for, group
 
 
 class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -21,12 +21,13 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
     _chunks: int | None = None
     _crashed: frozenset[str] = frozenset()  # items whose test process died
     runs: Mapping[str, Sequence[str]] = {}
+    waits: Callable[[CellId], bool] = staticmethod(lambda _: False)
 
     def _split_scope(self, nodeid: str) -> str:
         if self._chunks is None:
             collected: list[Any] = self.collection or []
             self._chunks = chunks_for(collected, len(self.nodes))
-        return group(nodeid, self._chunks, self.runs)
+        return group(nodeid, self._chunks, self.runs, self.waits)
 
     def remove_node(self, node: Any) -> str | None:
         """The item that a test process died of; it is run once more, but not a third time."""

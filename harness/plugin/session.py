@@ -22,10 +22,11 @@ from conformance.judging import deviations
 from harness.plugin import message
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
-from harness.running import cells, lane
-from harness.running.admission import NoRoom
+from harness.running import cells, lane, tiers
+from harness.running.admission import NoRoom, waiting_threads
+from harness.running.aside import Aside, Outcome
 from harness.running.cells import CellId
-from harness.running.fleet import HostFleet
+from harness.running.fleet import Fleet, HostFleet, LocalFleet
 from harness.running.lane import Entrant, Lane
 from harness.running.pool import Pool, Spent
 from harness.running.runner import Runner
@@ -34,6 +35,7 @@ from harness.running.shares import Usher
 from harness.targets import platforms
 
 GREEN = (names.CONFORMS, names.KNOWN_DEVIATION)
+RED = (names.DEVIATES, names.CRASHED, names.HUNG)  # a second run may see something else
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
 
 RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
@@ -51,6 +53,7 @@ class Session:
     progress: Callable[[str], None] = lambda _: None
     verdicts: Counter[str] = dataclasses.field(default_factory=Counter)
     red: list[str] = dataclasses.field(default_factory=list)
+    flaky: list[str] = dataclasses.field(default_factory=list)
     spent: list[Spent] = dataclasses.field(default_factory=list)
     began: float = dataclasses.field(default_factory=time.monotonic)
     timings: int = 0
@@ -58,6 +61,8 @@ class Session:
     lane_made: Lane | None = None
     died: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
+    aside: Aside | None = None  # runs cells that mostly wait
+    aside_fleet: LocalFleet | None = None
     usher: Usher | None = None  # where agents dial, if test processes have hosts of their own
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
@@ -90,33 +95,75 @@ class Session:
             self.lane_made = Lane(self.make_runner, self.options.blocks, progress=self.progress)
         return self.lane_made
 
-    def make_runner(self) -> Runner:
-        """A runner with a pool of its own."""
+    def release(self) -> None:
+        """Close the warm cluster, if there is one."""
+        if self.runner_made is not None:
+            self.runner_made.pool.release()
+
+    def make_runner(self, *, alone: bool = False) -> Runner:
+        """A runner with a pool of its own; `alone` gives each case a fresh cluster."""
         chosen = self.options
-        names = [loading.PACKAGE]
         if chosen.hosts is not None and self.fleet is None:
-            self.fleet = HostFleet(chosen.hosts, names, chosen.platform, self.progress)
+            packages = [loading.PACKAGE]
+            self.fleet = HostFleet(chosen.hosts, packages, chosen.platform, self.progress)
+        return self._runner(self.fleet, isolated=chosen.isolated or alone)
+
+    def _runner(
+        self, fleet: Fleet | None, *, isolated: bool = False, waiting: bool = False
+    ) -> Runner:
+        chosen = self.options
+        pool = Pool(
+            [loading.PACKAGE],
+            chosen.platform,
+            isolated=isolated,
+            progress=self.progress,
+            fleet=fleet,
+            waiting=waiting,
+        )
         return Runner(
             self.catalogue,
             self.deviations,
             {one.spec: one for one in chosen.targets},
-            Pool(
-                names,
-                chosen.platform,
-                isolated=chosen.isolated,
-                progress=self.progress,
-                fleet=self.fleet,
-            ),
+            pool,
             chosen.deadline_s,
             chosen.repeat,
             platforms.named(chosen.platform).name,
         )
 
+    def waits(self, cell: CellId) -> bool:
+        """Whether a cell mostly waits, and others may run beside it.
+
+        Hosts and devices serve one cluster at a time.
+        """
+        alone = self.options.hosts is not None or platforms.named(self.options.platform).has_devices
+        return not alone and tiers.duration(tiers.run_of(cell, self.catalogue)).waits
+
+    def start_aside(self, cell: CellId) -> bool:
+        """Start a cell that mostly waits, and return whether it is one."""
+        if not self.waits(cell):
+            return False
+        if self.aside is None:
+            self.aside = Aside(self._waiting_runner, waiting_threads())
+        self.aside.start(cell, tiers.run_of(cell, self.catalogue))
+        return True
+
+    def _waiting_runner(self) -> Runner:
+        if self.aside_fleet is None:
+            self.aside_fleet = LocalFleet([loading.PACKAGE], self.options.platform)
+        return self._runner(self.aside_fleet, isolated=self.options.isolated, waiting=True)
+
+    def run(self, cell: CellId) -> Outcome:
+        """Run a cell, or wait for it where it was started aside."""
+        outcome = self.aside.result(cell) if self.aside is not None else None
+        if outcome is not None:
+            return outcome
+        record = self.runner.run(cell)
+        return Outcome(record, self.runner.facts.get(cell.target))
+
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:
         """The heat of a cell of the time lane: run when the first of its cells asks."""
         if cell not in self.heats:
-            if self.runner_made is not None:
-                self.runner_made.pool.release()  # nothing else may run beside a heat
+            self.release()  # nothing else may run beside a heat
             together = [
                 one
                 for one in self.cells(lane.SECTION)
@@ -130,18 +177,31 @@ class Session:
 
     def cells(self, section: str) -> list[CellId]:
         """The cells of a section that the options choose."""
+        found = self._selected(section)
+        if section != lane.SECTION and self.tier is not None:
+            found = [one for one in found if one in self.tier.cells]
+        shard, runs = self.options.shard, self.catalogue.runs
+        return found if shard is None else [one for one in found if shard.has(unit(one, runs))]
+
+    def _selected(self, section: str) -> list[CellId]:
         chosen = self.options
-        found = cells.select(
+        return cells.select(
             self.chosen,
             section,
             chosen.implementations,
             [one.spec for one in chosen.targets],
             chosen.topologies,
         )
-        if chosen.shard is None:
-            return found
-        runs = self.catalogue.runs
-        return [one for one in found if chosen.shard.has(unit(one, runs))]
+
+    @functools.cached_property
+    def tier(self) -> tiers.Tier | None:
+        """The core tier of what the options choose; None where they choose every cell."""
+        if self.options.tier != tiers.CORE:
+            return None
+        every = [id for name in self.catalogue.sections() for id in self._selected(name)]
+        versions = {one.spec: one.jax for one in self.options.targets}
+        platform = platforms.named(self.options.platform).name
+        return tiers.core(every, self.catalogue, self.deviations, versions, platform)
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
@@ -149,7 +209,8 @@ class Session:
         self.verdicts[verdict] += 1
         if verdict not in GREEN and not self.excuses(record):
             cell = f"{record['clause']} {record['implementation']} {record['topology']}"
-            self.red.append(f"{verdict.upper()} {cell} {record['target']}: {record['reason']}")
+            line = f"{verdict.upper()} {cell} {record['target']}: {record['reason']}"
+            (self.flaky if verdict == names.FLAKY else self.red).append(line)
 
     def take(self, nodeid: str, told: Mapping[str, Any]) -> None:
         """Count and record what a test process says of an item."""
@@ -174,6 +235,13 @@ class Session:
     def close(self) -> list[Spent]:
         """End every cluster; where the time went."""
         made = [self.runner_made] if self.runner_made else []
+        if self.aside is not None:
+            made += self.aside.runners
+            self.aside.close()
+            self.aside = None
+        if self.aside_fleet is not None:
+            self.aside_fleet.close()
+            self.aside_fleet = None
         made += self.lane_made.runners if self.lane_made else []
         for runner in made:
             runner.pool.close()
@@ -184,6 +252,14 @@ class Session:
             self.usher.close()
             self.usher = None
         return [runner.pool.spent for runner in made]
+
+
+def cell_of(item: pytest.Item) -> CellId | None:
+    """The cell that an item runs; None where it runs none, or is timed."""
+    if "cell" not in getattr(item, "fixturenames", ()):
+        return None
+    found = getattr(getattr(item, "callspec", None), "params", {}).get("cell_id")
+    return found if isinstance(found, CellId) else None
 
 
 class Cell:
@@ -197,16 +273,15 @@ class Cell:
     def check(self) -> None:
         """Run the cell. Fails with the whole story unless it conforms or is excused."""
         clause = self._session.catalogue.clauses[self.id.clause]
-        runner = self._session.runner
         try:
-            record = runner.run(self.id)
+            outcome = self._session.run(self.id)
         except NoRoom as error:
             pytest.fail(str(error), pytrace=False)
+        record = outcome.record
         record["reproduce"] = message.reproduce(
             self._item.nodeid, self.id, clause, self._session.options.platform
         )
-        facts = runner.facts.get(self.id.target)
-        self._item.stash[RECORD] = {"record": record, "facts": facts}
+        self._item.stash[RECORD] = {"record": record, "facts": outcome.facts}
         verdict, reason = record["verdict"], record["reason"]
         if self._session.excuses(record):
             pytest.skip(f"{verdict}: {reason}")

@@ -20,6 +20,8 @@ from harness.clusters.deadlines import ADMISSION_S
 
 PROCESSES_PER_CORE = 8  # idle workers cost no core; running ones share them
 MEMORY_PER_PROCESS_BYTES = 400 * 1024 * 1024
+WAITING_CASES_PER_CORE = 4
+MEMORY_PER_WAITING_CASE_BYTES = 5 * MEMORY_PER_PROCESS_BYTES  # a worker, and a job of four
 STARTS_PER_CORE = 0.5
 POLL_S = 0.05
 PATIENCE_S = 5.0  # before a wait is told to the user
@@ -64,8 +66,17 @@ class Admission:
         self._progress = progress
         folder.mkdir(parents=True, exist_ok=True)
 
-    def acquire(self, count: int, timeout_s: float = ADMISSION_S) -> Permits:
-        """`count` permits at once, or NoRoom; nothing is held while waiting."""
+    def acquire(
+        self,
+        count: int,
+        timeout_s: float = ADMISSION_S,
+        *,
+        ending: Callable[[], bool] = lambda: False,
+    ) -> Permits:
+        """`count` permits at once, or NoRoom; nothing is held while waiting.
+
+        Whoever waits gives up once `ending` says that the run ends.
+        """
         if count > self._capacity:
             raise NoRoom(
                 f"{count} processes at once are more than this machine takes ({self._capacity}, by "
@@ -83,6 +94,8 @@ class Admission:
                 held = self._take(count)
             if held is not None:
                 return Permits(held)
+            if ending():
+                raise NoRoom("the run ends")
             now = time.monotonic()
             if now > deadline:
                 raise NoRoom(
@@ -97,7 +110,8 @@ class Admission:
     def _take(self, count: int) -> dict[int, FileLock] | None:
         held: dict[int, FileLock] = {}
         for number in range(self._capacity):
-            lock = FileLock(self._folder / f"{self._kind}-{number}", timeout=0)
+            # Whoever closes the pool, in whichever thread, gives the permits back.
+            lock = FileLock(self._folder / f"{self._kind}-{number}", timeout=0, thread_local=False)
             try:
                 lock.acquire()
             except Timeout:
@@ -114,6 +128,17 @@ def process_capacity() -> int:
     """Worker processes that this machine takes at once, by its cores and its memory."""
     by_memory = psutil.virtual_memory().total // 2 // MEMORY_PER_PROCESS_BYTES
     return max(1, min(cores() * PROCESSES_PER_CORE, int(by_memory)))
+
+
+def waiting_capacity() -> int:
+    """Processes of clusters that mostly wait, at once: they need memory and hardly a core."""
+    return max(1, int(psutil.virtual_memory().total // 2 // MEMORY_PER_PROCESS_BYTES))
+
+
+def waiting_threads() -> int:
+    """Cases that mostly wait, at once: what such a case starts may be several processes."""
+    by_memory = psutil.virtual_memory().total // 2 // MEMORY_PER_WAITING_CASE_BYTES
+    return max(1, min(cores() * WAITING_CASES_PER_CORE, int(by_memory)))
 
 
 def start_capacity() -> int:

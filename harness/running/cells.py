@@ -7,13 +7,16 @@ named; collection is the same in every xdist worker.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import COLUMNS
 
 _ID = re.compile(rf"\[(.+?)-({'|'.join(COLUMNS)})-(\d+x\d+)-(.+)\]$")
+
+
+WAITING = "cells that mostly wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,22 @@ def select(
     return sorted(chosen, key=lambda c: (order[c.target], c.topology))
 
 
-def group(nodeid: str, chunks: int = 1, runs: Mapping[str, Sequence[str]] | None = None) -> str:
+def group(
+    nodeid: str,
+    chunks: int = 1,
+    runs: Mapping[str, Sequence[str]] | None = None,
+    waits: Callable[[CellId], bool] = lambda _: False,
+) -> str:
     """What must stay together on one pytest worker: a target's topology, else the test's module.
 
     A large group is split into `chunks` by clause, so that several workers can share it; clauses
-    that judge the same run (`runs`, by clause) stay together.
+    that judge the same run (`runs`, by clause) stay together. Cells that mostly wait are one group.
     """
     cell = parse_nodeid(nodeid)
     if cell is None:
         return nodeid.split("::", 1)[0]
+    if waits(cell):
+        return WAITING
     first = (runs or {}).get(cell.clause, (cell.clause,))[0]
     chunk = sum(first.encode()) % chunks
     return f"{cell.target} {cell.topology} {chunk}"

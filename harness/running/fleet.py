@@ -9,6 +9,7 @@ import os
 import secrets
 import socket
 import stat
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +60,19 @@ class LocalFleet:
         self._platform = platform
         self._scratch = Scratch()
         self._launchers: dict[Target, LocalLauncher] = {}
+        self._lock = threading.Lock()
 
     def launcher(self, target: Target) -> LocalLauncher:
         """The target's zygote, which starts when it is first needed."""
+        with self._lock:
+            return self._launcher(target)
+
+    def _launcher(self, target: Target) -> LocalLauncher:
         launcher = self._launchers.pop(target, None)
         if launcher is None:
-            while len(self._launchers) >= MOST_ZYGOTES:
-                self._launchers.pop(next(iter(self._launchers))).close()
+            idle = [one for one, launcher in self._launchers.items() if launcher.idle]
+            for one in idle[: max(0, len(self._launchers) + 1 - MOST_ZYGOTES)]:
+                self._launchers.pop(one).close()
             launcher = LocalLauncher(
                 target.python,
                 worker_environment(target, os.environ, platform=named(self._platform)),

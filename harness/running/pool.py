@@ -16,7 +16,13 @@ from typing import Any
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
 from harness.running import devices
-from harness.running.admission import Admission, Permits, process_capacity, start_capacity
+from harness.running.admission import (
+    Admission,
+    Permits,
+    process_capacity,
+    start_capacity,
+    waiting_capacity,
+)
 from harness.running.fleet import Fleet, LocalFleet
 from harness.targets.platforms import TPU, named
 from harness.targets.target import Target, default_cache
@@ -47,6 +53,7 @@ class Pool:
     """Runs cases on clusters that it opens, keeps warm and closes.
 
     They come from `fleet`, which stays its owner's; without one, from a fleet of this machine.
+    A pool of `waiting` cases takes no permits from those that compute.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class Pool:
         isolated: bool = False,
         progress: Callable[[str], None] = lambda _: None,
         fleet: Fleet | None = None,
+        waiting: bool = False,
     ) -> None:
         self.spent = Spent()
         self._platform = named(platform)
@@ -64,7 +72,10 @@ class Pool:
         self._fleet: Fleet = fleet or LocalFleet(catalogue, platform)
         self._owns_fleet = fleet is None
         locks = default_cache() / "admission"
-        self._processes = Admission(locks, "process", process_capacity(), progress)
+        if waiting:
+            self._processes = Admission(locks, "waiting", waiting_capacity(), progress)
+        else:
+            self._processes = Admission(locks, "process", process_capacity(), progress)
         self._starts = Admission(locks, "start", start_capacity(), progress)
         self._devices = devices.present(self._platform, os.environ) if self._fleet.here else []
         self._whole = Admission(locks, self._platform.name, len(self._devices), progress)
@@ -72,6 +83,7 @@ class Pool:
         self._key: tuple[Target, Topology] | None = None
         self._permits: list[Permits] = []
         self._owner = os.getpid()
+        self._ended = False
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
         """Run `case`, on a cluster that ran nothing before where `fresh` or the pool is isolated.
@@ -135,6 +147,7 @@ class Pool:
         """End everything: the cluster, and the fleet where it is the pool's own."""
         if os.getpid() != self._owner:
             return
+        self._ended = True
         self.release()
         if self._owns_fleet:
             self._fleet.close()
@@ -151,10 +164,13 @@ class Pool:
         launcher = self._fleet.launcher(target)
         launcher.warm_up()
         try:
-            if self._fleet.here:
-                self._permits = [self._processes.acquire(topology.processes)]
+            here = self._fleet.here
+            if here:
+                processes = topology.processes
+                self._permits = [self._processes.acquire(processes, ending=self._is_ended)]
             variables = self._assigned(target, topology)
-            with self._starts.acquire(1) if self._fleet.here else contextlib.nullcontext():
+            starts = self._starts
+            with starts.acquire(1, ending=self._is_ended) if here else contextlib.nullcontext():
                 self._cluster = Cluster(
                     launcher,
                     self._fleet.hub,
@@ -168,6 +184,9 @@ class Pool:
         self._key = (target, topology)
         self.spent.clusters += 1
         return self._cluster
+
+    def _is_ended(self) -> bool:
+        return self._ended
 
     def _on_hosts(self, target: Target, topology: Topology) -> list[dict[str, str]]:
         launcher = self._fleet.launcher(target)

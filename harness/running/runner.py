@@ -36,11 +36,15 @@ MOST_KEPT = 400  # runs that clauses still to come may judge as well
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A target of the run: provisioned, or the reason why it could not be had."""
+    """A target of the run: provisioned, or the reason why it could not be had.
+
+    `jax` is the version that is installed there, where it is known.
+    """
 
     spec: str
     target: Target | None
     unavailable: str | None = None
+    jax: str | None = None
 
 
 @dataclass
@@ -244,5 +248,6 @@ def _record(
         "fault": dataclasses.asdict(fault) | {"mapped": mapped} if fault else None,
         "seconds": result.seconds if result else 0.0,
         "probe_seconds": result.probe_seconds if result else 0.0,
+        "cpu_seconds": result.cpu_seconds if result else 0.0,
         "fresh": fresh,
     }

@@ -256,7 +256,8 @@ class Cell:
 
     `run_of` is the clause for which the run was made that this cell judges, `program` the digest of
     what ran, `resumed` the id of the run that ran it where that was an earlier one; `lacks` are the
-    packages or programs for want of which it was not run.
+    packages or programs for want of which it was not run; `again` is what a second run, alone, saw
+    where the verdict is flaky.
     """
 
     clause: str
@@ -277,6 +278,8 @@ class Cell:
     program: str = ""
     resumed: str = ""
     lacks: Sequence[str] = ()
+    cpu_seconds: float | None = None
+    again: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,10 @@ from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 
 
 class LocalLauncher:
-    """One zygote of `python`, started on the first request, and the workers forked from it."""
+    """One zygote of `python`, started on the first request, and the workers forked from it.
+
+    Several threads may have clusters of it: they take turns in talking to the zygote.
+    """
 
     def __init__(
         self,
@@ -46,11 +50,21 @@ class LocalLauncher:
         self._start_timeout_s = start_timeout_s
         self._zygote: subprocess.Popen[bytes] | None = None
         self._host: Host | None = None
+        self._lock = threading.RLock()
+        self._clusters = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no cluster of it is open."""
+        return self._clusters == 0
 
     def warm_up(self) -> None:
         """Start the zygote if it is not there and wait until it can fork; TargetDown if not."""
-        if self._host is not None:
-            return
+        with self._lock:
+            if self._host is None:
+                self._start_zygote()
+
+    def _start_zygote(self) -> None:
         place = f"zygote-{os.getpid()}-{id(self)}"
         environment = {
             **self._environment,
@@ -120,10 +134,20 @@ class LocalLauncher:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         outputs = [Output(Path(one["log"]), Path(one["stacks"])) for one in whole]
+        self.count(1)
         return LocalProcesses(self, [one["place"] for one in whole], pids, outputs, folder)
+
+    def count(self, more: int) -> None:
+        """Note that clusters were opened, or closed where negative."""
+        with self._lock:
+            self._clusters += more
 
     def close(self) -> None:
         """End the zygote and, with it, all that it forked."""
+        with self._lock:
+            self._end_zygote()
+
+    def _end_zygote(self) -> None:
         host, self._host = self._host, None
         zygote, self._zygote = self._zygote, None
         if zygote is None:
@@ -142,9 +166,10 @@ class LocalLauncher:
     def asked(self) -> Iterator[Host]:
         """The zygote, to be asked something; TargetDown where it went away."""
         try:
-            if self._host is None:
-                raise HostGone
-            yield self._host
+            with self._lock:
+                if self._host is None:
+                    raise HostGone
+                yield self._host
         except HostGone as error:
             said = tail(self._log)
             self.close()
@@ -173,6 +198,7 @@ class LocalProcesses:
         self._outputs = outputs
         self._folder = folder
         self._lost = False
+        self._open = True
 
     def exits(self) -> list[Exit]:
         """Those that have ended, the first to end first."""
@@ -229,6 +255,9 @@ class LocalProcesses:
             return True
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
+            if self._open:
+                self._open = False
+                self._launcher.count(-1)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

@@ -1,0 +1,139 @@
+"""Runs red cells again: alone, on fresh clusters, after all other cells.
+
+What is red again is red. What passes then is flaky: both runs are on record, and nobody calls the
+cell green.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from conformance.catalogue import names
+from harness.clusters.launchers import TargetDown
+from harness.plugin import message
+from harness.plugin.lost import Lost
+from harness.plugin.session import GREEN, RED, Session
+from harness.running import cells
+from harness.running.admission import NoRoom
+from harness.running.cells import CellId
+from harness.running.runner import Runner
+
+AGAIN = "rerun"  # outcome of the report of a cell whose verdict is not known yet
+MOST = 100  # cells: where more are red, it is no accident
+SECOND_RUN = ("verdict", "reason", "findings", "observations", "fault")  # what is kept of it
+
+
+class Rerun:
+    """Holds red cells back until all others are done; the controller's, as are all reports."""
+
+    def __init__(self, session: Session, config: pytest.Config, lost: Lost) -> None:
+        self._session = session
+        self._config = config
+        self._lost = lost
+        self._held: dict[str, Any] = {}  # the report of each, by node id
+        self.left_out = 0  # red cells that were not run again, as too many are
+
+    def hold(self, report: Any) -> None:
+        """Keep a red cell's report, to be replaced by what the second run says."""
+        self._held[report.nodeid] = report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Run them again once the loop has ended, in whichever processes it ran."""
+        result = yield
+        lost = [id for id in self._lost.unreported() if self._waits(id)]
+        if not self._held and not lost:
+            return result
+        self._session.release()  # nothing else may run beside them
+        runner = self._session.make_runner(alone=True)
+        try:
+            for nodeid in list(self._held)[:MOST]:
+                self._again(nodeid, runner)
+            for nodeid in lost:
+                self._lost.died(nodeid)
+                self._report(nodeid, self._run(nodeid, runner))
+        finally:
+            runner.pool.close()
+            self._session.spent.append(runner.pool.spent)
+        self.left_out = len(self._held)
+        self.give_up()
+        return result
+
+    def give_up(self) -> None:
+        """Report those that are still held as red, by the only run that they had."""
+        for nodeid in list(self._held):
+            self._report(nodeid, json.loads(self._held.pop(nodeid).conformance))
+
+    def _again(self, nodeid: str, runner: Runner) -> None:
+        first = json.loads(self._held[nodeid].conformance)
+        self._session.progress(f"again, alone: {nodeid}")
+        second = self._run(nodeid, runner)["record"]
+        del self._held[nodeid]
+        self._report(nodeid, {**first, "record": compared(first["record"], second)})
+
+    def _run(self, nodeid: str, runner: Runner) -> dict[str, Any]:
+        id = self._cell(nodeid)
+        try:
+            record = runner.run(id)
+        except (NoRoom, TargetDown) as error:
+            record = self._lost.record(nodeid, str(error)) or {}
+        session = self._session
+        clause = session.catalogue.clauses[id.clause]
+        record["reproduce"] = message.reproduce(nodeid, id, clause, session.options.platform)
+        return {"record": record, "facts": runner.facts.get(id.target)}
+
+    def _report(self, nodeid: str, told: dict[str, Any]) -> None:
+        """Log the cell's one report that counts."""
+        record, id = told["record"], self._cell(nodeid)
+        clause = self._session.catalogue.clauses[id.clause]
+        text = message.failure(id, clause, self._session.claims, record)
+        report = pytest.TestReport(
+            nodeid,
+            (nodeid.split("::", 1)[0], None, nodeid.split("::", 1)[-1]),
+            {},
+            outcome_of(record["verdict"]),  # type: ignore[arg-type]
+            text if record["verdict"] not in GREEN else None,
+            "call",
+        )
+        report.conformance = json.dumps(told)  # type: ignore[attr-defined]
+        self._config.hook.pytest_runtest_logreport(report=report)
+
+    def _waits(self, nodeid: str) -> bool:
+        cell = cells.parse_nodeid(nodeid)
+        return cell is not None and self._session.waits(cell)
+
+    @staticmethod
+    def _cell(nodeid: str) -> CellId:
+        found = cells.parse_nodeid(nodeid)
+        assert found is not None
+        return found
+
+
+def compared(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return a red cell's record after its second run: flaky where that one passed."""
+    if second["verdict"] not in GREEN:
+        return first
+    verdicts = f"{first['verdict']} at first, {second['verdict']} when run again alone"
+    return {
+        **first,
+        "verdict": names.FLAKY,
+        "reason": f"{verdicts}; {first['reason']}",
+        "deviation": None,
+        "again": {key: second[key] for key in SECOND_RUN},
+    }
+
+
+def outcome_of(verdict: str) -> str:
+    """What pytest calls a cell of this verdict, where it was run."""
+    if verdict == names.FLAKY:
+        return names.FLAKY
+    return "passed" if verdict in GREEN else "failed"
+
+
+def held_back(session: Session, record: dict[str, Any]) -> bool:
+    """Whether a cell is to be run again before it is reported."""
+    return session.options.rerun and record.get("verdict") in RED

@@ -1,0 +1,41 @@
+"""Hooks for cells that mostly wait: started when their turn comes, reported after all others."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from harness.plugin.session import Session, cell_of
+
+
+class Waiting:
+    """Starts waiting cells aside, and runs their items when the loop has ended."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._items: list[pytest.Item] = []
+        self._reporting = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Whether the item is done with, for now."""
+        cell = cell_of(item)
+        if self._reporting or cell is None or not self._session.start_aside(cell):
+            return None
+        self._items.append(item)
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Report the cells that were started aside, each when its run has ended."""
+        result = yield
+        self._reporting = True
+        for item, following in zip(self._items, [*self._items[1:], None], strict=False):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        return result
