@@ -29,6 +29,7 @@ _GRAVEST_FIRST = (
     Verdict.NOT_RUN,
     Verdict.REMOVED,
     Verdict.NOT_APPLICABLE,
+    Verdict.LEFT_OUT,
 )
 _ALWAYS_SHOWN = (Verdict.CONFORMS, Verdict.DEVIATES)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -108,7 +109,8 @@ def as_json(results: Results) -> dict[str, Any]:
 def as_text(results: Results) -> str:
     """The summary as a table, and below it what is missing."""
     facts, ran = results.facts(), results.ran()
-    lines = [f"{len(facts)} facts, each by the gravest of its cells:", ""]
+    lines = [*_flaky(results), *_core(results)]
+    lines += [f"{len(facts)} facts, each by the gravest of its cells:", ""]
     lines += _counted(results, counts_of_facts(results), total_of_facts(results))
     lines += ["", f"{sum(total(results).values())} cells of {len(results.clauses)} clauses:", ""]
     lines += _counted(results, counts(results), total(results))
@@ -123,6 +125,24 @@ def as_text(results: Results) -> str:
     lines.append(claims_said(results))
     lines += [f"note: {note}" for note in results.notes]
     return printable("\n".join(lines))
+
+
+def _flaky(results: Results) -> list[str]:
+    """A line for each cell whose verdict two runs did not agree on."""
+    found = [
+        f"FLAKY {key.clause} {key.implementation} {key.topology} {results.labels[key.target]}: "
+        f"{' '.join(outcome.reason.split())}"
+        for key, outcome in results.cells()
+        if outcome.verdict is Verdict.FLAKY
+    ]
+    return [f"{len(found)} flaky cells:", *found, ""] if found else []
+
+
+def _core(results: Results) -> list[str]:
+    """How much of the whole was run, where some target was run by the core tier alone."""
+    found = {t.core for t in results.targets if t.core is not None}
+    said = [f"core: {one.runs} of {one.of} runs; --tier full runs all" for one in found]
+    return [*sorted(said), ""] if said else []
 
 
 def claims_said(results: Results) -> str:

@@ -90,7 +90,9 @@ def pytest_configure(config: pytest.Config) -> None:
             _listen(config, session)
         if not handed and config.getoption("results"):
             file = Path(config.getoption("results"))
-            session.recorder = Recorder(file, chosen.run, session.catalogue, session.claims)
+            session.recorder = Recorder(
+                file, chosen.run, session.catalogue, session.claims, session.tier
+            )
         resumed = None if handed else carrying.begin(config, session)
     except (TargetError, ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from error

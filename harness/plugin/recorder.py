@@ -16,17 +16,29 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
 from conformance.judging.rejudging import program_digest
+from harness.running.tiers import Tier
 
 SCHEMA = 1
 
 
 class Recorder:
-    """Opens `file`, and writes the claims and clauses that a reader needs before the first cell."""
+    """Opens `file`, and writes the claims and clauses that a reader needs before the first cell.
 
-    def __init__(self, file: Path, run: str, catalogue: Catalogue, claims: Claims) -> None:
+    `core` is the core tier, where it is all that is run.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        run: str,
+        catalogue: Catalogue,
+        claims: Claims,
+        core: Tier | None = None,
+    ) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._stream = _opened(file)
         self._run = run
+        self._core = {"runs": core.runs, "of": core.of} if core is not None else None
         self._targets: set[tuple[str, bool]] = set()
         self._carried: dict[str, tuple[str, str]] = {}  # by target, the run of its last header
         self.programs: dict[str, str] = {}  # of each clause, the digest of its program
@@ -70,6 +82,7 @@ class Recorder:
                 "schema": SCHEMA,
                 "target": spec,
                 **{key: facts[key] if facts else None for key in keys},
+                "core": self._core,
                 "packages": facts.get("packages", {}) if facts else {},
                 "compiling": facts.get("compiling", "") if facts else "",
                 "cores": facts.get("cores") if facts else None,

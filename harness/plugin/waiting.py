@@ -33,9 +33,18 @@ class Waiting:
         result = yield
         self._reporting = True
         for item, following in zip(self._items, [*self._items[1:], None], strict=False):
+            _announce(item)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
         return result
+
+
+def _announce(item: pytest.Item) -> None:
+    """Tell xdist's side of a test process which item reports come from: it checks that."""
+    # In a test process xdist's module is a copy without a name, so its class is another one.
+    for plugin in item.config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            plugin.item_index = item.session.items.index(item)

@@ -30,8 +30,19 @@ JAX = "jax"  # the column of what maps nothing
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """How many runs the core tier took, and how many the full tier has, over all targets."""
+
+    runs: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """One JAX build that a run used, or could not get (`unavailable` says why)."""
+    """One JAX build that a run used, or could not get (`unavailable` says why).
+
+    `core` is there where the run took the core tier of its cells.
+    """
 
     schema: int
     target: str
@@ -48,6 +59,7 @@ class Target:
     cores: int | None = None
     memory: int | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    core: Core | None = None
 
     @property
     def key(self) -> TargetKey:

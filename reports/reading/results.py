@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,9 @@ from reports.reading.verdicts import Verdict
 _WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
 
 _NO_RESULT = Outcome(Verdict.NOT_RUN, "no result in the files of this report")
-_VERDICTS = frozenset(one.value for one in Verdict if one is not Verdict.UNKNOWN)
+_LEFT_OUT = Outcome(Verdict.LEFT_OUT, "not in the core tier: --tier full runs it")
+_NEVER_RECORDED = (Verdict.UNKNOWN, Verdict.LEFT_OUT)
+_VERDICTS = frozenset(one.value for one in Verdict if one not in _NEVER_RECORDED)
 
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
@@ -84,20 +86,26 @@ class Results:
     @cached_property
     def _without(self) -> dict[TargetKey, Outcome]:
         """What is said of a cell that no file has, where its target was not to be had."""
-        return {
+        core = {t.key: _LEFT_OUT for t in self.targets if t.core is not None}
+        return core | {
             t.key: Outcome(Verdict.NOT_RUN, f"target unavailable: {t.unavailable}")
             for t in self.targets
             if t.unavailable
         }
 
     def cells(self) -> Iterator[tuple[CellKey, Outcome]]:
-        """Every cell that there should be, recorded or not."""
+        """Every cell that there should be, recorded or not.
+
+        Of a target of which the core tier was run, only the cells of that tier should be.
+        """
         for clause in self.clauses:
             for target in self.targets:
                 for implementation in self.columns(clause):
                     for topology in self.grid[clause]:
                         key = CellKey(clause, target.key, implementation, topology)
-                        yield key, self.outcome(key)
+                        outcome = self.outcome(key)
+                        if outcome is not _LEFT_OUT:
+                            yield key, outcome
 
     def columns(self, clause: str) -> tuple[str, ...]:
         """The implementations of which a clause expects something, or that a file has of it."""
@@ -249,6 +257,8 @@ class _Merge:
             raise RecordError("an available target needs 'jax' and 'platform'")
         self.here[target.target] = target
         before = self.targets.get(target.key)
+        if before is not None and before.core is None:
+            target = replace(target, core=None)  # of all the files together, all should be there
         if before is not None and before.unavailable is None:
             if target.unavailable:
                 return

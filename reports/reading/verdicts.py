@@ -20,6 +20,7 @@ class Verdict(StrEnum):
     HUNG = "hung"
     FLAKY = "flaky"
     NOT_RUN = "not run"
+    LEFT_OUT = "left out"  # never recorded: of a run that takes each fact once
     UNKNOWN = "unknown"
 
     @property
@@ -48,6 +49,7 @@ _BADGES = {
     Verdict.HUNG: "HUNG",
     Verdict.FLAKY: "flaky",
     Verdict.NOT_RUN: "–",  # noqa: RUF001 (an en dash reads as "nothing" in a table)
+    Verdict.LEFT_OUT: "core",
     Verdict.UNKNOWN: "?",
 }
 
@@ -59,7 +61,8 @@ _MEANINGS = {
     Verdict.NOT_APPLICABLE: "The clause has no meaning here; the cell says why.",
     Verdict.CRASHED: "A process died while the probe ran.",
     Verdict.HUNG: "A process did not finish before its deadline.",
-    Verdict.FLAKY: "The same cell ended differently in repeated runs.",
+    Verdict.FLAKY: "Failed at first and passed when run again alone, or differed between repeats.",
     Verdict.NOT_RUN: "No result: nothing is known about this cell.",
+    Verdict.LEFT_OUT: "Not in the core tier, which shows each fact once; the full tier runs it.",
     Verdict.UNKNOWN: "A verdict that this program does not know; the reason says which.",
 }

@@ -86,6 +86,7 @@ _OF_VERDICT = {
     Verdict.NOT_RUN: Mark.NOT_RUN,
     Verdict.REMOVED: Mark.NONE,
     Verdict.NOT_APPLICABLE: Mark.NONE,
+    Verdict.LEFT_OUT: Mark.NONE,
 }
 
 

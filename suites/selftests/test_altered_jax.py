@@ -6,41 +6,18 @@ This is the test of the whole: a matrix that stays green over a broken JAX prove
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import sysconfig
-import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from altered import altered_copy
 
 PROJECT = Path(__file__).parents[2]
 RED = {"deviates", "crashed", "hung"}
 RUN_TIMEOUT_S = 400
 
 Verdicts = dict[tuple[str, str, str], str]
-
-
-def altered_copy(folder: Path, edit: Callable[[str], str], file: str) -> Path:
-    """A Python environment like this one, but for one edited file of its jax."""
-    site = Path(sysconfig.get_path("purelib"))
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    copy = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
-    for entry in site.iterdir():
-        # What is installed as editable would bring the controller's own packages along.
-        if entry.name != "jax" and not entry.name.startswith(("__editable__", "_virtualenv")):
-            (copy / entry.name).symlink_to(entry)
-    shutil.copytree(site / "jax", copy / "jax", ignore=shutil.ignore_patterns("__pycache__"))
-    source = copy / "jax" / "_src" / file
-    before = source.read_text()
-    after = edit(before)
-    assert after != before, f"nothing to alter in {file}: this JAX is written another way"
-    source.write_text(after)
-    return python
 
 
 def verdicts(folder: Path, target: str, words: str) -> Verdicts:
