@@ -10,6 +10,7 @@ from pathlib import Path
 from conformance.commands.ending import without_traceback
 
 RESULTS = "*.jsonl*"  # what is read of a folder
+TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,6 +38,18 @@ def _parser() -> argparse.ArgumentParser:
     timed.add_argument("spec", nargs="?", default="current")
     commands.add_parser("agent", help="serve a controller's run with this host (agent --help)")
     kubernetes.add(commands.add_parser("manifest", help="print what Kubernetes is to run"))
+    listed = commands.add_parser("list", help="the cells of a tier: what a run would take")
+    listed.add_argument("--tier", choices=TIERS, default=TIERS[0], help="default: %(default)s")
+    listed.add_argument(
+        "--target",
+        action="append",
+        metavar="SPEC",
+        help="as jax==0.9.0, repeatable; nothing is installed (default: current)",
+    )
+    took = commands.add_parser(
+        "durations", help="take from results how long runs took, by which the core tier is chosen"
+    )
+    took.add_argument("files", metavar="RESULTS", type=Path, nargs="+")
     anew = commands.add_parser(
         "rejudge", help="one results file of many, judged by today's catalogue, with nothing run"
     )
@@ -65,6 +78,10 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
             return bench.main([chosen.spec])
         elif chosen.command == "provision":
             _provision(chosen.spec)
+        elif chosen.command == "list":
+            _list(chosen.tier, chosen.target or ["current"])
+        elif chosen.command == "durations":
+            _durations(chosen.files)
         elif chosen.command == "rejudge":
             _rejudge(chosen.files, chosen.output)
         else:
@@ -84,6 +101,21 @@ def _rejudge(files: Sequence[Path], output: Path) -> None:
     print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")
     for why, count in found.why.most_common():
         print(f"  {count} left out: {why}")
+
+
+def _list(tier: str, specs: Sequence[str]) -> None:
+    from harness.running import listing
+
+    found = listing.cells_of(tier, specs)
+    for cell in sorted(found.cells, key=lambda one: (one.clause, str(one))):
+        print(f"{cell.clause} {cell.implementation} {cell.topology} {cell.target}")
+    print(f"{tier}: {len(found.cells)} cells, {found.runs} of {found.of} runs", file=sys.stderr)
+
+
+def _durations(files: Sequence[Path]) -> None:
+    from harness.running import durations, tiers
+
+    print(f"{durations.write(files)} runs of {durations.LEAST_S} s and more: {tiers.FILE}")
 
 
 def _targets() -> None:

@@ -86,9 +86,16 @@ def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -
 
 
 def of_run(results: Results, policies: Iterable[str]) -> dict[str, int]:
-    """How many cells of a run each policy is about."""
+    """How many cells of a run each policy is about; measurements of the time lane count too."""
     outcomes = [outcome for _, outcome in results.cells()]
+    outcomes += measurements(results)
     return {one: sum(map(_OF_CELLS[one], outcomes)) for one in policies}
+
+
+def measurements(results: Results) -> list[Outcome]:
+    """How the programs that the time lane measured were judged, as far as that is recorded."""
+    found = {id(one): one for some in results.timings.values() for one in some}
+    return [Outcome(t.verdict, t.failed or "") for t in found.values() if t.verdict is not None]
 
 
 def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:

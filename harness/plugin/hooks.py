@@ -20,7 +20,7 @@ import pytest
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
-from harness.plugin import carrying, options, replacing, sharding
+from harness.plugin import carrying, changed, options, replacing, sharding
 from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
@@ -29,7 +29,7 @@ from harness.plugin.rerun import AGAIN, Rerun, held_back
 from harness.plugin.session import RECORD, Cell, Session, Timed
 from harness.plugin.telling import Teller
 from harness.plugin.waiting import Waiting
-from harness.running import cells, lane
+from harness.running import cells, lane, tiers
 from harness.running.admission import cores
 from harness.running.cells import CellId
 from harness.running.pool import Spent
@@ -85,6 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
         named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())
         causes.check(causes.load_causes(), session.catalogue.clauses, named)
         if not handed:
+            _choose_changed(config, session)
             carrying.check(config)
             sharding.choose(config, session)
             _listen(config, session)
@@ -118,6 +119,23 @@ def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: cells that wait (for a job's end, a deadline) need none."""
     by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
     return max(1, min(cores() + 1, int(by_memory)))
+
+
+def _choose_changed(config: pytest.Config, session: Session) -> None:
+    """Narrow the run to the clauses that `--changed-since` finds, or add them to the core tier."""
+    ref = config.getoption("changed_since")
+    if ref is None:
+        return
+    found = changed.clauses(session.catalogue, ref, session.progress)
+    if session.options.tier == tiers.CORE:
+        session.options = dataclasses.replace(session.options, added=found)
+    elif found:
+        session.options = dataclasses.replace(session.options, clauses=found)
+    else:
+        raise ValueError(
+            f"--changed-since {ref}: no clause differs from {ref}, so nothing is to be run; "
+            "--tier core runs each fact once"
+        )
 
 
 def _listen(config: pytest.Config, session: Session) -> None:
@@ -306,7 +324,7 @@ class _SessionHooks:
     def __init__(
         self,
         session: Session,
-        lost: Lost,
+        lost: Lost | None = None,
         rerun: Rerun | None = None,
         carrying: Carrying | None = None,
         shares: Shares | None = None,
@@ -314,7 +332,7 @@ class _SessionHooks:
         self._session = session
         self._carrying = carrying
         self._shares = shares
-        self._lost = lost
+        self._lost = lost or Lost(session)
         self._rerun = rerun
 
     def pytest_runtest_logreport(self, report: Any) -> None:

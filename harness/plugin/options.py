@@ -44,6 +44,7 @@ class Options:
     blocks: int
     run: str
     tier: str = tiers.FULL
+    added: tuple[str, ...] = ()  # clauses all of whose cells run beside those of the tier
     rerun: bool = True
     fail_on_flaky: bool = False
     skip_missing: bool = False
@@ -62,7 +63,7 @@ class Options:
             Asked(one["spec"], _target(one["target"]), one["unavailable"], one["jax"])
             for one in data.pop("targets")
         )
-        for key in ("topologies", "implementations", "clauses"):
+        for key in ("topologies", "implementations", "clauses", "added"):
             data[key] = tuple(data[key])
         if data["hosts"] is not None:
             key_file, names = data["hosts"]["key_file"], data["hosts"]["names"]

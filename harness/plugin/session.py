@@ -179,7 +179,8 @@ class Session:
         """The cells of a section that the options choose."""
         found = self._selected(section)
         if section != lane.SECTION and self.tier is not None:
-            found = [one for one in found if one in self.tier.cells]
+            added = self.options.added
+            found = [one for one in found if one in self.tier.cells or one.clause in added]
         shard, runs = self.options.shard, self.catalogue.runs
         return found if shard is None else [one for one in found if shard.has(unit(one, runs))]
 

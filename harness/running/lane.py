@@ -179,4 +179,5 @@ def record(
         "rounds": sum(map(len, blocks)),
         "ratios": [one.record() for one in compared],
         "failed": None if measured else f"{entrant.record['verdict']}: {entrant.record['reason']}",
+        "verdict": entrant.record["verdict"],
     }

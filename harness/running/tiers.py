@@ -33,7 +33,7 @@ UNKNOWN_S = 0.1  # of a run that the file of durations does not name
 WAITS_FROM_S = 2.0  # a shorter run is not worth a thread of its own
 WAITS_BELOW = 0.5  # share of its time in which a run that mostly waits keeps one core busy
 
-_DURATIONS = Path(__file__).with_name("durations.json")
+FILE = Path(__file__).with_name("durations.json")  # as `python -m harness durations` writes it
 
 
 class Run(NamedTuple):
@@ -75,7 +75,7 @@ def run_of(cell: CellId, catalogue: Catalogue) -> Run:
 
 @functools.cache
 def _durations() -> Mapping[tuple[str, str], Duration]:
-    recorded = json.loads(_DURATIONS.read_text(encoding="utf-8"))
+    recorded = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         (topology, clause): Duration(*seconds)
         for topology, clauses in recorded.items()

@@ -330,6 +330,7 @@ class Timing:
     rounds: int
     ratios: tuple[Ratio, ...]
     failed: str | None
+    verdict: Verdict | None = None
 
 
 KINDS: Mapping[str, type[Target | Claim | Clause | Cause | Cell | Strength | Timing | Growth]] = {

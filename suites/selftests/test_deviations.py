@@ -29,7 +29,7 @@ from conformance.judging.deviations import (
     of_no_package,
     unmatched,
 )
-from conformance.judging.expectation import Finding, NotApplicable, returns
+from conformance.judging.expectation import All, Finding, NotApplicable, returns
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
@@ -541,6 +541,28 @@ def test_no_review_is_overdue() -> None:
     assert overdue(load_all(), datetime.date.today()) == []
     assert overdue([entry()], datetime.date(2027, 1, 31)) == [entry()]
     assert overdue([entry()], datetime.date(2027, 1, 30)) == []
+
+
+def test_an_entry_of_several_steps_says_what_is_seen_in_which() -> None:
+    """One pattern for all of them explains a fault alone: the judge refuses it for values."""
+    of_faults = ("^process ", "process ", "^no answer", "no answer")
+    unclear = [
+        entry.where
+        for entry in load_all()
+        if isinstance(entry.saw, str) and not entry.saw.startswith(of_faults)
+        for id, clause in loading.load().clauses.items()
+        if entry.names(id)
+        for name in entry.implementation
+        if name in clause.expect and len(steps_of(clause.expect[name])) > 1
+    ]
+    assert not unclear
+
+
+def steps_of(expectation: Any) -> set[str]:
+    """The steps that an expectation names."""
+    if isinstance(expectation, All):
+        return set[str]().union(*map(steps_of, expectation.parts))
+    return set(getattr(expectation, "only", ()))
 
 
 def test_every_entry_says_why_and_where_to_read_more() -> None:

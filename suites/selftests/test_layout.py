@@ -16,8 +16,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-MOST_LINES = 380
-
 PACKAGES = ("conformance", "harness", "reports")
 SECTIONS = "conformance/sections"
 # Which way imports may point: a room may import itself and those named here, and no other.
@@ -279,15 +277,6 @@ def test_imports_are_found_where_they_run() -> None:
 
 
 # Sizes
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_module_can_be_read_at_a_sitting(package: str) -> None:
-    lengths = {
-        relative(file): len(file.read_text(encoding="utf-8").splitlines())
-        for file in modules(package)
-    }
-    assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
 def test_no_two_files_of_tests_have_one_name() -> None:

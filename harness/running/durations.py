@@ -1,0 +1,70 @@
+"""How long the runs of results files took, as the file by which the core tier is chosen."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue import loading, names
+from conformance.commands.recorded import ResultsError, lines
+from harness.running.tiers import FILE
+
+CELL = b'{"kind": "cell"'
+LEAST_S = 0.5  # a shorter run is as good as any other
+RAN = (names.CONFORMS, names.KNOWN_DEVIATION)
+
+Figures = dict[tuple[str, str], list[tuple[float, float]]]
+
+
+def write(files: Iterable[Path], output: Path = FILE) -> int:
+    """Write the median seconds, and CPU seconds, of each long run; how many runs those are.
+
+    A run that no file has keeps the figures that it had. ResultsError names a line that is no
+    record.
+    """
+    catalogue = loading.load()
+    firsts = {ids[0] for ids in catalogue.runs.values()}
+    found: Figures = {}
+    for file in files:
+        for number, line in lines(file):
+            if line.startswith(CELL):
+                _take(line, f"{file}:{number}", catalogue, found)
+    known = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+    kept = {
+        (topology, clause): seconds
+        for topology, some in known.items()
+        for clause, seconds in some.items()
+        if clause in firsts
+    }
+    for run, figures in found.items():
+        seconds, busy = (statistics.median(one) for one in zip(*figures, strict=True))
+        kept[run] = [round(seconds, 1), round(busy, 1)]
+    told: dict[str, dict[str, Sequence[float]]] = {}
+    for (topology, clause), figure in sorted(kept.items()):
+        if figure[0] >= LEAST_S:
+            told.setdefault(topology, {})[clause] = figure
+    output.write_text(_text(told), encoding="utf-8")
+    return sum(map(len, told.values()))
+
+
+def _take(line: bytes, where: str, catalogue: loading.Catalogue, found: Figures) -> None:
+    try:
+        cell = json.loads(line)
+        if cell["verdict"] in RAN and cell.get("cpu_seconds") is not None:
+            first = catalogue.runs.get(cell["clause"], (cell["clause"],))[0]
+            took = float(cell["seconds"]), float(cell["cpu_seconds"])
+            found.setdefault((cell["topology"], first), []).append(took)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ResultsError(f"{where}: no record of a results file: {error}") from error
+
+
+def _text(told: dict[str, Any]) -> str:
+    """JSON with a line for each run, so that a diff shows what changed."""
+    parts = []
+    for topology, clauses in told.items():
+        rows = ",\n".join(f"  {json.dumps(id)}: {json.dumps(s)}" for id, s in clauses.items())
+        parts.append(f'"{topology}": {{\n{rows}\n}}')
+    return "{" + ",\n".join(parts) + "}\n"

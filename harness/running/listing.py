@@ -1,0 +1,37 @@
+"""The cells of a tier, without a run: `python -m harness list`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+
+from conformance.catalogue import loading, names
+from conformance.judging import deviations
+from harness.running import cells, tiers
+from harness.targets.platforms import CPU
+from harness.targets.target import TargetError, parse_spec
+
+
+def cells_of(tier: str, specs: Sequence[str]) -> tiers.Tier:
+    """Return what a run of `tier` on these targets takes. TargetError where a spec has no version.
+
+    Nothing is installed, so a target is named by the version of its JAX, or is this environment.
+    """
+    versions = dict(_versioned(text) for text in specs)
+    catalogue = loading.load()
+    every = [
+        cell
+        for section in catalogue.sections()
+        for cell in cells.select(catalogue, section, names.COLUMNS, list(versions))
+    ]
+    core = tiers.core(every, catalogue, deviations.load_all(), versions, CPU)
+    return core if tier == tiers.CORE else tiers.Tier(frozenset(every), core.of, core.of)
+
+
+def _versioned(text: str) -> tuple[str, str]:
+    spec = parse_spec(text)
+    if spec.kind == "current":
+        return str(spec), metadata.version("jax")
+    if spec.kind != "version":
+        raise TargetError(f"{text}: name a version, such as jax==0.9.0, or current")
+    return str(spec), spec.value
