@@ -340,7 +340,7 @@ class _SessionHooks:
         text = getattr(report, "conformance", None)
         if text is None:
             return
-        if report.outcome == AGAIN and self._rerun is not None:
+        if getattr(report, "outcome", None) == AGAIN and self._rerun is not None:
             self._rerun.hold(report)
             return
         self._session.take(report.nodeid, json.loads(text))
