@@ -42,12 +42,12 @@ def _is_touched(clause: Clause, changed: set[Place], written: Mapping[str, froze
     """Whether a clause's row is new, or something that its probe or row uses has changed."""
     home = module_of(clause.probe.__module__)
     found = rows(clause)
-    tabled = {one.id for one in tables(clause).values() if isinstance(one, ast.Name)}
-    used = set(_uses(home, clause.probe.__name__, frozenset(tabled)))
-    for row in found.values():
-        if row is None:
-            used |= {place for name in tabled for place in _closure(_of_name(home, name))}
-            continue
+    declared = tables(clause)
+    # A row that can be read stands for its table; of the others the whole table is used.
+    read = {name: row for name, row in found.items() if row is not None}
+    tabled = frozenset[str]().union(*(globals_of(declared[name]) for name in read))
+    used = set(_uses(home, clause.probe.__name__, tabled))
+    for row in read.values():
         if row.module in written and ast.dump(row.node) not in written[row.module]:
             return True
         for place in _of_node(module_of(row.module), row.node):
