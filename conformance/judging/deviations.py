@@ -200,12 +200,12 @@ def unmatched(
 
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:
     """What is said of each entry that names a clause, or a pattern of them, that does not exist."""
-    known = list(clauses)
+    known = dict.fromkeys(clauses)  # most patterns are an id
     return [
         f"{entry.where}: no clause is called {pattern}"
         for entry in entries
         for pattern in entry.clause
-        if not any(fnmatchcase(id, pattern) for id in known)
+        if pattern not in known and not any(fnmatchcase(id, pattern) for id in known)
     ]
 
 
