@@ -159,7 +159,7 @@ def test_a_clauses_program_stands_once_before_its_first_cell(tmp_path: Path) -> 
         other.id: "",
     }
     assert found.ran() == {GOOD.id}
-    assert found.notes == ()
+    assert not any("differs" in note for note in found.notes)
 
 
 def test_no_program_is_put_together_before_one_is_asked_for(
