@@ -170,6 +170,7 @@ def load(paths: Iterable[Path | str]) -> Results:
     merge, scratch = _Merge(), Scratch()
     for path in dict.fromkeys(Path(p) for p in paths):
         _read(path, merge, scratch)
+    scratch.flush()
     return merge.results()
 
 
