@@ -34,8 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("targets", help="the Pythons and the cached targets of this machine")
     install = commands.add_parser("provision", help="install targets into the cache")
     install.add_argument("spec", nargs="+", help="as for --target: jax==0.9.0, newest")
-    timed = commands.add_parser("bench", help="time the harness itself")
+    timed = commands.add_parser("bench", help="time the harness itself, and the command line tools")
     timed.add_argument("spec", nargs="?", default="current")
+    timed.add_argument("--tools", action="store_true", help="the command line tools alone")
     commands.add_parser("agent", help="serve a controller's run with this host (agent --help)")
     kubernetes.add(commands.add_parser("manifest", help="print what Kubernetes is to run"))
     listed = commands.add_parser("list", help="the cells of a tier: what a run would take")
@@ -65,17 +66,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _of_this_machine(arguments: Sequence[str]) -> int:
-    from conformance.commands.recorded import ResultsError
-    from harness.clusters.launchers import kubernetes
-    from harness.running import bench
-    from harness.targets.target import TargetError
-
     chosen = _parser().parse_args(arguments)
     try:
         if chosen.command == "manifest":
-            print(kubernetes.printed(chosen))
+            _manifest(chosen)
         elif chosen.command == "bench":
-            return bench.main([chosen.spec])
+            return _bench(chosen)
         elif chosen.command == "provision":
             _provision(chosen.spec)
         elif chosen.command == "list":
@@ -86,10 +82,30 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
             _rejudge(chosen.files, chosen.output)
         else:
             _targets()
-    except (TargetError, ResultsError, OSError, ValueError) as error:
+    except _input_errors() as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _input_errors() -> tuple[type[Exception], ...]:
+    """What is answered with one line; asked for, and imported, where something was raised."""
+    from harness.targets.target import TargetError
+
+    return (TargetError, OSError, ValueError)
+
+
+def _manifest(chosen: argparse.Namespace) -> None:
+    from harness.clusters.launchers import kubernetes
+
+    print(kubernetes.printed(chosen))
+
+
+def _bench(chosen: argparse.Namespace) -> int:
+    from harness.running import bench, tool_bench
+
+    tool_bench.main()
+    return 0 if chosen.tools else bench.main([chosen.spec])
 
 
 def _rejudge(files: Sequence[Path], output: Path) -> None:

@@ -7,25 +7,16 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reports import policies
-from reports.comparing import agreement_told, changes_told
-from reports.comparing.agreement import agree
-from reports.comparing.changes import CompareError, compare
-from reports.comparing.entries import FILE, EntryError, load_entries
-from reports.effects import told as effects_told
-from reports.effects.pairs import Effects, side
-from reports.effects.upgrade import upgrade
-from reports.findings import as_json as findings_json
-from reports.findings import as_markdown, findings
-from reports.nightly import as_issue
-from reports.policies import PolicyError
-from reports.reading.results import Results, ResultsError, load
-from reports.readme import ReadmeError, replaced
-from reports.site.build import SiteError, build
-from reports.summary import as_json, as_text, printable
+from reports import fail_on
+from reports.answers import Answer, answered
+from reports.input_error import InputError
+
+if TYPE_CHECKING:
+    from reports.reading.results import Results
 
 OK = 0
 WORSE = 1
@@ -34,16 +25,16 @@ NOT_READ = 141  # as a shell tells of a command whose output nobody reads to its
 INTERRUPTED = 130  # as it tells of SIGINT
 
 
-_INPUT_ERRORS = (ResultsError, SiteError, CompareError, EntryError, ReadmeError, PolicyError)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; 2 and one line on stderr where its input cannot be used."""
+    """Run one subcommand; 2 and one line on stderr where its input cannot be used.
+
+    A command imports what it needs by itself, so that `--help` and kept answers come at once.
+    """
     args = _parser().parse_args(argv)
     try:
         match args.command:
             case "build":
-                print(f"{build(load(args.files), args.output)} pages: {args.output / 'index.html'}")
+                _build(args)
             case "compare":
                 return _compare(args)
             case "agreement":
@@ -58,30 +49,60 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _upgrade(args)
             case _:
                 return _summary(args)
-    except _INPUT_ERRORS as error:
+    except InputError as error:
+        from reports.summary import printable
+
         message = printable(" ".join(str(error).split()))
         print(f"reports: {message}", file=sys.stderr)
         return USAGE_OR_INPUT_ERROR
     return OK
 
 
+def _build(args: argparse.Namespace) -> None:
+    from reports.reading.results import load
+    from reports.site.build import build
+
+    print(f"{build(load(args.files), args.output)} pages: {args.output / 'index.html'}")
+
+
 def _summary(args: argparse.Namespace) -> int:
-    asked = policies.named(args.fail_on, policies.OF_RUNS)
-    results = load(args.files)
-    print(json.dumps(as_json(results), indent=2) if args.json else as_text(results))
-    return _judged(policies.of_run(results, asked))
+    asked = fail_on.named(args.fail_on, fail_on.OF_RUNS)
+
+    def make() -> Answer:
+        from reports import policies
+        from reports.reading.results import load
+        from reports.summary import as_json, as_text
+
+        results = load(args.files)
+        text = json.dumps(as_json(results), indent=2) if args.json else as_text(results)
+        return Answer(f"{text}\n", policies.of_run(results, asked))
+
+    return _answered(args, asked, make)
+
+
+def _answered(args: argparse.Namespace, asked: Sequence[str], make: Callable[[], Answer]) -> int:
+    """Print what `make` answers, or answered of the same files before; the exit status."""
+    options = {name: value for name, value in vars(args).items() if name != "files"}
+    options["fail_on"] = list(asked)
+    answer = make() if args.no_cache else answered(options, args.files, make)
+    print(answer.text, end="")
+    return _judged(answer.counted)
 
 
 def _judged(counted: Mapping[str, int]) -> int:
     """The exit status by the policies of --fail-on; those that are broken are named."""
-    said = policies.broken(counted)
+    said = fail_on.broken(counted)
     if said:
         print(f"reports: fails on {said}", file=sys.stderr)
     return WORSE if said else OK
 
 
 def _compare(args: argparse.Namespace) -> int:
-    asked = policies.named(args.fail_on, policies.OF_CHANGES, (policies.REGRESSIONS,))
+    from reports import policies
+    from reports.comparing import changes_told
+    from reports.comparing.changes import CompareError, compare
+
+    asked = fail_on.named(args.fail_on, fail_on.OF_CHANGES, (fail_on.REGRESSIONS,))
     if args.new is None and not (args.from_target and args.to_target):
         raise CompareError("one run alone: give a second one, or --from and --to, two JAX of it")
     old = _side(args.old)
@@ -95,9 +116,13 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _nightly(args: argparse.Namespace) -> int:
+    from reports import policies
+    from reports.comparing.changes import compare
+    from reports.nightly import as_issue
+
     # What is written to a file is sent by a job, which is to go on: unless it says otherwise.
-    default = () if args.output is not None else (policies.REGRESSIONS,)
-    asked = policies.named(args.fail_on, policies.OF_CHANGES, default)
+    default = () if args.output is not None else (fail_on.REGRESSIONS,)
+    asked = fail_on.named(args.fail_on, fail_on.OF_CHANGES, default)
     new = _side(args.new)
     found = compare(_side(args.old), new)
     text = as_issue(found, new)
@@ -109,7 +134,12 @@ def _nightly(args: argparse.Namespace) -> int:
 
 
 def _agreement(args: argparse.Namespace) -> int:
-    entries = load_entries(args.entries)
+    from reports.comparing import agreement_told
+    from reports.comparing.agreement import agree
+    from reports.comparing.entries import FILE, load_entries
+    from reports.reading.results import load
+
+    entries = load_entries(args.entries or FILE)
     done = agree(load(args.files), entries, args.oracle)
     if args.json:
         print(json.dumps(agreement_told.as_json(done), indent=2))
@@ -119,14 +149,20 @@ def _agreement(args: argparse.Namespace) -> int:
 
 
 def _findings(args: argparse.Namespace) -> None:
-    entries = load_entries(args.entries)
+    from reports.comparing.agreement import agree
+    from reports.comparing.changes import CompareError
+    from reports.comparing.entries import FILE, load_entries
+    from reports.findings import as_json, as_markdown, findings
+    from reports.reading.results import load
+
+    entries = load_entries(args.entries or FILE)
     results = load(args.files)
     try:
         agreement = agree(results, entries)
     except CompareError:  # of one implementation alone: what has a cause is found all the same
         agreement = None
     found = findings(results, agreement)
-    text = json.dumps(findings_json(found), indent=2) + "\n" if args.json else as_markdown(found)
+    text = json.dumps(as_json(found), indent=2) + "\n" if args.json else as_markdown(found)
     if args.output is None:
         print(text, end="")
         return
@@ -135,10 +171,13 @@ def _findings(args: argparse.Namespace) -> None:
 
 
 def _readme(args: argparse.Namespace) -> None:
+    from reports.reading.results import load
+    from reports.readme import replaced
+
     try:
         text = args.into.read_text(encoding="utf-8")
     except OSError as error:
-        raise SiteError(f"{args.into}: {error.strerror}") from None
+        raise InputError(f"{args.into}: {error.strerror}") from None
     _write(args.into, replaced(text, load(args.files)))
 
 
@@ -147,28 +186,40 @@ def _write(file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SiteError(f"{file}: {error.strerror}") from None
+        raise InputError(f"{file}: {error.strerror}") from None
 
 
 def _upgrade(args: argparse.Namespace) -> int:
-    asked = policies.named(args.fail_on, policies.OF_UPGRADES)
-    results = load(args.files)
-    old, new = (
-        side(results, text, option)
-        for text, option in ((args.old_side, "--from"), (args.new_side, "--to"))
-    )
-    found = upgrade(Effects(results), old, new)
-    if args.json:
-        print(json.dumps(effects_told.as_json(results, found), indent=2))
-    elif args.markdown:
-        print(effects_told.as_markdown(results, found), end="")
-    else:
-        print(effects_told.as_text(results, found))
-    return _judged(policies.of_upgrade(found, asked))
+    asked = fail_on.named(args.fail_on, fail_on.OF_UPGRADES)
+
+    def make() -> Answer:
+        from reports import policies
+        from reports.effects import told
+        from reports.effects.pairs import Effects, side
+        from reports.effects.upgrade import upgrade
+        from reports.reading.results import load
+
+        results = load(args.files)
+        old, new = (
+            side(results, text, option)
+            for text, option in ((args.old_side, "--from"), (args.new_side, "--to"))
+        )
+        found = upgrade(Effects(results), old, new)
+        if args.json:
+            text = json.dumps(told.as_json(results, found), indent=2) + "\n"
+        elif args.markdown:
+            text = told.as_markdown(results, found)
+        else:
+            text = told.as_text(results, found) + "\n"
+        return Answer(text, policies.of_upgrade(found, asked))
+
+    return _answered(args, asked, make)
 
 
 def _side(text: str) -> Results:
     """The results of one file, or of several that commas join."""
+    from reports.reading.results import load
+
     return load([text] if Path(text).exists() else text.split(","))
 
 
@@ -239,20 +290,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     told.add_argument("-o", "--output", type=Path, metavar="FILE", help="left out: stdout")
     for parser_of, known, default in (
-        (summary, policies.OF_RUNS, policies.NONE),
-        (compared, policies.OF_CHANGES, policies.REGRESSIONS),
-        (nightly, policies.OF_CHANGES, f"{policies.REGRESSIONS}; with -o {policies.NONE}"),
-        (upgraded, policies.OF_UPGRADES, policies.NONE),
+        (summary, fail_on.OF_RUNS, fail_on.NONE),
+        (compared, fail_on.OF_CHANGES, fail_on.REGRESSIONS),
+        (nightly, fail_on.OF_CHANGES, f"{fail_on.REGRESSIONS}; with -o {fail_on.NONE}"),
+        (upgraded, fail_on.OF_UPGRADES, fail_on.NONE),
     ):
         parser_of.add_argument(
             "--fail-on",
             metavar="POLICY,...",
-            help=f"exit 1 if there are any: {', '.join(known)}; or {policies.NONE}; "
+            help=f"exit 1 if there are any: {', '.join(known)}; or {fail_on.NONE}; "
             f"default: {default}",
+        )
+    for parser_of in (summary, upgraded):
+        parser_of.add_argument(
+            "--no-cache",
+            action="store_true",
+            help="read the files again; else what was printed of the same files is printed again",
         )
     for parser_of in (agreed, told):
         parser_of.add_argument(
-            "--entries", type=Path, default=FILE, metavar="FILE", help="what is known (TOML)"
+            "--entries", type=Path, default=None, metavar="FILE", help="what is known (TOML)"
         )
         parser_of.add_argument("--json", action="store_true", help="one JSON object instead")
     return parser

@@ -6,25 +6,26 @@ all cells of a run, the cells that changed between two, or the causes of an upgr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from reports.comparing.changes import Comparison, Kind
 from reports.effects.changed import Group, Upgrade
+from reports.fail_on import NONE as NONE
+from reports.fail_on import OF_CHANGES as OF_CHANGES
+from reports.fail_on import OF_RUNS as OF_RUNS
+from reports.fail_on import OF_UPGRADES as OF_UPGRADES
+from reports.fail_on import REGRESSIONS as REGRESSIONS
+from reports.fail_on import PolicyError as PolicyError
+from reports.fail_on import broken as broken
+from reports.fail_on import named as named
 from reports.reading.alike import failed
 from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
 from reports.reading.outcomes import Outcome
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
-NONE = "none"  # fails on nothing, where a command would by default
-REGRESSIONS = "regressions"
-
 RED = (Verdict.CRASHED, Verdict.HUNG, Verdict.DEVIATES, Verdict.FLAKY)
 _NUMBERS = {VALUE, SHAPE, DTYPE}
-
-
-class PolicyError(Exception):
-    """A policy is none of the command's; the message names those that are."""
 
 
 def _verdict(*some: Verdict) -> Callable[[Outcome], bool]:
@@ -63,27 +64,6 @@ _OF_CAUSES: Mapping[str, tuple[Group, ...]] = {
     "anything": tuple(group for group in Group if group is not Group.REPAIRED),
 }
 
-OF_RUNS = tuple(_OF_CELLS)
-OF_CHANGES = (REGRESSIONS, *(name for name in _OF_CELLS if name != "not-run"))
-OF_UPGRADES = tuple(_OF_CAUSES)
-
-
-def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
-    """The policies that `--fail-on` names, parted by commas; PolicyError says which there are."""
-    if text is None:
-        return tuple(default)
-    some = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    if some == (NONE,):
-        return ()
-    for one in some:
-        if one not in known:
-            there = ", ".join(known)
-            raise PolicyError(
-                f"--fail-on: {one!r} is no policy here; name one or more, parted by commas: "
-                f"{there}; or {NONE} alone"
-            )
-    return some
-
 
 def of_run(results: Results, policies: Iterable[str]) -> dict[str, int]:
     """How many cells of a run each policy is about; measurements of the time lane count too."""
@@ -112,8 +92,3 @@ def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:
 def of_upgrade(found: Upgrade, policies: Iterable[str]) -> dict[str, int]:
     """How many causes of an upgrade each policy is about."""
     return {one: sum(len(found.of(group)) for group in _OF_CAUSES[one]) for one in policies}
-
-
-def broken(counted: Mapping[str, int]) -> str:
-    """Which policies are broken and how often, as one line; empty where none is."""
-    return ", ".join(f"{name} {count}" for name, count in counted.items() if count)

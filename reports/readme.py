@@ -13,6 +13,7 @@ from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.told import counted
 from reports.effects.upgrade import upgrade
 from reports.findings import in_markdown
+from reports.input_error import InputError
 from reports.reading.results import Results
 from reports.site.names import implementation_words
 
@@ -30,7 +31,7 @@ _COLUMNS = {
 }
 
 
-class ReadmeError(ValueError):
+class ReadmeError(InputError, ValueError):
     """A README has no place for the summary, or results have nothing to say of it."""
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from reports.reading.records import TargetKey
@@ -16,6 +17,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
 Counts = Counter[Verdict]
+Column = tuple[TargetKey, str]
 
 # What says nothing of a fact comes last: one cell that ran tells more than many that did not.
 _GRAVEST_FIRST = (
@@ -43,54 +45,52 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], text)
 
 
-def counts(results: Results) -> dict[tuple[TargetKey, str], Counts]:
-    """Cells by verdict for every target and implementation."""
-    found = {
-        (target.key, implementation): Counts()
-        for target in results.targets
-        for implementation in results.implementations
-    }
-    for key, outcome in results.cells():
-        found[key.target, key.implementation][outcome.verdict] += 1
-    return found
+@dataclass(frozen=True)
+class Counted:
+    """Cells by verdict, and facts by the gravest verdict of their cells.
+
+    Each for every target and implementation, and over everything.
+    """
+
+    cells: Mapping[Column, Counts]
+    facts: Mapping[Column, Counts]
+    all_cells: Counts
+    all_facts: Counts
 
 
-def counts_of_facts(results: Results) -> dict[tuple[TargetKey, str], Counts]:
-    """Facts by their gravest verdict, for every target and implementation."""
+def counted(results: Results) -> Counted:
+    """All counts of a summary, in one pass over the cells."""
     fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
-    gravest: dict[tuple[TargetKey, str], dict[str, Verdict]] = {key: {} for key in counts(results)}
+    columns = [(t.key, name) for t in results.targets for name in results.implementations]
+    cells: dict[Column, Counts] = {column: Counts() for column in columns}
+    gravest: dict[Column, dict[str, Verdict]] = {column: {} for column in columns}
+    of_all: dict[str, Verdict] = {}
     for key, outcome in results.cells():
-        of = gravest[key.target, key.implementation]
-        fact = fact_of[key.clause]
-        of[fact] = _graver(of.get(fact, outcome.verdict), outcome.verdict)
-    return {key: Counts(of.values()) for key, of in gravest.items()}
-
-
-def total_of_facts(results: Results) -> Counts:
-    """Facts by their gravest verdict over everything."""
-    fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
-    gravest: dict[str, Verdict] = {}
-    for key, outcome in results.cells():
-        fact = fact_of[key.clause]
-        gravest[fact] = _graver(gravest.get(fact, outcome.verdict), outcome.verdict)
-    return Counts(gravest.values())
+        column, verdict, fact = (
+            (key.target, key.implementation),
+            outcome.verdict,
+            fact_of[key.clause],
+        )
+        cells[column][verdict] += 1
+        of_column = gravest[column]
+        of_column[fact] = _graver(of_column.get(fact, verdict), verdict)
+        of_all[fact] = _graver(of_all.get(fact, verdict), verdict)
+    facts = {column: Counts(of.values()) for column, of in gravest.items()}
+    return Counted(cells, facts, sum(cells.values(), Counts()), Counts(of_all.values()))
 
 
 def _graver(one: Verdict, other: Verdict) -> Verdict:
+    if one is other:  # of nearly every cell
+        return one
     return min(one, other, key=_GRAVEST_FIRST.index)
-
-
-def total(results: Results) -> Counts:
-    """Cells by verdict over everything."""
-    return sum(counts(results).values(), Counts())
 
 
 def as_json(results: Results) -> dict[str, Any]:
     """The summary as one JSON object; targets are named as in `names`, verdicts by their words."""
     by_target: dict[str, dict[str, dict[str, int]]] = {}
-    by_column = counts(results)
-    for (key, implementation), counted in by_column.items():
-        by_target.setdefault(results.names[key], {})[implementation] = _words(counted)
+    found = counted(results)
+    for (key, implementation), some in found.cells.items():
+        by_target.setdefault(results.names[key], {})[implementation] = _words(some)
     return {
         "targets": [
             {**asdict(t), "name": results.names[t.key], "label": results.labels[t.key]}
@@ -100,20 +100,20 @@ def as_json(results: Results) -> dict[str, Any]:
         "implementations": list(results.implementations),
         "clauses": list(results.clauses),
         "claims": results.clauses_of_claims(),
-        "facts": {"all": _words(total_of_facts(results)), "clauses": results.facts()},
-        "cells": {"all": _words(sum(by_column.values(), Counts())), "by_target": by_target},
+        "facts": {"all": _words(found.all_facts), "clauses": results.facts()},
+        "cells": {"all": _words(found.all_cells), "by_target": by_target},
         "notes": list(results.notes),
     }
 
 
 def as_text(results: Results) -> str:
     """The summary as a table, and below it what is missing."""
-    facts, ran = results.facts(), results.ran()
+    facts, ran, found = results.facts(), results.ran(), counted(results)
     lines = [*_flaky(results), *_core(results)]
     lines += [f"{len(facts)} facts, each by the gravest of its cells:", ""]
-    lines += _counted(results, counts_of_facts(results), total_of_facts(results))
-    lines += ["", f"{sum(total(results).values())} cells of {len(results.clauses)} clauses:", ""]
-    lines += _counted(results, counts(results), total(results))
+    lines += _counted(results, found.facts, found.all_facts)
+    lines += ["", f"{found.all_cells.total()} cells of {len(results.clauses)} clauses:", ""]
+    lines += _counted(results, found.cells, found.all_cells)
     lines.append("")
     lines += [
         f"unavailable: {results.labels[t.key]}: {' '.join(t.unavailable.split())}"
@@ -157,9 +157,7 @@ def claims_said(results: Results) -> str:
     )
 
 
-def _counted(
-    results: Results, by_column: dict[tuple[TargetKey, str], Counts], whole: Counts
-) -> list[str]:
+def _counted(results: Results, by_column: Mapping[Column, Counts], whole: Counts) -> list[str]:
     shown = [v for v in Verdict if v in _ALWAYS_SHOWN or whole[v]]
     rows = [["target", "implementation", *(v.value for v in shown)]]
     for (key, implementation), row in by_column.items():

@@ -132,7 +132,9 @@ class Clause:
         package = self.probe.__module__.split(".", 1)[0]
         parts = path.parts
         start = len(parts) - 1 - parts[::-1].index(package) if package in parts else -1
-        return "/".join(parts[start:]), inspect.getsourcelines(self.probe)[1]
+        # What `inspect.getsourcelines` answers, without reading the module's text.
+        code = getattr(inspect.unwrap(self.probe), "__code__", None)
+        return "/".join(parts[start:]), code.co_firstlineno if code is not None else 0
 
 
 def _identity(row: Any) -> str:

@@ -17,6 +17,7 @@ from each (`only` leaves some out).
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import string
@@ -124,7 +125,12 @@ def _given(value: OfRows, rows: Mapping[str, Any]) -> Any:
     """The value, or what the function makes of the rows that its parameters name."""
     if not callable(value):
         return value
-    return value(**{name: rows[name] for name in inspect.signature(value).parameters})
+    return value(**{name: rows[name] for name in _parameters(value)})
+
+
+@functools.cache  # a family asks the same few functions for each of its rows
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 def _text(value: OfRows, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Any:

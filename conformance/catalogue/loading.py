@@ -1,7 +1,8 @@
 """Every clause there is, found in the modules of `conformance.sections`.
 
 Workers and the controller load the same modules, and a worker runs nothing else: a case names a
-clause by id, so no code travels between processes.
+clause by id, so no code travels between processes. A worker imports JAX first; in any other process
+the modules are imported without JAX (`stand_ins`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.spelling import did_you_mean
+from conformance.catalogue.stand_ins import jax_left_out
 
 PACKAGE = "conformance.sections"
 
@@ -84,19 +86,20 @@ def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
 
     CatalogueError where two clauses share an id.
     """
+    with jax_left_out():
+        modules = [module for name in names for module in _modules(name)]
     clauses: dict[str, Clause] = {}
-    for name in names:
-        for module in _modules(name):
-            for declared in _declared(module):
-                section = _section_of(module)
-                if section not in (None, declared.section):
-                    raise CatalogueError(
-                        f"clause {declared.id} stands in the section {section!r}: begin its id "
-                        f"with {section}. or move it"
-                    )
-                if declared.id in clauses:
-                    raise CatalogueError(f"two clauses are called {declared.id}: rename one")
-                clauses[declared.id] = declared
+    for module in modules:
+        for declared in _declared(module):
+            section = _section_of(module)
+            if section not in (None, declared.section):
+                raise CatalogueError(
+                    f"clause {declared.id} stands in the section {section!r}: begin its id "
+                    f"with {section}. or move it"
+                )
+            if declared.id in clauses:
+                raise CatalogueError(f"two clauses are called {declared.id}: rename one")
+            clauses[declared.id] = declared
     return Catalogue(dict(sorted(clauses.items())))
 
 

@@ -17,6 +17,9 @@ COLUMNS = (*IMPLEMENTATIONS, JAX)
 # The platform of a target whose programs are compiled for TPU and run on nothing.
 TPU_COMPILE = "tpu-compile"
 
+# The figure of a step of the time lane: what each of its rounds took.
+SECONDS = "seconds"
+
 CONFORMS = "conforms"
 DEVIATES = "deviates"
 KNOWN_DEVIATION = "known deviation"

@@ -75,7 +75,7 @@ class _Text:
     def build(self, implementation: str, topology: Topology) -> str:
         clause = self._clause
         home = module_of(clause.probe.__module__)
-        setup = [node for node in ast.parse(_SETUP).body if isinstance(node, ast.Assign)]
+        setup = [node for node in _setup() if isinstance(node, ast.Assign)]
         chosen = self._row_lines(home)
         main = self._piece(home, home.bound[clause.probe.__name__])
         for node in setup:
@@ -277,10 +277,15 @@ def _value(member: ast.stmt) -> ast.AST | None:
 
 
 @functools.cache
+def _setup() -> tuple[ast.stmt, ...]:
+    return tuple(ast.parse(_SETUP).body)
+
+
+@functools.cache
 def _setup_module() -> Module:
     imported: dict[str, tuple[str, str | None]] = {
         alias.name: (node.module or "", alias.name)
-        for node in ast.parse(_SETUP).body
+        for node in _setup()
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

@@ -24,6 +24,7 @@ from conformance.catalogue.clause import Clause
 OURS = "conformance"
 FORMS = ("clause", "family")
 
+_BUILTINS = frozenset(dir(builtins))
 _ANNOTATIONS = __future__.annotations.compiler_flag
 
 
@@ -229,12 +230,11 @@ def bindings(node: ast.stmt) -> tuple[str, ...]:
 @functools.cache
 def globals_of(node: ast.AST) -> frozenset[str]:
     """The names that a node takes from its module, annotations left out."""
-    statement = ast.Expr(node) if isinstance(node, ast.expr) else node
+    statement = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.expr) else node
     assert isinstance(statement, ast.stmt)
-    tree = ast.fix_missing_locations(ast.Module([statement], []))
+    tree = ast.Module([statement], [])
     code = compile(tree, "program", "exec", flags=_ANNOTATIONS, dont_inherit=True)
-    found = {name for one in _codes(code) for name in _loaded(one)}
-    return frozenset(found - set(dir(builtins)))
+    return frozenset(name for one in _codes(code) for name in _loaded(one)) - _BUILTINS
 
 
 @functools.cache
@@ -243,10 +243,12 @@ def attributes_of(node: ast.AST) -> frozenset[str]:
     return frozenset(one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute))
 
 
-def members_of(node: ast.AST, module: str) -> list[str]:
+@functools.cache
+def members_of(node: ast.AST, module: str) -> tuple[str, ...]:
     """What of a module's a node uses, where it calls the module by a name of its own."""
     found = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
-    return sorted({one.attr for one in found if ast.unparse(one.value) == module})
+    named = (one for one in found if isinstance(one.value, ast.Name) and one.value.id == module)
+    return tuple(sorted({one.attr for one in named}))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -38,6 +38,8 @@ SOME: Mapping[str, Callable[[list[int]], list[int]]] = {
 }
 
 
+_WILDCARDS = frozenset("*?[")
+
 Processes = tuple[int, ...] | str  # their numbers, or one of the words of SOME
 
 
@@ -95,7 +97,7 @@ class Deviation:
 
     def names(self, clause: str) -> bool:
         """Whether the entry is about this clause, under whatever else it asks."""
-        return any(fnmatchcase(clause, pattern) for pattern in self.clause)
+        return any(_matches(clause, pattern) for pattern in self.clause)
 
     def matches(
         self,
@@ -200,12 +202,12 @@ def unmatched(
 
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:
     """What is said of each entry that names a clause, or a pattern of them, that does not exist."""
-    known = list(clauses)
+    known = dict.fromkeys(clauses)  # most patterns are an id
     return [
         f"{entry.where}: no clause is called {pattern}"
         for entry in entries
         for pattern in entry.clause
-        if not any(fnmatchcase(id, pattern) for id in known)
+        if pattern not in known and not any(_matches(id, pattern) for id in known)
     ]
 
 
@@ -252,6 +254,13 @@ def matching(
             f"{jax}, {topology} ({'; '.join(e.where for e in found)}): narrow them so that one does"
         )
     return found
+
+
+def _matches(clause: str, pattern: str) -> bool:
+    """Whether a clause's id is what a shell pattern says; most patterns are an id."""
+    if _WILDCARDS.isdisjoint(pattern):
+        return clause == pattern
+    return fnmatchcase(clause, pattern)
 
 
 def _found(pattern: str, text: str) -> bool:

@@ -10,12 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.catalogue.names import SECONDS
 from conformance.probing.compiling import compiled_as_by_default
 
 UNCOUNTED = 3  # rounds of each contender that fill its caches
 SHOWN = 4  # elements of each leaf that are compared with the model
-
-SECONDS = "seconds"
 
 
 def race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:

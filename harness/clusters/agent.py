@@ -18,7 +18,6 @@ from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue.loading import PACKAGE
 from harness.clusters import deadlines, machine
 from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
 from harness.clusters.output import Output
@@ -97,6 +96,8 @@ def dial(controller: str, key: str, patience_s: float) -> Channel:
 
 
 def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: float) -> None:
+    from conformance.catalogue.loading import PACKAGE
+
     name = os.environ.get(machine.NAME_VARIABLE, "")
     names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
     machine.forget_the_job(os.environ, tpu=bool(machine.devices("tpu", os.environ)))

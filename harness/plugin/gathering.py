@@ -142,7 +142,7 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
             match record["kind"]:
                 case "target":
                     targets[record["target"]] = record
-                case "clause":
+                case "clause" if record["source"]:
                     digest = program_digest(record["source"], record.get("parameters", {}))
                     programs[record["clause"]] = digest
                 case "cell":

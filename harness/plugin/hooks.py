@@ -76,15 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
         chosen = Options.load(handed) if handed else options.read(config, tell)
         known = deviations.load_all()
         session = Session(chosen, loading.load(), load_claims(), known, progress=tell)
-        session.catalogue.check(session.claims)
         session.catalogue.beginning(chosen.clauses)  # refused here, before any test is collected
-        orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
-        orphans += deviations.of_no_package(session.deviations, session.catalogue.clauses)
-        if orphans:
-            raise ValueError("; ".join(orphans))
-        named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())
-        causes.check(causes.load_causes(), session.catalogue.clauses, named)
         if not handed:
+            _check(session)
             _choose_changed(config, session)
             carrying.check(config)
             sharding.choose(config, session)
@@ -111,6 +105,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if rerun is not None:
         config.stash[_RERUN] = rerun
         config.pluginmanager.register(rerun, "conformance-rerun")
+
+
+def _check(session: Session) -> None:
+    """ValueError where the catalogue, its claims, causes and deviation entries contradict."""
+    session.catalogue.check(session.claims)
+    orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
+    orphans += deviations.of_no_package(session.deviations, session.catalogue.clauses)
+    if orphans:
+        raise ValueError("; ".join(orphans))
+    named = deviations.naming_causes(session.deviations, session.catalogue.clauses.values())
+    causes.check(causes.load_causes(), session.catalogue.clauses, named)
 
 
 # At the top, as xdist asks before any plugin is configured; before its own, whose answer is cores.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import lzma
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
+from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
@@ -21,10 +22,44 @@ from harness.running.tiers import Tier
 SCHEMA = 1
 
 
+class Programs(Mapping[str, str]):
+    """The digest of each clause's program, by the clause's id; timed clauses have none.
+
+    A program's text is put together when its digest or the text is asked for: a run of one clause
+    needs one of thousands.
+    """
+
+    def __init__(self, clauses: Mapping[str, Clause]) -> None:
+        self._clauses = {id: one for id, one in clauses.items() if one.timing is None}
+        self._digests: dict[str, str] = {}
+        self._texts: dict[str, str] = {}  # until they are taken
+
+    def __getitem__(self, id: str) -> str:
+        if id not in self._digests:
+            text = self._texts[id] = program(self._clauses[id])
+            self._digests[id] = program_digest(text, self._clauses[id].parameters)
+        return self._digests[id]
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._clauses
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._clauses)
+
+    def __len__(self) -> int:
+        return len(self._clauses)
+
+    def take_text(self, id: str) -> str:
+        """The text of a clause's program, which is not kept any longer."""
+        _ = self[id]
+        return self._texts.pop(id, "") or program(self._clauses[id])
+
+
 class Recorder:
     """Opens `file`, and writes the claims and clauses that a reader needs before the first cell.
 
-    `core` is the core tier, where it is all that is run.
+    A clause's record has no program there; before the clause's first cell it is written again, with
+    its program. `core` is the core tier, where it is all that is run.
     """
 
     def __init__(
@@ -41,14 +76,13 @@ class Recorder:
         self._core = {"runs": core.runs, "of": core.of} if core is not None else None
         self._targets: set[tuple[str, bool]] = set()
         self._carried: dict[str, tuple[str, str]] = {}  # by target, the run of its last header
-        self.programs: dict[str, str] = {}  # of each clause, the digest of its program
+        self._catalogue = catalogue
+        self._shown: set[str] = set()  # the clauses whose programs are written
+        self.programs = Programs(catalogue.clauses)
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
-        for id, clause in catalogue.clauses.items():
-            if clause.timing is None:
-                record = clause_record(catalogue, id)
-                self.programs[id] = program_digest(record["source"], record["parameters"])
-                self._write(record)
+        for id in self.programs:
+            self._write(clause_record(catalogue.clauses[id], ""))
         for cause in load_causes().values():
             self._write(cause_record(cause))
 
@@ -57,6 +91,7 @@ class Recorder:
         self.target(record["target"], facts, record["reason"] if facts is None else None)
         if record["kind"] == "cell" and record["clause"] in self.programs:
             record = {**record, "program": self.programs[record["clause"]]}
+            self._show(record["clause"])
         self._write(record)
 
     def carried(self, target: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
@@ -65,6 +100,8 @@ class Recorder:
         if target and run and self._carried.get(target["target"]) != run:
             self._carried[target["target"]] = run
             self._write({**target, "schema": SCHEMA})
+        if record["kind"] == "cell" and record["clause"] in self.programs:
+            self._show(record["clause"])
         self._write(record)
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
@@ -95,6 +132,13 @@ class Recorder:
 
     def close(self) -> None:
         self._stream.close()
+
+    def _show(self, id: str) -> None:
+        """Write a clause's record with its program, once."""
+        if id not in self._shown:
+            self._shown.add(id)
+            text = self.programs.take_text(id)
+            self._write(clause_record(self._catalogue.clauses[id], text))
 
     def _write(self, record: Mapping[str, Any]) -> None:
         self._stream.write(json.dumps(record, allow_nan=False) + "\n")
@@ -163,13 +207,15 @@ def cause_record(cause: Cause) -> dict[str, Any]:
     }
 
 
-def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
-    """A clause as results files carry it: all that a report shows of it."""
-    clause = catalogue.clauses[id]
+def clause_record(clause: Clause, source: str) -> dict[str, Any]:
+    """A clause as results files carry it: all that a report shows of it.
+
+    `source` is its program's text, empty where the file has no cell of it.
+    """
     module, line = clause.where
     return {
         "kind": "clause",
-        "clause": id,
+        "clause": clause.id,
         "section": clause.section,
         "title": clause.title,
         "claim": clause.claim,
@@ -180,7 +226,7 @@ def clause_record(catalogue: Catalogue, id: str) -> dict[str, Any]:
         "left_out": clause.left_out,
         "cause": clause.cause,
         "parameters": dict(clause.parameters),
-        "source": program(clause),
+        "source": source,
         "module": module,
         "line": line,
     }

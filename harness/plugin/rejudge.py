@@ -7,7 +7,7 @@ compress to a hundredth.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from harness.running.cells import CellId
 class Anew:
     """Keeps every cell whose program is today's, whatever its verdict."""
 
-    programs: dict[str, str]
+    programs: Mapping[str, str]
     judge: Rejudging
 
     def wants(self, id: CellId) -> bool:

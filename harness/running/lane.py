@@ -15,7 +15,6 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Timing
 from conformance.judging import ratios
 from conformance.judging.ratios import Ratio
-from conformance.probing.racing import SECONDS
 from harness.running.admission import process_capacity
 from harness.running.cells import CellId
 from harness.running.runner import Runner
@@ -119,8 +118,8 @@ def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[floa
     by_step: dict[str, list[list[float]]] = {}
     for observation in observations:
         for step in observation["steps"]:
-            if SECONDS in step["extra"]:
-                by_step.setdefault(step["name"], []).append(step["extra"][SECONDS])
+            if names.SECONDS in step["extra"]:
+                by_step.setdefault(step["name"], []).append(step["extra"][names.SECONDS])
     return {name: ratios.slowest(taken) for name, taken in by_step.items()}
 
 

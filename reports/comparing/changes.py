@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reports.input_error import InputError
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target, TargetKey
 from reports.reading.results import Results
@@ -32,7 +33,7 @@ _ARRAY = re.compile(r"\[\[?[-\d][^\]]*\](?:[,\s]*(?:\.\.\.,?\s*)?\[[^\]]*\]+)*")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 
 
-class CompareError(Exception):
+class CompareError(InputError):
     """Two runs cannot be compared; the message says why, and what to ask instead."""
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.comparing.fields import FIELDS, Difference
+from reports.input_error import InputError
 from reports.reading.order import version_order
 
 FILE = Path(__file__).with_name("agreement.toml")
@@ -28,7 +29,7 @@ _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*([\w.]+)")
 _LISTS = ("field", "new_in", "clause", "step", "topology")
 
 
-class EntryError(ValueError):
+class EntryError(InputError, ValueError):
     """An entry that cannot be read; the message names it and what is wrong with it."""
 
 

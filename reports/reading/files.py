@@ -70,9 +70,9 @@ def _record(line: bytes, scratch: Scratch, where: str) -> Any:
             pass  # in another order than the recorder's: read whole
         else:
             record |= {k: intern(v) for k in _REPEATED if type(v := record.get(k)) is str}
-            record["findings"] = Lazily(scratch, findings, _finding, where, of_findings(findings))
+            record["findings"] = Lazily(scratch, findings, _finding, where, of_findings)
             record["observations"] = Lazily(
-                scratch, observations, _observation, where, of_observations(observations)
+                scratch, observations, _observation, where, of_observations
             )
             return record
     return parsed(line)

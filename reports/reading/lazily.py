@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
+from reports.input_error import InputError
 from reports.reading.parsing import parsed
 
 T = TypeVar("T", covariant=True)
@@ -25,7 +26,7 @@ MOST_RECENT = 64  # parts that are kept as objects: a page looks at those of a c
 LONG = ((b'"findings": ', b', "deviation": '), (b'"observations": ', b', "fault": '))
 
 
-class ResultsError(Exception):
+class ResultsError(InputError):
     """A results file cannot be used; the message names the file, the line and what is wrong."""
 
 
@@ -46,11 +47,15 @@ class Scratch:
         self._written = False
         return place
 
-    def text(self, offset: int, length: int) -> bytes:
-        """A part as it was written."""
+    def flush(self) -> None:
+        """Write what is buffered; to be called before a process is forked."""
         if not self._written:
             self._file.flush()
             self._written = True
+
+    def text(self, offset: int, length: int) -> bytes:
+        """A part as it was written."""
+        self.flush()
         # By place, as processes that were forked share the position in the file.
         return os.pread(self._file.fileno(), length, offset)
 
@@ -78,7 +83,7 @@ class Lazily(Sequence[T]):
     `alike` is equal for lists of which readers need not look at more than one (`reading.alike`).
     """
 
-    __slots__ = ("_convert", "_length", "_offset", "_scratch", "_where", "alike")
+    __slots__ = ("_alike", "_convert", "_length", "_likeness", "_offset", "_scratch", "_where")
 
     def __init__(
         self,
@@ -86,9 +91,10 @@ class Lazily(Sequence[T]):
         part: bytes,
         convert: Callable[[Any, str], T],
         where: str,
-        alike: bytes,
+        likeness: Callable[[bytes], bytes],
     ) -> None:
-        self.alike = alike
+        self._likeness = likeness
+        self._alike: bytes | None = None
         self._scratch = scratch
         self._where = where
         self._offset, self._length = scratch.keep(part)
@@ -96,6 +102,13 @@ class Lazily(Sequence[T]):
 
     def _values(self) -> tuple[T, ...]:
         return self._scratch.values(self._offset, self._length, self._convert, self._where)
+
+    @property
+    def alike(self) -> bytes:
+        """What `likeness` makes of the list's text, once a reader asks."""
+        if self._alike is None:
+            self._alike = self._likeness(self.text)
+        return self._alike
 
     @property
     def text(self) -> bytes:

@@ -99,7 +99,8 @@ class Clause:
     """One executable check of a claim.
 
     `topologies` are those it is declared for, where known; `fact` is what it varies, `parameters`
-    the keys of its rows, `source` its program as text that runs by itself.
+    the keys of its rows, `source` its program as text that runs by itself: empty where the files
+    have no cell of it.
     """
 
     clause: str

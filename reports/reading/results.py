@@ -170,6 +170,7 @@ def load(paths: Iterable[Path | str]) -> Results:
     merge, scratch = _Merge(), Scratch()
     for path in dict.fromkeys(Path(p) for p in paths):
         _read(path, merge, scratch)
+    scratch.flush()
     return merge.results()
 
 
@@ -271,11 +272,11 @@ class _Merge:
     def _add_clause(self, clause: Clause) -> None:
         self.known.add(clause.clause)
         before = self.clauses.get(clause.clause)
-        if before is not None and (before.source, before.expected) != (
-            clause.source,
-            clause.expected,
-        ):
-            self.note(f"{clause.clause} differs from earlier results; its text here is shown")
+        if before is not None and before.source:
+            if not clause.source:
+                return  # of a file that has no cell of it: shown as it was when it ran
+            if (before.source, before.expected) != (clause.source, clause.expected):
+                self.note(f"{clause.clause} differs from earlier results; its text here is shown")
         self.clauses[clause.clause] = clause
 
     def _target_of(self, record: Cell | Timing, kind: str) -> Target:

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from reports.input_error import InputError
+
 MARK = "pmap-conformance report"  # the first words of the list of files
 CONTENTS = "contents.txt"  # every file of a site, itself left out
 _MARK_WITHIN_BYTES = 512
@@ -19,7 +21,7 @@ _MARK_WITHIN_BYTES = 512
 Fill = Callable[[Path], Iterable[str]]  # puts the files of a site into a folder, and names them
 
 
-class SiteError(Exception):
+class SiteError(InputError):
     """The site cannot be written; the message says where and why."""
 
 

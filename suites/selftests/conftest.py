@@ -1,7 +1,14 @@
-"""`--long`: the self-tests that take long run only where they are asked for."""
+"""What all self-tests need, and `--long`, which runs those that take long.
+
+They call probes in their own process, so it imports JAX before it loads the catalogue
+(`conformance.catalogue.stand_ins`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import jax  # noqa: F401
 import pytest
 
 
@@ -24,3 +31,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_answers_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Reports neither use nor replace what the user's own commands have kept."""
+    kept = tmp_path_factory.mktemp("answers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reports.answers.folder", lambda: kept)
+        yield

@@ -40,6 +40,7 @@ from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.program import program
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import not_applicable, raises, returns
+from conformance.judging.rejudging import program_digest
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -132,7 +133,7 @@ def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
     one = next(r for r in records if r["kind"] == "clause")
     clause = real.clauses[one["clause"]]
     assert one["expected"] == {name: clause.expect[name].text for name in IMPLEMENTATIONS}
-    assert one["source"] == program(clause)
+    assert {r["source"] for r in records if r["kind"] == "clause"} == {""}
     assert one["fact"] == clause.fact
     assert one["topologies"] == list(clause.topologies)
     claim = next(r for r in records if r["kind"] == "claim" and r["heading"])
@@ -140,6 +141,43 @@ def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
     assert load([file.path]).gaps() == [
         c for c in load([file.path]).claims.values() if c.slug not in claims_of(real)
     ]
+
+
+def test_a_clauses_program_stands_once_before_its_first_cell(tmp_path: Path) -> None:
+    other = clause_of(returns(doubled), "errors.other")
+    file = File(tmp_path / "results.jsonl", Catalogue({GOOD.id: GOOD, other.id: other}), CLAIMS)
+    runner = runner_on(FakePool(observations(), observations()), GOOD)
+    for _ in range(2):
+        write(file, runner, cell_of(GOOD))
+    (cell, _), shown = file.records("cell"), file.records("clause")[2:]
+    file.recorder.close()
+    assert [(one["clause"], one["source"]) for one in shown] == [(GOOD.id, program(GOOD))]
+    assert cell["program"] == program_digest(program(GOOD), {})
+    found = load([file.path])
+    assert {id: one.source for id, one in found.clauses.items()} == {
+        GOOD.id: program(GOOD),
+        other.id: "",
+    }
+    assert found.ran() == {GOOD.id}
+    assert not any("differs" in note for note in found.notes)
+
+
+def test_no_program_is_put_together_before_one_is_asked_for(
+    file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def noted(clause: Clause) -> str:
+        asked.append(clause.id)
+        return program(clause)
+
+    monkeypatch.setattr("harness.plugin.recorder.program", noted)
+    assert set(file.recorder.programs) == {GOOD.id}
+    assert asked == []
+    runner = runner_on(FakePool(observations(), observations()), GOOD)
+    for _ in range(2):
+        write(file, runner, cell_of(GOOD))
+    assert asked == [GOOD.id]
 
 
 def test_causes_stand_in_the_file_and_fit_the_schema(file: File) -> None:
@@ -171,7 +209,7 @@ def test_a_targets_header_stands_once_before_its_first_cell(file: File) -> None:
     for _ in range(2):
         write(file, runner, cell_of(GOOD))
     kinds = [record["kind"] for record in file.records()]
-    assert kinds[-3:] == ["target", "cell", "cell"]
+    assert kinds[-4:] == ["target", "clause", "cell", "cell"]
     assert kinds.count("target") == 1
     (header,) = file.records("target")
     assert {key: header[key] for key in ("target", "jax", "platform", "run", "unavailable")} == {

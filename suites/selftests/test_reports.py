@@ -352,6 +352,16 @@ def test_other_texts_or_builds_under_one_name_are_mentioned(load_records: Any) -
     assert results.clauses["errors.a"].source == "other"
 
 
+def test_a_clause_without_its_program_takes_no_other_ones_place(load_records: Any) -> None:
+    listed = clause("errors.a", source="", title="Today's")
+    with_it = clause("errors.a", title="Then")
+    for files in (([with_it], [listed]), ([listed], [with_it]), ([listed, with_it],)):
+        results = load_records(*([*some] for some in files))
+        assert results.notes == ()
+        assert results.clauses["errors.a"].title == "Then"
+        assert results.clauses["errors.a"].source
+
+
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [

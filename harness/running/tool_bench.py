@@ -1,0 +1,90 @@
+"""How long the command line tools take, each as a process of its own: `python -m harness bench`.
+
+A call that is not counted comes first, so that files and compiled modules are in memory, and the
+reports have kept their answers. The aims are for an idle machine with two cores.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = "reports/published/matrix.jsonl.xz"
+CALLS = 3
+
+_CLAUSE = "rank.argmax.no-axis.1d"
+_SUITES = ("pytest", "suites/", "--ignore=suites/selftests", "-p", "no:cacheprovider", "-q")
+_SIDES = ("--from", "legacy_pmap@0.9.0", "--to", "new_pmap@0.12.0.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command, as the words after `python -m`, and the seconds that it should take at most.
+
+    Those that an answer takes which is made anew have no aim.
+    """
+
+    words: tuple[str, ...]
+    aim_s: float | None
+
+    @property
+    def reads_published(self) -> bool:
+        """Whether the command needs the published results, which only a checkout has."""
+        return PUBLISHED in self.words
+
+
+TOOLS = (
+    Tool(("conformance", "--help"), 0.3),
+    Tool(("harness", "--help"), 0.3),
+    Tool(("harness", "agent", "--help"), 0.3),
+    Tool(("reports", "--help"), 0.3),
+    Tool(("conformance", "claims"), 1.0),
+    Tool(("conformance", "show", _CLAUSE), 1.0),
+    Tool(("harness", "targets"), 1.0),
+    Tool((*_SUITES, "--collect-only"), 4.0),
+    Tool((*_SUITES, "--clause", _CLAUSE, "--target", "current"), 5.0),
+    Tool(("reports", "summary", PUBLISHED), 3.0),
+    Tool(("reports", "upgrade", PUBLISHED, *_SIDES), 3.0),
+    Tool(("reports", "summary", PUBLISHED, "--no-cache"), None),
+    Tool(("reports", "upgrade", PUBLISHED, *_SIDES, "--no-cache"), None),
+)
+
+
+def main() -> None:
+    """Print a line for each tool: the median of its calls beside its aim."""
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"command line tools, load of the machine {load}")
+    for tool in TOOLS:
+        if tool.reads_published and not (ROOT / PUBLISHED).is_file():
+            continue
+        called(tool)
+        print(line(tool, [called(tool) for _ in range(CALLS)]), flush=True)
+
+
+def called(tool: Tool) -> float:
+    """The seconds that a call takes; CalledProcessError where the command fails."""
+    began = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-m", *tool.words],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.monotonic() - began
+
+
+def line(tool: Tool, seconds: Sequence[float]) -> str:
+    """What is printed of a tool."""
+    median, least, most = statistics.median(seconds), min(seconds), max(seconds)
+    aim = "no aim" if tool.aim_s is None else f"aim {tool.aim_s:g} s"
+    above = "   above" if tool.aim_s is not None and median > tool.aim_s else ""
+    spread = f"({least:.2f} to {most:.2f}, n={len(seconds)})"
+    return f"  median {median:5.2f} s   {spread}; {aim}{above}   {' '.join(tool.words)}"
