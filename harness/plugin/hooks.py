@@ -26,7 +26,7 @@ from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
 from harness.plugin.rerun import AGAIN, Rerun, held_back
-from harness.plugin.session import RECORD, Cell, Session, Timed
+from harness.plugin.session import RECORD, Cell, Session, Timed, cell_of
 from harness.plugin.telling import Teller
 from harness.plugin.waiting import Waiting
 from harness.running import cells, lane, tiers
@@ -182,10 +182,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The time lane comes last, if asked for. Who names clauses asks for no test of anything else.
     """
-    if config.stash[_SESSION].options.clauses:
-        unasked = [item for item in items if not _of_a_clause(item)]
-        config.hook.pytest_deselected(items=unasked)
-        items[:] = [item for item in items if item not in unasked]
+    by_name = bool(config.stash[_SESSION].options.clauses)
+    unasked = [item for item in items if _has_no_cell(item) or (by_name and not _is_cell(item))]
+    config.hook.pytest_deselected(items=unasked)
+    items[:] = [item for item in items if item not in unasked]
     sharding.leave_out(config, items, config.stash[_SESSION])
     carrying.leave_out(config, items, config.stash.get(_CARRYING, None))
     timed: list[pytest.Item] = []
@@ -203,10 +203,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=timed)
 
 
-def _of_a_clause(item: pytest.Item) -> bool:
+def _is_cell(item: pytest.Item) -> bool:
     """Whether it runs a cell or is timed, as its parameters say."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return not parameters.keys().isdisjoint(("cell_id", "contender"))
+
+
+def _has_no_cell(item: pytest.Item) -> bool:
+    """Whether it stands for a section of which no cell was chosen: pytest would skip it."""
+    return "cell" in getattr(item, "fixturenames", ()) and cell_of(item) is None
 
 
 def _wants_benchmark(config: pytest.Config) -> bool:
