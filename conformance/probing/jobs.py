@@ -20,6 +20,7 @@ from pathlib import Path
 
 from conformance.catalogue.topology import Topology
 from conformance.probing.ports import ReservedPort
+from conformance.probing.starving import Delays, delays, starved
 
 DEADLINE_S = 60.0
 KILL_S = 10.0
@@ -69,7 +70,7 @@ def run_job(
     is all that the processes are given, beside the number of devices of each. Processes that still
     run after `deadline_s` seconds are killed, with what they started; so they are once each process
     has printed something and then, for `quiet_s` seconds, none printed more or ended, and once all
-    that still run are stopped.
+    that still run are stopped. Seconds in which they wanted a core and had none do not count.
     """
     variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
     port = ReservedPort() if alone or topology.processes > 1 else None
@@ -119,7 +120,7 @@ def _await(
     """When each ended; None of those that still run."""
     ended: list[float | None] = [None] * len(started)
     seen: list[float | None] = []
-    since = time.monotonic()
+    since, before = time.monotonic(), _delays(started)
     while True:
         for number, one in enumerate(started):
             if ended[number] is None and one.poll() is not None:
@@ -129,10 +130,16 @@ def _await(
             return ended
         printed = [output.with_suffix(".out").stat().st_size for output in outputs]
         if (now := [*printed, *ended]) != seen:
-            seen, since = now, time.monotonic()
-        if quiet_s is not None and all(printed) and time.monotonic() > since + quiet_s:
-            return ended
+            seen, since, before = now, time.monotonic(), _delays(started)
+        if quiet_s is not None and all(printed):
+            quiet = time.monotonic() - since
+            if quiet > quiet_s and quiet > quiet_s + starved(before, _delays(started)):
+                return ended
         time.sleep(POLL_S)
+
+
+def _delays(started: list[subprocess.Popen[bytes]]) -> list[Delays]:
+    return [delays(one.pid) for one in started]
 
 
 def _stopped(one: subprocess.Popen[bytes]) -> bool:

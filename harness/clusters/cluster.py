@@ -18,12 +18,12 @@ from typing import Any
 
 from conformance.catalogue.names import CRASHED, HUNG
 from conformance.catalogue.topology import Topology
+from conformance.probing.starving import Delays, starved
 from harness.clusters import deadlines, postmortem
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Port, Started, TargetDown
 from harness.clusters.member import CLOSED, RAISED, Member
 from harness.clusters.postmortem import ClusterFault, ending
-from harness.clusters.starving import Delays, starved
 
 
 class ClusterDown(Exception):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.probing.ports import ReservedPort
+from conformance.probing.starving import delays
 from harness.clusters.channel import (
     ADDRESS_VARIABLE,
     KEY_VARIABLE,
@@ -29,7 +30,6 @@ from harness.clusters.channel import (
 )
 from harness.clusters.descent import kill_with_descendants
 from harness.clusters.output import Output, await_stacks
-from harness.clusters.starving import delays
 
 PLACE_VARIABLE = "CONFORMANCE_PLACE"
 CATALOGUE_VARIABLE = "CONFORMANCE_CATALOGUE"

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from altered import altered_copy
 
+pytestmark = pytest.mark.long
+
 PROJECT = Path(__file__).parents[2]
 RED = {"deviates", "crashed", "hung"}
 RUN_TIMEOUT_S = 400
@@ -24,6 +26,7 @@ def verdicts(folder: Path, target: str, words: str) -> Verdicts:
     """The verdict of each cell of the errors suite that `-k words` selects, on `target`."""
     results = folder / "results.jsonl"
     command = [sys.executable, "-m", "pytest", "suites/test_errors.py", "-q", "-k", words]
+    command += ["--tier", "full"]
     command += ["-p", "no:cacheprovider", "--target", target, "--results", str(results)]
     ran = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False

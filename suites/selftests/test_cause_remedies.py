@@ -21,6 +21,8 @@ from reports.reading.results import Results, load
 from reports.reading.verdicts import Verdict
 from reports.site.remedies import newest
 
+pytestmark = pytest.mark.long
+
 PUBLISHED = Path(reports.__file__).parent / "published" / "matrix.jsonl.xz"
 
 

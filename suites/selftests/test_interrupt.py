@@ -61,6 +61,7 @@ class Suite:
         """pytest's arguments; every cell stalls so, for an hour if it may."""
         options = ["-c", "/dev/null", "--rootdir", str(self.folder), "-p", "harness.plugin"]
         cells = ["-k", fault, "--implementation", "new_pmap", "--deadline", "3600"]
+        cells += ["--tier", "full"]
         return [*options, *cells, *arguments, str(self.folder / "test_stalls.py")]
 
     def logs(self) -> list[Path]:

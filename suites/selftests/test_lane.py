@@ -225,6 +225,7 @@ def test_a_ratio_needs_more_than_one_block() -> None:
     assert "--blocks 1: give a whole number from 2 on" in ran.stderr
 
 
+@pytest.mark.long
 def test_a_measured_heat_reaches_pytest_benchmark_and_the_results_file(tmp_path: Path) -> None:
     """The whole way: workers, blocks, the clock, --benchmark-json and the results."""
     figures, results = tmp_path / "figures.json", tmp_path / "results.jsonl"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import large_results
+import pytest
 
 from reports.reading.results import load
 from reports.reading.verdicts import Verdict
+
+pytestmark = pytest.mark.long
 
 CELLS = 1000
 SECONDS, MIB = 60, 1000  # of what takes a second: this is no measurement

@@ -19,6 +19,8 @@ from reports.reading.results import Results, load
 from reports.reading.verdicts import Verdict
 from reports.readme import BEGIN, END, ReadmeError, lines, replaced
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 15_000_000  # of all that is published
 PUBLISHED = ROOT / "reports" / "published" / "matrix.jsonl.xz"

@@ -24,9 +24,10 @@ AXE = os.environ.get("PMAP_CONFORMANCE_AXE", "")
 WIDE, PHONE = (1366, 900), (390, 844)
 MOST_TABS = 600  # presses until every link of a small page must have been reached
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium here: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium"),
+]
 
 
 @dataclass(frozen=True, slots=True)

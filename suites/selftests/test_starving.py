@@ -14,7 +14,7 @@ from unittest import TestCase
 import pytest
 from parameterized import parameterized
 
-from harness.clusters.starving import Delays, delays, starved
+from conformance.probing.starving import Delays, delays, starved
 
 BUSY = "while True: pass"
 IDLE = "import time; time.sleep(60)"

@@ -1,8 +1,8 @@
 """Jobs of plain programs: what becomes of each process where a process of the job goes astray.
 
 A cluster of the harness could not be used any more after that, so each job is a probe's own: a few
-Pythons with a heartbeat that is short, as a user would start them. A program may print
-`left SECONDS`, by the clock `time.monotonic`, where one of its processes goes.
+Pythons with a heartbeat that is short, as a user would start them. How JAX learned that a peer is
+lost, it says itself in the message with which it ends a process: no clock is needed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ SHORT_S = 8.0  # where all live on: what takes longer is not told from a hang
 DEADLINE_S = 240.0  # of a cell, in which the machine may be loaded; its job ends before it
 OF_A_JOB = "the probe's own job has the processes that it is about"
 
-HEARTBEATS = "heartbeats"
-AT_ONCE = 0.45  # of the timeout, in which two heartbeats are sent: none is missed before half of it
-SOON = 3.0  # the same, on a loaded machine
-
 FATAL = "Terminating process because the JAX distributed service detected fatal errors"
 
-_LEFT = re.compile(r"^left ([0-9.]+)\n", re.MULTILINE)
+LEARNED = "learned by"  # what a process that JAX ended was told of the peer that it lost
+CONNECTION, HEARTBEAT = "its connection", "a missed heartbeat"
+# What JAX says after FATAL: of a call that failed, or of heartbeats that did not come or go.
+_LEARNED_BY = {
+    "Failed to send RPC to coordination service": CONNECTION,
+    "unhealthy (stopped sending heartbeats)": HEARTBEAT,
+    "CoordinationService/Heartbeat": HEARTBEAT,
+}
+
 _RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception): .*)$", re.MULTILINE)
 
 # What every program begins with: `attempt` says what came of a call, and goes on.
@@ -55,10 +59,6 @@ def attempt(what, function):
         print(f"{{what}} {{function()}}", flush=True)
     except Exception as error:
         print(what, type(error).__name__, *str(error).splitlines()[:1], flush=True)
-
-
-def leaves():
-    print("left", time.monotonic(), flush=True)
 
 """
 
@@ -92,20 +92,25 @@ def run(
 ) -> None:
     """Run a program as a job; a step for each of its processes notes how it ended and what it said.
 
-    Noted too is how long after another left it did, in timeouts of the heartbeat.
+    Where JAX ended it, how it learned of the lost peer is noted too.
     """
     ended = run_text(program, job, quiet_s=quiet_s, alone=True, **variables)
-    left = [float(at) for one in ended for at in _LEFT.findall(one.out)]
     for number, one in enumerate(ended):
         cluster.step(f"process {number}", lambda: None)
         cluster.note(TEXT, told(one))
-        if left and one.at is not None:
-            cluster.note(HEARTBEATS, round((one.at - max(left)) / HEARTBEAT_S, 2))
+        if FATAL in one.err:
+            cluster.note(LEARNED, learned_by(one.err))
+
+
+def learned_by(err: str) -> str:
+    """How JAX, which ended a process, learned that a peer is lost; empty where it says neither."""
+    said = err.rpartition(FATAL)[2]
+    return next((how for words, how in _LEARNED_BY.items() if words in said), "")
 
 
 def told(one: Ended) -> str:
     """How a process ended, what it said, and what it was ended by, in a line."""
-    said = [line for line in _LEFT.sub("", one.out).splitlines() if line]
+    said = [line for line in one.out.splitlines() if line]
     raised = _RAISED.findall(one.err)
     why = FATAL if FATAL in one.err else raised[-1] if raised else ""
     return " | ".join(part for part in (one.end, *said, why) if part)
@@ -142,23 +147,17 @@ def terminated(process: int, *lines: str) -> Expectation:
     return ends(process, text, "is ended by JAX, with status 1, since a peer is lost")
 
 
-def within(process: int, least: float, most: float, said: str) -> Expectation:
-    """How long after another left a process ends, in timeouts of the heartbeat."""
-    part = noted(
-        HEARTBEATS,
-        f"process {process} ends {said}: {least:g} to {most:g} timeouts of the heartbeat",
-        lambda _, seen: least <= seen < most,
-        at_most=least == 0,
-    )
-    assert isinstance(part, OfEachStep)
-    return OfEachStep(part.text, part.of, (f"process {process}",), claims=part.claims)
-
-
 def at_once(process: int) -> Expectation:
-    """It notices by its connection, long before a heartbeat is missed."""
-    return within(process, 0, AT_ONCE, "at once")
+    """It notices by its connection, before a heartbeat is missed."""
+    return _learns(process, CONNECTION, "ends at once, as its connection is closed")
 
 
 def by_heartbeat(process: int) -> Expectation:
-    """It is told once the heartbeat's timeout is over."""
-    return within(process, AT_ONCE, SOON, "when a heartbeat was missed")
+    """It is told, or finds, that a heartbeat was missed."""
+    return _learns(process, HEARTBEAT, "ends when a heartbeat was missed")
+
+
+def _learns(process: int, how: str, said: str) -> Expectation:
+    part = noted(LEARNED, f"process {process} {said}", lambda _, seen: seen == how)
+    assert isinstance(part, OfEachStep)
+    return OfEachStep(part.text, part.of, (f"process {process}",), claims=part.claims)

@@ -55,7 +55,6 @@ class Going:
             + f"""
 if number == {self.who}:
     time.sleep(1)
-    leaves()
     {self.how}
 else:
     {self.meanwhile}

@@ -31,7 +31,6 @@ def killed(process: int) -> str:
     return f"""{BEGIN}{COMPUTE}
 if number == {process}:
     time.sleep(1)
-    leaves()
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(10)
 print("done", flush=True)

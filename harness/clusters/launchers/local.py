@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.probing.ports import ReservedPort
+from conformance.probing.starving import Delays, delays
 from harness.clusters import machine
 from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE
 from harness.clusters.deadlines import KILL_S, ZYGOTE_START_S
@@ -22,7 +23,6 @@ from harness.clusters.hub import Hub
 from harness.clusters.launchers import Exit, TargetDown
 from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.output import Evidence, Output, await_stacks, tail
-from harness.clusters.starving import Delays, delays
 from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 
 

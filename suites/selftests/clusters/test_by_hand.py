@@ -22,6 +22,8 @@ from harness.running.cells import CellId
 from harness.running.fleet import Hosts, key_of
 from harness.targets.target import provision, worker_environment
 
+pytestmark = pytest.mark.long
+
 Verdicts = Mapping[CellId, Told]
 
 

@@ -22,6 +22,8 @@ from harness.clusters.zygote import CATALOGUE_VARIABLE
 from harness.running.fleet import key_of
 from harness.targets.target import provision, worker_environment
 
+pytestmark = pytest.mark.long
+
 HOSTS = 4
 TOPOLOGIES = ("2x1", "4x1")
 CELLS = [word for topology in TOPOLOGIES for word in ("--topology", topology)]

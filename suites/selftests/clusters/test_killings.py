@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from killings import CONTROLLER, Run, campaign
 
+pytestmark = pytest.mark.long
+
 VARIABLE = "PMAP_CONFORMANCE_KILLINGS"
 SEED = 7
 CELL = ("faults.none", "new_pmap", "1x1")

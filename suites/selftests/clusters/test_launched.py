@@ -16,6 +16,8 @@ from conformance.probing.ports import ReservedPort, wait_for_listener
 from harness.running.cells import CellId
 from harness.running.fleet import Hosts
 
+pytestmark = pytest.mark.long
+
 HERE = "127.0.0.1:0"
 SSHD = "/usr/sbin/sshd"
 

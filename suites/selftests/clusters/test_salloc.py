@@ -8,6 +8,8 @@ import pytest
 from slurms import NODES, two_nodes
 from test_divided import CONFTEST, SUITE, run, told
 
+pytestmark = pytest.mark.long
+
 HOSTS = ["--hosts", str(len(NODES)), "--launcher", "slurm"]
 SALLOC = ["salloc", f"--nodes={len(NODES)}", "--exclusive"]
 
