@@ -61,6 +61,16 @@ def cell(jax: str, implementation: str = PMAP, verdict: str = "conforms", **othe
     return cell_of(other.pop("id", "errors.a"), verdict, **place | other)
 
 
+def test_a_clause_without_its_program_says_how_to_print_it() -> None:
+    shown, listed = clause("errors.a", topologies=["1x8"]), clause("errors.b", topologies=["1x8"])
+    made = render(results_of(*head(shown, listed | {"source": ""}), cell("0.9.0")))
+    command = "python -m conformance show --program errors.b"
+    assert command in made["clauses/errors.b.html"]
+    assert "It runs by itself" not in made["clauses/errors.b.html"]
+    assert command.replace(".b", ".a") not in made["clauses/errors.a.html"]
+    assert "It runs by itself" in made["clauses/errors.a.html"]
+
+
 def stepped(*steps: Record) -> list[Record]:
     return [observation(0, steps=list(steps))]
 

@@ -143,3 +143,37 @@ def test_what_a_worker_loads_holds_no_stand_in(tmp_path: Path) -> None:
         "    if module.__name__.startswith('conformance.') for value in vars(module).values())"
     )
     assert executed(program, tmp_path) > 100
+
+
+NOTING = """
+import os
+from harness.plugin import hooks
+
+check = hooks._check
+
+def noted(session):
+    with open(os.environ["NOTED"], "a") as file:
+        file.write(os.environ.get("PYTEST_XDIST_WORKER", "controller") + "\\n")
+    check(session)
+
+hooks._check = noted
+"""
+
+
+def test_the_controller_alone_checks_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "noting.py").write_text(NOTING, encoding="utf-8")
+    noted = tmp_path / "noted"
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = ["-m", "pytest", "-p", "noting", "-p", "no:cacheprovider", "-n", "2", "-v"]
+    ended = subprocess.run(
+        [sys.executable, *command, "suites/test_rank.py", "-k", "no_such_cell"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "NOTED": str(noted)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ended.stdout + ended.stderr
+    assert "created: 2/2 workers" in ended.stdout
+    assert noted.read_text(encoding="utf-8").split() == ["controller"]
