@@ -49,19 +49,13 @@ def share(text: str) -> float:
     return value
 
 
-def address(text: str) -> str:
-    """`HOST:PORT`, as it was written."""
-    parse_address(text)
-    return text
-
-
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`; ArgumentTypeError says what to write."""
+    """Return host and port of `HOST:PORT`; ValueError says what to write."""
     host, _, port = text.rpartition(":")
     if not host or any(one.isspace() for one in host) or not re.fullmatch(r"[0-9]{1,5}", port):
-        raise ArgumentTypeError(f"{shown(text)}: write HOST:PORT, such as 10.0.0.1:7070")
+        raise ValueError(f"{shown(text)}: write HOST:PORT, such as 10.0.0.1:7070")
     if int(port) > MOST_PORT:
-        raise ArgumentTypeError(f"{shown(text)}: give a port from 0 to {MOST_PORT}")
+        raise ValueError(f"{shown(text)}: give a port from 0 to {MOST_PORT}")
     return host, int(port)
 
 
@@ -76,6 +70,9 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
         return text
 
     return text_of
+
+
+address = checked(parse_address)  # as it was written
 
 
 def shown(text: str) -> str:

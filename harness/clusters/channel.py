@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any
 
+from conformance.commandline.limits import parse_address
+
 LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024
 PATIENCE_S = 5.0  # for the rest of a message whose beginning is there
 # A host that vanishes says nothing: it is asked after a silence, and given up after some questions.
@@ -70,8 +72,7 @@ class Channel:
 
 def open_to_controller(address: str, key: str) -> Channel:
     """Connect to `HOST:PORT` and prove to know `key` (and that the other end does)."""
-    host, port = address.rsplit(":", 1)
-    return Channel(Client((host, int(port)), authkey=bytes.fromhex(key)))
+    return Channel(Client(parse_address(address), authkey=bytes.fromhex(key)))
 
 
 def authenticate(connection: Connection, key: bytes) -> Channel:

@@ -221,8 +221,26 @@ def test_a_key_that_is_none(
     if text is not None:
         file = tmp_path / "key"
         file.write_text(text)
+        file.chmod(0o600)
     with pytest.raises(AgentError, match=says):
         read_key(file, variable)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_an_agent_takes_no_key_that_others_can_read_or_change(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "key"
+    file.write_text(new_key())
+    file.chmod(mode)
+    with pytest.raises(AgentError, match=r"key can be read or changed by others: run `chmod 600"):
+        read_key(file, None)
+    file.chmod(0o600)
+    assert len(read_key(file, None)) == 64
+
+
+def test_a_key_file_that_is_not_there_is_named_without_a_number(tmp_path: Path) -> None:
+    with pytest.raises(AgentError) as caught:
+        read_key(tmp_path / "none", None)
+    assert str(caught.value).startswith(f"{tmp_path / 'none'}: No such file or directory: ")
 
 
 # Hosts as they come and go
