@@ -129,6 +129,10 @@ class Gathering(unittest.TestCase):
             ("nothing", {}),
             ("no devices", {"devices": None}),
             ("a rank in words", {"rank": "first"}),
+            ("a rank without end", {"rank": float("inf")}),
+            ("a rank below 0", {"rank": -1}),
+            ("a rank of no bound", {"rank": 10**30}),
+            ("a name without end", {"host": "n" * 10_000}),
         ]
     )
     def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
@@ -313,7 +317,7 @@ def test_another_agent_takes_the_place_of_a_lost_one(hub: Hub) -> None:
     again = come(hub, "n1b", 1)
     launcher.warm_up()
     assert [one.host for one in launcher.hellos] == ["n0", "n1b"]
-    assert "host n1 (rank 1) is gone" in said
+    assert "host n1 (rank 1) was lost: its agent went away" in said
     launcher.close()
     for one in (first, again):
         with pytest.raises(EOFError):
@@ -336,7 +340,7 @@ def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
     other.send({"place": PLACE, "host": "n0"})
     with pytest.raises(TargetDown, match=r"^rank 0: no agent within"):
         launcher.warm_up()
-    assert said[0].startswith("no agent's hello: ")
+    assert said[0].startswith("host n0 sent no agent's hello: ")
 
 
 # The agent's own command

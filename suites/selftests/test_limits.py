@@ -171,12 +171,14 @@ def test_whatever_is_written_is_within_bounds_or_refused() -> None:
                 value = kind(text)
             except argparse.ArgumentTypeError as error:
                 refused += 1
-                assert "\n" not in str(error), text
-                assert len(str(error)) < 300, text
+                said = str(error)
             else:
+                said = ""
                 taken += 1
                 assert math.isfinite(value), text
                 assert 0 <= value <= 10**6, text
+            assert "\n" not in said, text
+            assert len(said) < 300, text
         try:
             host, port = limits.parse_address(text)
         except ValueError:
@@ -190,5 +192,5 @@ def test_whatever_is_written_is_within_bounds_or_refused() -> None:
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", f"1/{HUGE}", "1/100001", "1/٣", "a/b", "1/2/3"])
 def test_a_part_of_the_cells_that_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="--shard .*: write which of how many"):
+    with pytest.raises(ValueError, match=r"--shard .*: write which of how many"):
         shards.parse(text)
