@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
-import signal
 import socket
 import stat
 import sys
@@ -24,7 +23,7 @@ from conformance.commandline.ending import reason
 from harness.clusters import deadlines, machine
 from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
 from harness.clusters.output import Output
-from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, die_with_parent
+from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, end_with_parent
 
 PLACE = "agent"  # that is announced where no job names another
 DIAL = "dial"  # the order to go to another port of the controller's machine
@@ -115,7 +114,7 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
     name = os.environ.get(machine.NAME_VARIABLE, "")
     names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
     machine.forget_the_job(os.environ, tpu=bool(machine.devices("tpu", os.environ)))
-    die_with_parent(signal.SIGTERM)
+    end_with_parent(lambda: os._exit(1))
     # Not after the import, which may take long: a key that is wrong is to be told at once.
     dial(controller, key, patience_s).close()
     from harness.clusters import worker
