@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,13 +16,17 @@ from typing import Any
 
 from conformance.catalogue import names
 from conformance.catalogue.claims import drift, load_claims
-from conformance.commands.ending import without_traceback
+from conformance.commandline import limits
+from conformance.commandline.ending import of_output, reason, without_traceback
+from conformance.commandline.outputs import write_text
 
 EXIT_OK = 0
 EXIT_DRIFT = 1
 EXIT_WEAK = 1
 EXIT_WRONG = 1
 EXIT_USAGE = 2
+
+MOST_LISTED = 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,11 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _new(options.id, options.claim, options.module)
             case _:
                 return _claims(options.slug)
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
     except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        if of_output(error):
+            raise
+        print(f"error: {reason(error)}", file=sys.stderr)
         return EXIT_USAGE
 
 
@@ -90,9 +92,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ID",
         help="only it, or those that begin so",
     )
-    strength_parser.add_argument("--sample", type=int, metavar="N", help="only N cells")
     strength_parser.add_argument(
-        "--weakest", type=int, default=20, metavar="N", help="how many clauses are listed"
+        "--sample", type=limits.whole(1, MOST_LISTED), metavar="N", help="only N cells"
+    )
+    strength_parser.add_argument(
+        "--weakest",
+        type=limits.whole(0, MOST_LISTED),
+        default=20,
+        metavar="N",
+        help="how many clauses are listed",
     )
     strength_parser.add_argument(
         "--examples", action="store_true", help="with a cell of each that was not noticed"
@@ -102,7 +110,10 @@ def _parser() -> argparse.ArgumentParser:
         "--record", type=Path, metavar="FILE", help="write each clause's strength, for the report"
     )
     strength_parser.add_argument(
-        "--floor", type=float, metavar="SHARE", help="exit 1 where less is noticed, as in 0.95"
+        "--floor",
+        type=limits.share,
+        metavar="SHARE",
+        help="exit 1 where less is noticed, as in 0.95",
     )
     causes_parser = commands.add_parser(
         "causes", help="list what JAX does and a user feels; or run the programs that show it"
@@ -301,9 +312,7 @@ def _deviations(options: argparse.Namespace) -> int:
 
 
 def _write(file: Path, records: Iterable[dict[str, Any]]) -> None:
-    lines = "".join(json.dumps(one) + "\n" for one in records)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(lines, encoding="utf-8")
+    write_text(file, "".join(json.dumps(one) + "\n" for one in records))
 
 
 def _new(id: str, claim: str, module: str | None) -> int:

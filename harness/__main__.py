@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.commands.ending import without_traceback
+from conformance.commandline.ending import of_output, reason, without_traceback
 
 RESULTS = "*.jsonl*"  # what is read of a folder
 TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
@@ -83,7 +83,11 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
         else:
             _targets()
     except _input_errors() as error:
-        print(f"conformance: {error}", file=sys.stderr)
+        if of_output(error):
+            raise
+        # Other texts than the system's have lines of their own, as what an installer said.
+        text = reason(error) if isinstance(error, OSError) else f"{error}"
+        print(f"conformance: {text}", file=sys.stderr)
         return 2
     return 0
 
@@ -156,7 +160,7 @@ def _provision(specs: Sequence[str]) -> None:
 
 
 def _run() -> int:
-    return without_traceback(main)
+    return without_traceback(main, "conformance")
 
 
 if __name__ == "__main__":

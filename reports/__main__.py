@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.commandline.ending import without_traceback
+from conformance.commandline.outputs import write_text
 from reports import fail_on
 from reports.answers import Answer, answered
 from reports.input_error import InputError
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 OK = 0
 WORSE = 1
 USAGE_OR_INPUT_ERROR = 2
-NOT_READ = 141  # as a shell tells of a command whose output nobody reads to its end
-INTERRUPTED = 130  # as it tells of SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -183,8 +182,7 @@ def _readme(args: argparse.Namespace) -> None:
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write_text(file, text)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from None
 
@@ -316,20 +314,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run() -> int:
-    """`main`, of whose output a reader may have had enough before its end."""
     # What is read is kept: to look for cycles in it again and again takes a third of the time.
     gc.disable()
-    try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Else Python flushes once more as it ends, and tells of that.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_READ
-    except KeyboardInterrupt:
-        print("interrupted: what was not finished is not written", file=sys.stderr)
-        return INTERRUPTED
-    return status
+    return without_traceback(main, "reports")
 
 
 if __name__ == "__main__":

@@ -43,10 +43,10 @@ class Topology:
     @classmethod
     def parse(cls, text: str) -> Topology:
         """Read `PROCESSESxDEVICES`; ValueError says what was given and what is wanted."""
-        match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+        match = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text)
         if match is None:
             raise ValueError(
-                f"topology {text!r} is not PROCESSESxDEVICES: write for example 1x8 for one "
+                f"topology {text[:40]!r} is not PROCESSESxDEVICES: write for example 1x8 for one "
                 "process with eight devices, or 4x2 for four processes with two devices each"
             )
         return cls(int(match[1]), int(match[2]))

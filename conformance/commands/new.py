@@ -11,6 +11,7 @@ from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.spelling import did_you_mean
+from conformance.commandline.outputs import write_text
 from conformance.commands.importing import importing
 
 HEAD = '''"""{title}"""
@@ -75,7 +76,7 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
     added = SKELETON.format(id=id, claim=claim, name=name)
     for needed in NEEDED.keys() - _bound(ast.parse(text)):
         text = importing(text, NEEDED[needed], needed)
-    file.write_text(text.rstrip("\n") + "\n" + added, encoding="utf-8")
+    write_text(file, text.rstrip("\n") + "\n" + added)
     return file
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
-import signal
 import socket
+import stat
 import sys
 import time
 from collections.abc import Sequence
@@ -18,14 +18,19 @@ from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 
+from conformance.commandline import limits
+from conformance.commandline.ending import reason
 from harness.clusters import deadlines, machine
 from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
 from harness.clusters.output import Output
-from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, die_with_parent
+from harness.clusters.zygote import CATALOGUE_VARIABLE, Forked, Zygote, end_with_parent
 
 PLACE = "agent"  # that is announced where no job names another
 DIAL = "dial"  # the order to go to another port of the controller's machine
 FEWEST_KEY_BYTES = 16
+MOST_KEY_CHARACTERS = 4096
+OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the mode of a key file must not grant
+MOST_RANK = 1_000_000
 
 EXIT_REFUSED = 2
 
@@ -52,10 +57,7 @@ def read_key(file: Path | None, variable: str | None) -> str:
     An argument can be read by every user of a host.
     """
     if file is not None:
-        try:
-            text = file.read_text(encoding="ascii").strip()
-        except (OSError, ValueError) as error:
-            raise AgentError(f"the key could not be read from {file}: {error}") from error
+        text = _of_its_owner_alone(file)
         where = f"{file}"
     elif variable:
         text, where = variable.strip(), f"the variable {KEY_VARIABLE}"
@@ -73,23 +75,34 @@ def read_key(file: Path | None, variable: str | None) -> str:
     return key.hex()
 
 
+def _of_its_owner_alone(file: Path) -> str:
+    """The text of a key file; AgentError where others can read or change it, or it has none."""
+    try:
+        with file.open(encoding="ascii") as stream:
+            if os.fstat(stream.fileno()).st_mode & OF_OTHERS:
+                raise AgentError(f"{file} can be read or changed by others: run `chmod 600 {file}`")
+            return stream.read(MOST_KEY_CHARACTERS).strip()
+    except (OSError, ValueError) as error:
+        why = reason(error) if isinstance(error, OSError) else f"{file}: not hexadecimal digits"
+        raise AgentError(f"{why}: give a key file that can be read") from error
+
+
 def dial(controller: str, key: str, patience_s: float) -> Channel:
     """Connect; a controller that is not there yet is waited for. AgentError where it refuses."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
             return open_to_controller(controller, key)
-        except (AuthenticationError, EOFError) as error:
+        except AuthenticationError as error:
             raise AgentError(
                 f"the controller at {controller} and this host have different keys: give both "
                 "the same --key-file"
             ) from error
-        except ValueError as error:
-            raise AgentError(f"--controller {controller}: write HOST:PORT") from error
-        except OSError as error:
+        except (OSError, EOFError) as error:
             if time.monotonic() > deadline:
+                why = reason(error) or "it closed the connection"
                 raise AgentError(
-                    f"no controller at {controller} within {patience_s:g} s ({error}): start it "
+                    f"no controller at {controller} within {patience_s:g} s ({why}): start it "
                     "with pytest --hosts N --listen HOST:PORT, and let this host reach that port"
                 ) from error
         time.sleep(deadlines.POLL_S)
@@ -101,7 +114,7 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
     name = os.environ.get(machine.NAME_VARIABLE, "")
     names = os.environ.get(CATALOGUE_VARIABLE, PACKAGE).split(",")
     machine.forget_the_job(os.environ, tpu=bool(machine.devices("tpu", os.environ)))
-    die_with_parent(signal.SIGTERM)
+    end_with_parent(lambda: os._exit(1))
     # Not after the import, which may take long: a key that is wrong is to be told at once.
     dial(controller, key, patience_s).close()
     from harness.clusters import worker
@@ -141,19 +154,19 @@ def new_key() -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness agent", description=__doc__)
-    parser.add_argument("--controller", required=True, metavar="HOST:PORT")
+    parser.add_argument("--controller", type=limits.address, required=True, metavar="HOST:PORT")
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help=f"else the variable {KEY_VARIABLE}"
     )
     parser.add_argument(
         "--rank",
-        type=int,
+        type=limits.whole(0, MOST_RANK),
         help=f"this host's number (default: {', '.join(machine.RANK_VARIABLES)})",
     )
     parser.add_argument("--place", default=PLACE, help=argparse.SUPPRESS)
     parser.add_argument(
         "--patience",
-        type=float,
+        type=limits.patience,
         default=deadlines.HOSTS_S,
         metavar="SECONDS",
         help="for a controller that is not there yet (default: %(default)g)",

@@ -6,17 +6,25 @@ worker may send anything at all, so what arrives is checked before it is believe
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import socket
 import struct
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 from typing import Any
+
+from conformance.commandline.limits import parse_address
 
 LARGEST_MESSAGE_BYTES = 64 * 1024 * 1024
 PATIENCE_S = 5.0  # for the rest of a message whose beginning is there
 # A host that vanishes says nothing: it is asked after a silence, and given up after some questions.
 SILENCE_S, QUESTIONS, BETWEEN_QUESTIONS_S = 20, 4, 5
+
+MOST_DIGITS = 40  # of a whole number in a message
+MOST_ATTEMPTS, BETWEEN_ATTEMPTS_S = 5, 0.1  # where the controller drops a connection
 
 ADDRESS_VARIABLE = "CONFORMANCE_ADDRESS"
 KEY_VARIABLE = "CONFORMANCE_KEY"
@@ -53,7 +61,7 @@ class Channel:
                 raise EOFError from None  # it died while it spoke
             raise Rubbish(f"a message longer than {LARGEST_MESSAGE_BYTES} bytes") from error
         try:
-            message = json.loads(data)
+            message = _DECODER.decode(data.decode())
         except (ValueError, RecursionError) as error:
             raise Rubbish(f"{len(data)} bytes that are no JSON: {data[:60]!r}") from error
         if not isinstance(message, dict):
@@ -69,9 +77,19 @@ class Channel:
 
 
 def open_to_controller(address: str, key: str) -> Channel:
-    """Connect to `HOST:PORT` and prove to know `key` (and that the other end does)."""
-    host, port = address.rsplit(":", 1)
-    return Channel(Client((host, int(port)), authkey=bytes.fromhex(key)))
+    """Connect to `HOST:PORT` and prove to know `key` (and that the other end does).
+
+    A controller that many dial at once may drop a connection: it is dialled again.
+    """
+    where = parse_address(address)
+    for attempt in itertools.count(1):
+        try:
+            return Channel(Client(where, authkey=bytes.fromhex(key)))
+        except (EOFError, ConnectionResetError, BrokenPipeError):
+            if attempt == MOST_ATTEMPTS:
+                raise
+        time.sleep(BETWEEN_ATTEMPTS_S * attempt)
+    raise AssertionError
 
 
 def authenticate(connection: Connection, key: bytes) -> Channel:
@@ -79,6 +97,24 @@ def authenticate(connection: Connection, key: bytes) -> Channel:
     deliver_challenge(connection, key)
     answer_challenge(connection, key)
     return Channel(connection, PATIENCE_S)
+
+
+def _finite(text: str) -> float:
+    """A number of a message; ValueError where it is none, or more than a float can be."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+# What Python reads beside JSON (NaN, Infinity) would be believed, and compared, far from here.
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_whole, parse_constant=_finite)
 
 
 def _tune(connection: Connection, patience_s: float | None) -> None:

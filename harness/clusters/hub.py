@@ -2,11 +2,14 @@
 
 One listener for the whole controller. Every connection is authenticated in a thread of its own, so
 that a client that says nothing keeps nobody else waiting, and then announces which place it fills.
+Whoever has not yet shown the key can use up a bounded part of this process, for a bounded time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import resource
 import secrets
 import socket
 import threading
@@ -17,14 +20,23 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
 from typing import Any
 
-from harness.clusters.channel import Channel, Rubbish, authenticate
+from conformance.commandline.ending import reason
+from harness.clusters.channel import Channel, authenticate
 from harness.clusters.deadlines import HANDSHAKE_S
+
+MOST_UNPROVEN = 256  # connections that have not shown the key yet
+DESCRIPTORS_OF_ONE = 2  # of such a connection, while it shows the key
+SHARE_OF_DESCRIPTORS = 4  # of those that this process may have, one part in so many
+PAUSE_S = 0.1  # before the next connection, where one could not be taken
+SAID_AGAIN_S = 10.0  # between two lines of one kind
+ENDS_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # it was closed
 
 
 class Hub:
     """Listens on `host`; `address` and `key` (hexadecimal) are what a worker needs to connect.
 
-    Who is not admitted is told to `refused`, in a line.
+    Who is not admitted is told to `refused`, in a line. Of more than `unproven` connections that
+    have not shown the key, the oldest are dropped.
     """
 
     def __init__(
@@ -33,16 +45,23 @@ class Hub:
         port: int = 0,
         key: str | None = None,
         refused: Callable[[str], None] = lambda _: None,
+        unproven: int | None = None,
     ) -> None:
         self._key = bytes.fromhex(key) if key else secrets.token_bytes(32)
         self._socket = socket.create_server((host, port), backlog=1024)
         self._arrived: dict[str, deque[tuple[Channel, dict[str, Any]]]] = {}
         self._changed = threading.Condition()
         self._refused = refused
+        self._most_unproven = most_unproven() if unproven is None else unproven
+        self._unproven: dict[Connection, float] = {}  # and since when, the oldest first
+        self._lock = threading.Lock()
+        self._said: dict[str, float] = {}
+        self._closed = False
         self.port: int = self._socket.getsockname()[1]
         self.address = f"{host}:{self.port}"
         self.key = self._key.hex()
         threading.Thread(target=self._accept, name="hub", daemon=True).start()
+        threading.Thread(target=self._watch, name="hub's watch", daemon=True).start()
 
     def wait_for(self, place: str, timeout_s: float) -> tuple[Channel, dict[str, Any]] | None:
         """The channel of whoever announced `place`, with its hello; None after `timeout_s`.
@@ -63,47 +82,115 @@ class Hub:
 
     def close(self) -> None:
         """Listen no more; channels that were handed out stay open."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake `accept`
         self._socket.close()
 
     def _accept(self) -> None:
-        while True:
+        while not self._closed:
             try:
                 client, (peer, *_) = self._socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._admit, args=(client, peer), daemon=True).start()
+            except OSError as error:
+                if self._closed or error.errno in ENDS_LISTENING:
+                    return
+                self._make_room(f"a connection could not be taken: {reason(error)}")
+                continue
+            client.settimeout(None)
+            connection = Connection(client.detach())
+            self._note(connection)
+            try:
+                threading.Thread(target=self._admit, args=(connection, peer), daemon=True).start()
+            except (RuntimeError, MemoryError) as error:  # there are too many threads
+                self._forget(connection)
+                connection.close()
+                self._make_room(f"a connection from {peer} could not be taken: {reason(error)}")
 
-    def _admit(self, client: socket.socket, peer: str) -> None:
-        # A client that stalls in the handshake only holds this thread, and only this long.
-        client.settimeout(None)
-        connection = Connection(client.detach())
-        watchdog = threading.Timer(HANDSHAKE_S, _shut, (connection,))
-        watchdog.daemon = True
-        watchdog.start()
+    def _note(self, connection: Connection) -> None:
+        """Count a connection that has not shown the key; drop the oldest of too many."""
+        with self._lock:
+            self._unproven[connection] = time.monotonic()
+            many = len(self._unproven) - self._most_unproven
+        if many > 0:
+            self._drop(many)
+            self._say(
+                f"more than {self._most_unproven} connections have not shown the key: the oldest "
+                "are dropped"
+            )
+
+    def _forget(self, connection: Connection) -> None:
+        with self._lock:
+            self._unproven.pop(connection, None)
+
+    def _make_room(self, why: str) -> None:
+        """Drop half of the connections that have not shown the key, and wait a moment."""
+        with self._lock:
+            half = (len(self._unproven) + 1) // 2
+        self._drop(half)
+        self._say(f"{why}; listening goes on")
+        time.sleep(PAUSE_S)
+
+    def _drop(self, count: int) -> None:
+        """Cut off the oldest connections that have not shown the key; their threads close them."""
+        with self._lock:
+            for one in list(self._unproven)[:count]:
+                del self._unproven[one]
+                _shut(one)
+
+    def _watch(self) -> None:
+        """Cut off whoever stalls in the handshake: it holds a thread only so long."""
+        while not self._closed:
+            time.sleep(min(1.0, HANDSHAKE_S / 2))
+            late = time.monotonic() - HANDSHAKE_S
+            with self._lock:
+                count = sum(1 for since in self._unproven.values() if since <= late)
+            if count:
+                self._drop(count)
+
+    def _say(self, line: str) -> None:
+        """Report, but not the same again and again."""
+        now = time.monotonic()
+        if now - self._said.get(line, -SAID_AGAIN_S) >= SAID_AGAIN_S:
+            self._said[line] = now
+            self._refused(line)
+
+    def _admit(self, connection: Connection, peer: str) -> None:
         try:
             channel = authenticate(connection, self._key)
             hello = channel.receive()
             place = str(hello["place"])
         except AuthenticationError:
-            connection.close()
-            self._refused(f"{peer} was refused: it has another key")
+            self._close(connection)
+            self._say(f"{peer} was refused: it has another key")
             return
-        except (EOFError, OSError, Rubbish, KeyError):
-            connection.close()
+        except Exception:  # whatever it sent
+            self._close(connection)
             return
-        finally:
-            watchdog.cancel()
+        self._forget(connection)
         with self._changed:
             self._arrived.setdefault(place, deque()).append((channel, hello))
             self._changed.notify_all()
 
+    def _close(self, connection: Connection) -> None:
+        # Under the lock, or another connection's descriptor of the same number might be shut.
+        with self._lock:
+            self._unproven.pop(connection, None)
+            connection.close()
+
+
+def most_unproven() -> int:
+    """Connections without the key that this process can have beside all that it needs itself."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MOST_UNPROVEN
+    return max(1, min(MOST_UNPROVEN, limit // SHARE_OF_DESCRIPTORS // DESCRIPTORS_OF_ONE))
+
 
 def _shut(connection: Connection) -> None:
-    try:
-        duplicate = socket.socket(fileno=socket.dup(connection.fileno()))
-        duplicate.shutdown(socket.SHUT_RDWR)
-        duplicate.close()
-    except OSError:
-        pass
+    """End a connection on which another thread waits, without taking its descriptor from it."""
+    with contextlib.suppress(OSError):
+        same = socket.socket(fileno=connection.fileno())
+        try:
+            same.shutdown(socket.SHUT_RDWR)
+        finally:
+            same.detach()

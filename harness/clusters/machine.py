@@ -25,6 +25,7 @@ RANK_VARIABLES = (
     "JOB_COMPLETION_INDEX",
     "TPU_WORKER_ID",
 )
+MOST_DIGITS = 9  # of a rank
 NAME_VARIABLE = "SLURMD_NODENAME"  # a scheduler's name for a host may be another than its own
 
 CPU, CUDA, TPU = "cpu", "cuda", "tpu"
@@ -64,7 +65,7 @@ def rank_in_job(environment: Mapping[str, str]) -> int | None:
     """The number that this job's launcher gave this process; None where none did."""
     for name in RANK_VARIABLES:
         value = environment.get(name, "")
-        if value.isdecimal():
+        if value.isdecimal() and len(value) <= MOST_DIGITS:
             return int(value)
     return None
 

@@ -98,5 +98,5 @@ def is_observation(message: Mapping[str, Any], index: int) -> bool:
             and float(seen.get("cpu_seconds", 0.0)) >= 0
             and outcomes <= {observation.RETURNED, observation.RAISED}
         )
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return False

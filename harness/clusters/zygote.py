@@ -39,7 +39,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Import, connect, then serve until the controller is gone."""
-    die_with_parent(signal.SIGTERM)
+    end_with_parent(lambda: os._exit(1))
     from harness.clusters import worker
 
     catalogue = worker.load(os.environ[CATALOGUE_VARIABLE].split(","))
@@ -88,6 +88,7 @@ class Zygote:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self._die())
+        end_with_parent(self._die)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to answer
         # A worker that is asked for its stacks before it is able to tell them must not die of it.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -174,7 +175,7 @@ class Zygote:
             if os.getppid() != parent:
                 os._exit(1)
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
                 signal.signal(number, signal.SIG_DFL)
             self._channel.close()
             redirect_output(settings["log"])
@@ -217,6 +218,23 @@ def redirect_output(log: str) -> None:
     os.dup2(nothing, 0)
     os.close(file)
     os.close(nothing)
+
+
+def end_with_parent(end: Callable[[], None]) -> None:
+    """Call `end` when this process's parent has ended, also where this process is stopped then.
+
+    The kernel says so by SIGCONT, as no other signal that a process can answer reaches one that is
+    stopped. It also comes when a thread of the parent ends, or a user continues the process; the
+    parent is the same then.
+    """
+    parent = os.getppid()
+
+    def look(*_: object) -> None:
+        if os.getppid() != parent:
+            end()
+
+    signal.signal(signal.SIGCONT, look)
+    die_with_parent(signal.SIGCONT)
 
 
 def die_with_parent(number: int) -> None:

@@ -20,7 +20,7 @@ import pytest
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.judging import deviations
-from harness.plugin import carrying, changed, options, replacing, sharding
+from harness.plugin import carrying, changed, hosting, options, replacing, sharding
 from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if resumed is not None:
         config.stash[_CARRYING] = resumed
     divided = None
-    if chosen.hosts is not None and not handed and (among := options.processes_of(config)):
+    if chosen.hosts is not None and not handed and (among := hosting.processes_of(config)):
         divided = Shares(chosen.hosts, among)
     lost = Lost(session)
     rerun = None if handed else Rerun(session, config, lost)
@@ -145,7 +145,7 @@ def _choose_changed(config: pytest.Config, session: Session) -> None:
 
 def _listen(config: pytest.Config, session: Session) -> None:
     """Send agents on that are started by hand, where test processes have hosts of their own."""
-    hosts, among = session.options.hosts, options.processes_of(config)
+    hosts, among = session.options.hosts, hosting.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
         session.usher = Usher(hosts, among, session.progress)
 

@@ -6,16 +6,17 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
-from harness.clusters.deadlines import HOSTS_S
-from harness.clusters.launchers import here, slurm
-from harness.running import devices, shares, tiers
-from harness.running.fleet import WAYS, Hosts, address, key_of
+from conformance.commandline import limits
+from harness.plugin import hosting
+from harness.plugin.hosting import hosts_of, processes_of
+from harness.running import admission, devices, tiers
+from harness.running.fleet import Hosts
 from harness.running.runner import Asked
 from harness.running.shards import Shard
 from harness.targets import platforms
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     import pytest
 
 BLOCKS = 6
-FEWEST_BLOCKS = 2
+FEWEST_BLOCKS, MOST_BLOCKS = 2, 1000
+MOST_REPEATS = 10_000
 FAIL_ON = (names.FLAKY,)
 
 
@@ -101,6 +103,7 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--topology",
+        type=limits.checked(Topology.parse),
         action="append",
         default=[],
         metavar="NxD",
@@ -173,7 +176,7 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--deadline",
-        type=float,
+        type=limits.seconds,
         metavar="SECONDS",
         help="after which a case counts as hung (default: the clause's, else 60)",
     )
@@ -182,78 +185,29 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--repeat",
-        type=int,
+        type=limits.whole(1, MOST_REPEATS),
         default=1,
         metavar="N",
         help="run each cell N times on fresh clusters; a cell whose verdicts differ is flaky",
     )
     group.addoption(
         "--blocks",
-        type=int,
+        type=limits.whole(FEWEST_BLOCKS, MOST_BLOCKS, "as a single block shows no spread"),
         default=BLOCKS,
         metavar="N",
         help=f"blocks in which the entrants of the time lane take turns (default: {BLOCKS})",
     )
-    _add_hosts(parser.getgroup("conformance hosts", "clusters of several machines"))
-
-
-def _add_hosts(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--hosts",
-        type=int,
-        metavar="N",
-        help="run on N hosts, on each of which `python -m harness agent` dials in; with -n they "
-        "are divided among the test processes",
-    )
-    group.addoption(
-        "--listen",
-        default="0.0.0.0:0",
-        metavar="HOST:PORT",
-        help="where agents dial in (default: all addresses, a free port)",
-    )
-    group.addoption(
-        "--key-file",
-        type=Path,
-        metavar="FILE",
-        help="the key that agents must have too; made where it is not there",
-    )
-    group.addoption(
-        "--launcher",
-        choices=sorted(WAYS),
-        help="start the agents: " + "; ".join(f"{key}: {one.text}" for key, one in WAYS.items()),
-    )
-    group.addoption(
-        "--host-list", default="", metavar="A,B", help="the hosts by name, in the order of ranks"
-    )
-    group.addoption(
-        "--hosts-within",
-        type=float,
-        default=HOSTS_S,
-        metavar="SECONDS",
-        help="how long hosts are waited for (default: %(default)g)",
-    )
+    hosting.add(parser.getgroup("conformance hosts", "clusters of several machines"))
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
     """Check the options and provision the targets. TargetError or ValueError say what to do."""
-    for text in config.getoption("topology"):
-        Topology.parse(text)
-    deadline_s, repeat = config.getoption("deadline"), config.getoption("repeat")
-    if deadline_s is not None and deadline_s <= 0:
-        raise ValueError(f"--deadline {deadline_s:g}: give a number of seconds above 0")
-    if repeat < 1:
-        raise ValueError(f"--repeat {repeat}: give a whole number from 1 on")
-    blocks = config.getoption("blocks")
-    if blocks < FEWEST_BLOCKS:
-        raise ValueError(
-            f"--blocks {blocks}: give a whole number from {FEWEST_BLOCKS} on, as a single block "
-            "shows no spread"
-        )
     skip_missing = config.getoption("skip_missing_targets")
     platform = platforms.named(config.getoption("platform"))
     hosts = hosts_of(config, platform, progress)
     topologies = config.getoption("topology")
     if hosts is None:  # what other hosts have, their agents say
+        admission.fits(Topology.parse(text).processes for text in topologies)
         found = devices.present(platform, os.environ)
         devices.required(platform, found)  # before anything is installed for it
         if platform.has_devices and not topologies:
@@ -270,10 +224,10 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         implementations=tuple(dict.fromkeys(config.getoption("implementation") or names.COLUMNS)),
         clauses=tuple(dict.fromkeys(config.getoption("clause"))),
         platform=config.getoption("platform"),
-        deadline_s=deadline_s,
-        repeat=repeat,
+        deadline_s=config.getoption("deadline"),
+        repeat=config.getoption("repeat"),
         isolated=config.getoption("isolated"),
-        blocks=blocks,
+        blocks=config.getoption("blocks"),
         run=secrets.token_hex(4),
         tier=config.getoption("tier") or (tiers.FULL if _names_cells(config) else tiers.CORE),
         rerun=_reruns(config, hosts),
@@ -298,62 +252,6 @@ def _names_cells(config: pytest.Config) -> bool:
     """Whether the command line says by name what to run."""
     by_option = config.getoption("clause") or config.getoption("changed_since")
     return bool(by_option) or any("::" in one and "[" in one for one in config.args)
-
-
-def processes_of(config: pytest.Config) -> int:
-    """How many test processes `-n` asks for; 0 without it, when this one runs the cells."""
-    return len(config.getoption("tx", None) or ())
-
-
-def hosts_of(
-    config: pytest.Config, platform: platforms.Platform, progress: Callable[[str], None]
-) -> Hosts | None:
-    """What is asked of hosts; ValueError where that cannot be."""
-    hosts = _hosts(config)
-    if hosts is None:
-        return None
-    if platform.has_devices and hosts.launcher == here.WAY.key:
-        raise ValueError(
-            f"--launcher local with --platform {platform.name}: several agents on this machine "
-            "would each take all of its devices: leave out --hosts and --launcher"
-        )
-    if platform.has_devices and not config.getoption("topology"):
-        raise ValueError(
-            f"--platform {platform.name} with --hosts: what the hosts have is known only when they "
-            f"come: say --topology, such as {hosts.count}x4 where each has 4 devices"
-        )
-    among = processes_of(config)
-    if hosts.launcher == slurm.WAY.key and not hosts.names and among > 1:
-        hosts = replace(hosts, names=slurm.allocated(os.environ)[: hosts.count])
-    if among:
-        refused = shares.refusal(hosts, among, platform.name)
-        if refused is not None:
-            raise ValueError(refused)
-        progress(shares.told(hosts, among))
-    return hosts
-
-
-def _hosts(config: pytest.Config) -> Hosts | None:
-    count, launcher = config.getoption("hosts"), config.getoption("launcher")
-    names = tuple(name for name in config.getoption("host_list").split(",") if name)
-    if count is None and names and launcher != "tpu-pod":
-        count = len(names)
-    if count is None:
-        if launcher or config.getoption("key_file"):
-            raise ValueError("--launcher and --key-file are about hosts: say how many, --hosts N")
-        return None
-    if count < 1:
-        raise ValueError(f"--hosts {count}: give a whole number from 1 on")
-    listen, key_file = config.getoption("listen"), config.getoption("key_file")
-    address(listen)
-    if launcher is None and (key_file is None or address(listen)[1] == 0):
-        raise ValueError(
-            "--hosts without --launcher: agents must know where to dial and with which key: give "
-            "--listen HOST:PORT and --key-file FILE"
-        )
-    if key_file is not None:
-        key_of(key_file)
-    return Hosts(count, listen, key_file, launcher, names, config.getoption("hosts_within"))
 
 
 def _provision(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
@@ -78,10 +78,7 @@ class Admission:
         Whoever waits gives up once `ending` says that the run ends.
         """
         if count > self._capacity:
-            raise NoRoom(
-                f"{count} processes at once are more than this machine takes ({self._capacity}, by "
-                "its cores and free memory): choose a smaller --topology"
-            )
+            raise NoRoom(refusal(count, self._capacity))
         deadline = time.monotonic() + timeout_s
         told = time.monotonic() + PATIENCE_S
         while True:
@@ -122,6 +119,21 @@ class Admission:
         for lock in held.values():
             lock.release()
         return None
+
+
+def fits(processes: Iterable[int]) -> None:
+    """ValueError where a cluster of so many processes is more than this machine ever takes."""
+    most, capacity = max(processes, default=0), process_capacity()
+    if most > capacity:
+        raise ValueError(refusal(most, capacity))
+
+
+def refusal(count: int, capacity: int) -> str:
+    """Why so many processes at once cannot be."""
+    return (
+        f"{count} processes at once are more than this machine takes ({capacity}, by its cores and "
+        "memory): choose a smaller --topology"
+    )
 
 
 def process_capacity() -> int:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
-import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from conformance.commandline.ending import reason
+from conformance.commandline.limits import parse_address
 from harness.clusters.agent import PLACE, AgentError, new_key, read_key
 from harness.clusters.deadlines import HOSTS_S
 from harness.clusters.hub import Hub
@@ -23,6 +23,7 @@ from harness.clusters.launchers.hosts import HostsLauncher, Wanted
 from harness.clusters.launchers.local import LocalLauncher
 from harness.clusters.launchers.starting import Plan, Way, WayStarter
 from harness.clusters.zygote import CATALOGUE_VARIABLE
+from harness.running.listening import LOOPBACK, reached_by
 from harness.running.scratch import Scratch
 from harness.targets.platforms import named
 from harness.targets.target import Target, worker_environment
@@ -101,7 +102,7 @@ class Hosts:
     """
 
     count: int
-    listen: str = "0.0.0.0:0"
+    listen: str = f"{LOOPBACK}:0"
     key_file: Path | None = None
     launcher: str | None = None
     names: tuple[str, ...] = ()
@@ -128,12 +129,12 @@ class HostFleet:
         self._progress = progress
         self._scratch = Scratch()
         self._launchers: dict[Target, HostsLauncher] = {}
-        host, port = address(hosts.listen)
+        host, port = parse_address(hosts.listen)
         try:
             self.hub = Hub(host, port, key_of(hosts.key_file), progress)
         except OSError as error:
             self._scratch.close()
-            raise ValueError(f"--listen {hosts.listen}: {error}") from error
+            raise ValueError(f"--listen {hosts.listen}: {reason(error)}") from error
         if hosts.launcher is None and not hosts.shared:
             progress(f"listening for {hosts.count} agents at {host}:{self.hub.port}")
 
@@ -193,22 +194,6 @@ class HostFleet:
         )
 
 
-def address(text: str) -> tuple[str, int]:
-    """`HOST:PORT` in its parts; ValueError says what to write."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isdecimal()):
-        raise ValueError(f"--listen {text}: write HOST:PORT, such as 0.0.0.0:7070")
-    return host, int(port)
-
-
-def reached_by(listen: str, way: Way) -> str:
-    """The name under which launched agents find this machine."""
-    host, _ = address(listen)
-    if host != "0.0.0.0":
-        return host
-    return "127.0.0.1" if way is here.WAY else socket.getfqdn()
-
-
 def key_of(file: Path | None) -> str:
     """The key in `file`, which is made where it is not there. ValueError where it is none."""
     if file is None:
@@ -218,8 +203,6 @@ def key_of(file: Path | None) -> str:
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
                 stream.write(f"{new_key()}\n")
-        if file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            raise ValueError(f"--key-file {file} can be read by others: chmod 600 {file}")
         return read_key(file, None)
     except (OSError, AgentError) as error:
-        raise ValueError(f"--key-file {file}: {error}") from error
+        raise ValueError(f"--key-file {reason(error)}") from error

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.commandline.limits import shown
 from harness.running.cells import CellId
 
+MOST_SHARDS = 100_000
 UNKNOWN_S = 0.5  # of a cell that no earlier result tells of, where none tells of any
 
 Unit = tuple[str, str, str]  # target, topology, and the clause for which the run is made
@@ -35,10 +37,13 @@ class Shard:
 
 def parse(text: str) -> tuple[int, int]:
     """The number and the count of `3/12`; ValueError says how it is written."""
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 1 <= number <= count:
-        raise ValueError(f"--shard {text}: write which of how many, from 1/12 to 12/12")
+    if not 1 <= number <= count <= MOST_SHARDS:
+        raise ValueError(
+            f"--shard {shown(text)}: write which of how many, from 1/12 to 12/12; "
+            f"{MOST_SHARDS} at the most"
+        )
     return number, count
 
 

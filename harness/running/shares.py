@@ -10,11 +10,12 @@ import dataclasses
 import threading
 from collections.abc import Callable
 
+from conformance.commandline.limits import parse_address
 from harness.clusters.agent import DIAL, PLACE
 from harness.clusters.deadlines import POLL_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import gathering, mpi, ssh, tpu_pod
-from harness.running.fleet import Hosts, address, key_of
+from harness.running.fleet import Hosts, key_of
 from harness.targets.platforms import TPU
 
 
@@ -52,7 +53,7 @@ def told(hosts: Hosts, among: int) -> str:
 def share(hosts: Hosts, number: int, among: int) -> Hosts:
     """What test process `number` asks for; where a port was named, its own is one of the next."""
     mine = divided(hosts.count, among)[number]
-    host, port = address(hosts.listen)
+    host, port = parse_address(hosts.listen)
     return dataclasses.replace(
         hosts,
         count=len(mine),
@@ -91,7 +92,7 @@ class Usher:
     """
 
     def __init__(self, hosts: Hosts, among: int, progress: Callable[[str], None]) -> None:
-        host, port = address(hosts.listen)
+        host, port = parse_address(hosts.listen)
         self._ports = {
             rank: port + 1 + number
             for number, ranks in enumerate(divided(hosts.count, among))

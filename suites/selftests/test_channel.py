@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
+from typing import Any
 
 import pytest
 
@@ -75,8 +79,15 @@ def test_what_is_sent_is_what_is_received(ends: tuple[Channel, Connection]) -> N
         (b"[1, 2]", "no object"),
         (b'"text"', "no object"),
         (b"null", "no object"),
+        (b'{"rank": Infinity}', "no JSON"),
+        (b'{"rank": NaN}', "no JSON"),
+        (b'{"rank": 1e999}', "no JSON"),
+        (b'{"rank": ' + b"9" * 400 + b"}", "no JSON"),
     ],
-    ids=["bytes", "nothing", "not-utf-8", "too-deep", "list", "string", "null"],
+    ids=[
+        *("bytes", "nothing", "not-utf-8", "too-deep", "list", "string", "null"),
+        *("infinite", "not-a-number", "too-large", "too-long"),
+    ],
 )
 def test_what_is_no_message_is_rubbish(
     ends: tuple[Channel, Connection], data: bytes, why: str
@@ -227,6 +238,148 @@ def test_half_a_message_of_an_admitted_worker_is_given_up(
     with given_up(client.connection), pytest.raises(Rubbish, match="and not its rest"):
         arrived[0].receive()
     assert time.monotonic() - began < 1 + SOON_S
+
+
+class Failing:
+    """A listening socket whose next connections cannot be taken."""
+
+    def __init__(self, real: socket.socket, *numbers: int) -> None:
+        self._real = real
+        self.numbers = list(numbers)
+
+    def accept(self) -> Any:
+        if self.numbers:
+            number = self.numbers.pop(0)
+            raise OSError(number, os.strerror(number))
+        return self._real.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def admitted(hub: Hub, place: str) -> bool:
+    """Whether who has the key comes in."""
+
+    def come_in() -> None:
+        open_to_controller(hub.address, hub.key).send({"place": place})
+
+    threading.Thread(target=come_in, daemon=True).start()  # it waits for an answer
+    return hub.wait_for(place, SOON_S) is not None
+
+
+@pytest.mark.parametrize(
+    "number",
+    [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO],
+    ids=lambda number: errno.errorcode[number],
+)
+def test_a_connection_that_cannot_be_taken_is_not_the_last(number: int) -> None:
+    said: list[str] = []
+    hub = Hub(refused=said.append)
+    assert admitted(hub, "before")
+    failing = Failing(hub._socket, number, number, number)
+    hub._socket = failing  # type: ignore[assignment]
+    dial(hub).close()  # it wakes the loop, which asks the next one
+    assert admitted(hub, "after")
+    assert failing.numbers == []
+    hub.close()
+    line = f"a connection could not be taken: {os.strerror(number)}; listening goes on"
+    assert said == [line], "once, not for each"
+
+
+def test_a_thread_that_cannot_be_started_is_not_the_last(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert admitted(hub, "before")
+    fails = [True]
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            if fails:
+                fails.clear()
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(hub_module.threading, "Thread", Thread)
+    dial(hub).close()
+    assert admitted(hub, "after")
+    assert not fails
+
+
+# A controller that may open few files; whoever connects to it says nothing.
+FEW_FILES = """
+import os, resource, sys
+from harness.clusters.hub import Hub
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+hub = Hub(refused=lambda line: print("said", line, flush=True))
+print(hub.address, hub.key, flush=True)
+files = []
+if sys.argv[1] == "taken":
+    try:
+        while True:
+            files.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        print("full", flush=True)
+    sys.stdin.readline()
+    for file in files:
+        os.close(file)
+print("admitted" if hub.wait_for("here", 10.0) else "nobody came", flush=True)
+"""
+
+
+def arrive(address: str, key: str) -> None:
+    """Come as "here"; waits for an answer as long as the controller lives."""
+    with suppress(EOFError, OSError):
+        open_to_controller(address, key).send({"place": "here"})
+
+
+@pytest.mark.parametrize("by", ["silent", "taken"])
+def test_a_controller_without_descriptors_admits_who_has_the_key(by: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FEW_FILES, by],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as controller:
+        assert controller.stdin is not None
+        assert controller.stdout is not None
+        address, key = controller.stdout.readline().split()
+        host, port = address.rsplit(":", 1)
+        silent = []
+        if by == "silent":
+            silent = [socket.create_connection((host, int(port))) for _ in range(100)]
+        else:
+            assert controller.stdout.readline() == "full\n"
+            silent = [socket.create_connection((host, int(port)))]
+            time.sleep(0.5)  # the loop has met the error by then, and must not have ended of it
+            controller.stdin.write("\n")
+            controller.stdin.flush()
+        arriving = threading.Thread(target=arrive, args=(address, key), daemon=True)
+        arriving.start()
+        lines = controller.stdout.read().splitlines()
+        for one in silent:
+            one.close()
+    assert lines[-1] == "admitted"
+    assert len([line for line in lines if line.startswith("said")]) == 1, lines
+
+
+def test_of_too_many_without_the_key_the_oldest_are_dropped() -> None:
+    said: list[str] = []
+    hub = Hub(refused=said.append, unproven=3)
+    silent = [dial(hub) for _ in range(5)]
+    ends = [Connection(os.dup(one.fileno())) for one in silent]
+    for end in ends[:2]:
+        with given_up(end), suppress(EOFError, OSError):
+            end.recv_bytes()  # the challenge, if it came before the end
+        with given_up(end), pytest.raises((EOFError, OSError)):
+            end.recv_bytes()
+    for end in ends[2:]:
+        end.recv_bytes()
+        assert not end.poll(0.2), "a younger one was dropped"
+    assert admitted(hub, "here")
+    assert said == ["more than 3 connections have not shown the key: the oldest are dropped"]
+    hub.close()
+    for one in (*silent, *ends):
+        one.close()
 
 
 def test_a_closed_hub_takes_nobody(hub: Hub) -> None:

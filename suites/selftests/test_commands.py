@@ -24,7 +24,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.program import program
 from conformance.catalogue.reading import line_of
-from conformance.commands.ending import EXIT_INTERRUPTED
+from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ
 from conformance.commands.new import new
 from conformance.commands.show import show
 from conformance.judging.deviations import Deviation, load_all
@@ -184,7 +184,7 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
         timeout=BROKEN_S,
     )
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (EXIT_OK, "")
+    assert (ended.returncode, ended.stderr) == (EXIT_NOT_READ, "")
 
 
 @pytest.mark.parametrize("command", ["conformance", "harness", "reports"])

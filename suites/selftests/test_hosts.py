@@ -129,6 +129,10 @@ class Gathering(unittest.TestCase):
             ("nothing", {}),
             ("no devices", {"devices": None}),
             ("a rank in words", {"rank": "first"}),
+            ("a rank without end", {"rank": float("inf")}),
+            ("a rank below 0", {"rank": -1}),
+            ("a rank of no bound", {"rank": 10**30}),
+            ("a name without end", {"host": "n" * 10_000}),
         ]
     )
     def test_what_is_no_hello(self, case: str, changes: dict[str, Any]) -> None:
@@ -221,8 +225,26 @@ def test_a_key_that_is_none(
     if text is not None:
         file = tmp_path / "key"
         file.write_text(text)
+        file.chmod(0o600)
     with pytest.raises(AgentError, match=says):
         read_key(file, variable)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_an_agent_takes_no_key_that_others_can_read_or_change(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "key"
+    file.write_text(new_key())
+    file.chmod(mode)
+    with pytest.raises(AgentError, match=r"key can be read or changed by others: run `chmod 600"):
+        read_key(file, None)
+    file.chmod(0o600)
+    assert len(read_key(file, None)) == 64
+
+
+def test_a_key_file_that_is_not_there_is_named_without_a_number(tmp_path: Path) -> None:
+    with pytest.raises(AgentError) as caught:
+        read_key(tmp_path / "none", None)
+    assert str(caught.value).startswith(f"{tmp_path / 'none'}: No such file or directory: ")
 
 
 # Hosts as they come and go
@@ -295,7 +317,7 @@ def test_another_agent_takes_the_place_of_a_lost_one(hub: Hub) -> None:
     again = come(hub, "n1b", 1)
     launcher.warm_up()
     assert [one.host for one in launcher.hellos] == ["n0", "n1b"]
-    assert "host n1 (rank 1) is gone" in said
+    assert "host n1 (rank 1) was lost: its agent went away" in said
     launcher.close()
     for one in (first, again):
         with pytest.raises(EOFError):
@@ -318,7 +340,7 @@ def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
     other.send({"place": PLACE, "host": "n0"})
     with pytest.raises(TargetDown, match=r"^rank 0: no agent within"):
         launcher.warm_up()
-    assert said[0].startswith("no agent's hello: ")
+    assert said[0].startswith("host n0 sent no agent's hello: ")
 
 
 # The agent's own command

@@ -155,6 +155,30 @@ def test_killing_pytest_leaves_no_process_and_no_lock(
         assert suite.locks_are_free()
 
 
+def test_a_stopped_zygote_ends_with_pytest_and_so_do_its_workers(suite: Suite) -> None:
+    """Also one of a job that a probe started, which leads a session of its own."""
+    stalled = suite.stalled(("--topology", "1x1"), "job-that-stalls")
+    with running_pytest(stalled, suite.folder, suite.mark, suite.environment) as run:
+        assert until(suite.a_job_is_up, STARTED_WITHIN_S), _told(suite)
+        (zygote,) = [one for one in marked(suite.mark) if _is_zygote(one)]
+        zygote.suspend()
+        assert until(lambda: zygote.status() == psutil.STATUS_STOPPED, AT_ONCE_S)
+        run.kill()
+        assert run.wait(ENDED_WITHIN_S) == -signal.SIGKILL
+        assert gone(suite.mark, ENDED_WITHIN_S), _told(suite)
+
+
+def test_a_zygote_that_is_only_continued_goes_on(suite: Suite) -> None:
+    with running_pytest(suite.stalled(SERIAL), suite.folder, suite.mark, suite.environment) as run:
+        assert until(lambda: suite.up(2), STARTED_WITHIN_S), _told(suite)
+        zygotes = [one for one in marked(suite.mark) if _is_zygote(one) and one.ppid() == run.pid]
+        (zygote,) = zygotes
+        before = len(marked(suite.mark))
+        zygote.suspend()
+        zygote.resume()
+        assert not until(lambda: len(marked(suite.mark)) < before, AT_ONCE_S)
+
+
 def _interrupted(run: subprocess.Popen[str]) -> None:
     run.send_signal(signal.SIGINT)
     assert run.wait(ENDED_WITHIN_S) == pytest.ExitCode.INTERRUPTED
@@ -180,13 +204,21 @@ def test_the_processes_of_a_job_end_with_the_run_also_a_stopped_one(
 
 
 def _zygotes(mark: str) -> int:
-    count = 0
-    for process in marked(mark):
-        try:
-            count += "harness.clusters.zygote" in process.cmdline()
-        except psutil.Error:
-            continue
-    return count
+    return sum(map(_is_zygote, marked(mark)))
+
+
+def _is_zygote(process: psutil.Process) -> bool:
+    """Whether it is one, and no worker that was forked from one."""
+    try:
+        parent = process.parent()
+        forked = parent is not None and _runs_zygote(parent)
+        return _runs_zygote(process) and not forked
+    except psutil.Error:
+        return False
+
+
+def _runs_zygote(process: psutil.Process) -> bool:
+    return "harness.clusters.zygote" in process.cmdline()
 
 
 def _told(suite: Suite) -> str:

@@ -222,7 +222,9 @@ def test_the_lane_refuses_to_run_beside_other_tests() -> None:
 def test_a_ratio_needs_more_than_one_block() -> None:
     ran = pytest_on("-m", "benchmark", "--blocks", "1")
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--blocks 1: give a whole number from 2 on" in ran.stderr
+    assert (
+        "--blocks: '1': give a whole number from 2 to 1000, as a single block shows" in ran.stderr
+    )
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,10 @@ from harness.clusters.agent import new_key
 from harness.clusters.channel import KEY_VARIABLE
 from harness.clusters.launchers import TargetDown, here, kubernetes, mpi, slurm, ssh, tpu_pod
 from harness.clusters.launchers.starting import Command, Plan, Way, WayStarter
-from harness.plugin.options import hosts_of
-from harness.running.fleet import WAYS, Hosts, key_of, reached_by
+from harness.plugin.hosting import hosts_of
+from harness.running import listening
+from harness.running.fleet import WAYS, Hosts, key_of
+from harness.running.listening import reached_by
 from harness.targets.platforms import PLATFORMS
 
 PLAN = Plan(2, "c0:7070", "/venv/bin/python", ("a", "b"), variables={"PYTHONPATH": "/my src"})
@@ -235,7 +238,7 @@ def test_a_slice_that_is_none(
 def asked(**given: Any) -> Hosts | None:
     options: dict[str, Any] = {
         "hosts": None,
-        "listen": "0.0.0.0:0",
+        "listen": None,
         "key_file": None,
         "launcher": None,
         "host_list": "",
@@ -261,10 +264,8 @@ def test_a_list_of_hosts_says_how_many() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"hosts": 0}, r"--hosts 0: give a whole number from 1 on"),
         ({"hosts": 2}, r"--hosts without --launcher: .* give --listen HOST:PORT and --key-file"),
         ({"hosts": 2, "listen": "h:7"}, r"--hosts without --launcher"),
-        ({"hosts": 2, "launcher": "mpi", "listen": "7070"}, r"--listen 7070: write HOST:PORT"),
         ({"hosts": 2, "launcher": "local", "tx": ["popen"] * 3}, r"-n 2 at the most"),
         ({"hosts": 2, "launcher": "local", "platform": "cuda12"}, r"leave out --hosts"),
         ({"hosts": 2, "launcher": "mpi", "platform": "tpu"}, r"say --topology, such as 2x4"),
@@ -272,7 +273,7 @@ def test_a_list_of_hosts_says_how_many() -> None:
         ({"launcher": "tpu-pod", "host_list": "slice"}, r"say how many, --hosts N"),
     ],
     ids=[
-        *("none", "by-hand", "no-key", "listen", "xdist", "its-own-devices", "topology"),
+        *("by-hand", "no-key", "xdist", "its-own-devices", "topology"),
         *("launcher", "slice"),
     ],
 )
@@ -288,11 +289,11 @@ def test_a_key_file_is_made_for_its_owner_alone_and_read_again(tmp_path: Path) -
     assert key_of(file) == key
     assert key_of(None) != key
     file.chmod(0o644)
-    with pytest.raises(ValueError, match=r"can be read by others: chmod 600"):
+    with pytest.raises(ValueError, match=r"can be read or changed by others: run `chmod 600"):
         key_of(file)
     file.chmod(0o600)
     file.write_text("short")
-    with pytest.raises(ValueError, match=r"--key-file .*key: .*holds no key of at least"):
+    with pytest.raises(ValueError, match=r"--key-file .*key holds no key of at least"):
         key_of(file)
 
 
@@ -300,3 +301,44 @@ def test_agents_of_this_machine_dial_the_loopback() -> None:
     assert reached_by("0.0.0.0:0", here.WAY) == "127.0.0.1"
     assert reached_by("10.0.0.1:0", ssh.WAY) == "10.0.0.1"
     assert reached_by("0.0.0.0:0", ssh.WAY) not in ("0.0.0.0", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "names", "reached", "listens"),
+    [
+        ("local", "", {}, "127.0.0.1:0"),
+        ("ssh", "me@a,b", {"a": "10.0.0.1", "b": "10.0.0.1"}, "10.0.0.1:0"),
+        ("ssh", "localhost,b", {"localhost": "127.0.0.1", "b": "10.0.0.1"}, "10.0.0.1:0"),
+        ("ssh", "localhost", {"localhost": "127.0.0.1"}, "127.0.0.1:0"),
+        ("ssh", "a,b", {"a": "10.0.0.1", "b": "172.16.0.1"}, "0.0.0.0:0"),
+        ("ssh", "alias", {listening.ELSEWHERE: "10.0.0.7"}, "10.0.0.7:0"),
+        ("ssh", "alias", {}, "0.0.0.0:0"),
+        ("slurm", "", {listening.ELSEWHERE: "10.0.0.7"}, "10.0.0.7:0"),
+    ],
+    ids=[
+        *("here", "one-network", "this-one-among-them", "this-one", "two-networks"),
+        *("unknown-name", "no-network", "no-names"),
+    ],
+)
+def test_agents_dial_in_on_the_interface_that_their_hosts_reach(
+    launcher: str,
+    names: str,
+    reached: Mapping[str, str],
+    listens: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listening, "towards", reached.get)
+    found = asked(launcher=launcher, host_list=names, hosts=names.count(",") + 1)
+    assert found is not None
+    assert found.listen == listens
+
+
+def test_where_agents_dial_in_is_the_users_to_say() -> None:
+    found = asked(launcher="local", hosts=2, listen="0.0.0.0:7070")
+    assert found is not None
+    assert found.listen == "0.0.0.0:7070"
+
+
+def test_the_way_to_a_host_starts_at_an_address_of_this_machine() -> None:
+    assert listening.towards("127.0.0.1") == "127.0.0.1"
+    assert listening.towards("no such name") is None

@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.clusters.agent import MOST_RANK
+
+MOST_CHARACTERS = 200  # of a word of a hello
+WORDS = ("host", "address", "python", "jax", "jaxlib", "sources", "platform")
+
 
 @dataclass(frozen=True, slots=True)
 class Hello:
@@ -41,21 +46,27 @@ def parse(message: Mapping[str, Any]) -> Hello:
     """The hello of an agent; ValueError where it is none."""
     try:
         rank = message["rank"]
+        if not (rank is None or (type(rank) is int and 0 <= rank <= MOST_RANK)):
+            raise ValueError(f"rank {rank}")
         return Hello(
-            host=str(message["host"]),
-            address=str(message["address"]),
-            rank=None if rank is None else int(rank),
-            python=str(message["python"]),
-            jax=str(message["jax"]),
-            jaxlib=str(message["jaxlib"]),
-            sources=str(message["sources"]),
-            platform=str(message["platform"]),
+            rank=rank,
             devices=tuple(
-                (str(kind), tuple(map(str, ids))) for kind, ids in dict(message["devices"]).items()
+                (_short(kind), tuple(map(_short, ids)))
+                for kind, ids in dict(message["devices"]).items()
             ),
+            **{name: _short(message[name]) for name in WORDS},
         )
-    except (LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"no agent's hello: {str(message)[:200]}") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        host = str(message.get("host", "without a name"))[:MOST_CHARACTERS]
+        said = str(message)[:MOST_CHARACTERS]
+        raise ValueError(f"host {host} sent no agent's hello: {said}") from error
+
+
+def _short(value: Any) -> str:
+    """A word of a hello; ValueError where it is too long to be shown to a reader."""
+    if len(text := str(value)) > MOST_CHARACTERS:
+        raise ValueError(f"{len(text)} characters")
+    return text
 
 
 def order(one: Hello) -> tuple[bool, int, str, str]:

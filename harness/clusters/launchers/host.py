@@ -1,7 +1,8 @@
 """A process that forks workers, as the controller sees it: a zygote here, an agent elsewhere.
 
 Orders go out, answers and exit statuses come back over one connection; what ended meanwhile is
-noted whenever something is received.
+noted whenever something is received. Each message must answer an order or end a worker, once, so
+that whoever sends without end is cut off at the first message that is neither.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Any
 
 from harness.clusters.channel import Channel, Rubbish
 from harness.clusters.deadlines import KILL_S
+from harness.clusters.launchers.answers import fits, is_status
+
+MOST_SHOWN = 200  # characters of what was sent
+GONE = "it went away"
 
 
 class HostGone(Exception):
-    """The connection to it ended, or it does not answer."""
+    """The connection to it ended, it does not answer, or not as it was asked; the text says how."""
 
 
 class Host:
@@ -26,6 +31,8 @@ class Host:
         self._numbers = itertools.count(1)
         self._answers: dict[int, dict[str, Any]] = {}
         self._exits: dict[str, int] = {}
+        self._asked: dict[int, dict[str, Any]] = {}  # orders without an answer yet
+        self._running: set[str] = set()  # places of workers that have not ended
 
     @property
     def gone(self) -> bool:
@@ -39,6 +46,9 @@ class Host:
     def ask(self, do: str, **order: Any) -> int:
         """Send an order; the number by which its answer is fetched."""
         number = next(self._numbers)
+        self._asked[number] = {"do": do, **order}
+        if do == "spawn":  # it may end before its answer is read
+            self._running.add(order["worker"]["place"])
         self._send({"do": do, "ask": number, **order})
         return number
 
@@ -51,7 +61,7 @@ class Host:
     def exits(self) -> dict[str, int]:
         """Exit status by place of the workers that ended, in the order in which they ended."""
         if self._channel is None:
-            raise HostGone
+            raise HostGone(GONE)
         while self._channel is not None and self._channel.waiting():
             self._receive()
         return self._exits
@@ -70,24 +80,38 @@ class Host:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if self._channel is None:
-            raise HostGone
+            raise HostGone(GONE)
         try:
             self._channel.send(message)
         except OSError as error:
             self.close()
-            raise HostGone from error
+            raise HostGone(GONE) from error
 
     def _receive(self) -> None:
         if self._channel is None:
-            raise HostGone
+            raise HostGone(GONE)
         try:
             if not self._channel.waiting(KILL_S):
-                raise EOFError
-            message = self._channel.receive()
-            if "exited" in message:
-                self._exits[str(message["exited"])] = int(message["status"])
-            else:
-                self._answers[int(message["answer"])] = message
-        except (EOFError, Rubbish, LookupError, TypeError, ValueError) as error:
+                raise HostGone(f"it did not answer within {KILL_S:g} s")
+            self._take(self._channel.receive())
+        except EOFError as error:
             self.close()
-            raise HostGone from error
+            raise HostGone(GONE) from error
+        except Rubbish as error:
+            self.close()
+            raise HostGone(f"it sent rubbish: {error}") from error
+        except HostGone:
+            self.close()
+            raise
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        """Note an exit or an answer; HostGone where it is neither."""
+        place, number = message.get("exited"), message.get("answer")
+        if isinstance(place, str) and place in self._running and is_status(message.get("status")):
+            self._running.remove(place)
+            self._exits[place] = message["status"]
+        elif type(number) is int and number in self._asked and fits(self._asked[number], message):
+            del self._asked[number]
+            self._answers[number] = dict(message)
+        else:
+            raise HostGone(f"it sent rubbish: {str(message)[:MOST_SHOWN]}")

@@ -15,7 +15,7 @@ from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown, gathering
 from harness.clusters.launchers.gathering import Hello
 from harness.clusters.launchers.host import Host, HostGone
-from harness.clusters.launchers.remote import HostProcesses, RemoteHost, RemotePort, lost
+from harness.clusters.launchers.remote import HostProcesses, RemoteHost, RemotePort, agents, lost
 
 PROGRESS_S = 15.0  # between two lines that say who is still missing
 MOST_STARTS = 5  # of the agents by their starter: an agent that is lost again and again stays lost
@@ -129,9 +129,9 @@ class HostsLauncher:
         for one in list(self._hosts):
             try:
                 one.host.exits()
-            except HostGone:
+            except HostGone as gone:
                 self._hosts.remove(one)
-                self._progress(f"host {one.hello} is gone")
+                self._progress(f"host {one.hello} was lost: {agents(gone)}")
         while (arrived := self._hub.wait_for(self._wanted.place, 0.0)) is not None:
             self._admit(*arrived)
 

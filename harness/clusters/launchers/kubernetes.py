@@ -10,9 +10,11 @@ import argparse
 import json
 from typing import Any
 
+from conformance.commandline import limits
 from harness.clusters.channel import KEY_VARIABLE
 
 PORT = 7070
+MOST_HOSTS = 10_000
 NAME = "pmap-conformance"
 SECRET = f"{NAME}-key"
 RESULTS = "/results"
@@ -25,7 +27,13 @@ TPU_TOPOLOGIES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of `python -m harness manifest`."""
-    parser.add_argument("--hosts", type=int, required=True, metavar="N", help="pods, one a host")
+    parser.add_argument(
+        "--hosts",
+        type=limits.whole(1, MOST_HOSTS),
+        required=True,
+        metavar="N",
+        help="pods, one a host",
+    )
     parser.add_argument("--image", required=True, help="has this project and jax installed")
     parser.add_argument("--tpu", metavar="KIND-CHIPS", help="of a slice: v5e-16")
     parser.add_argument("--namespace", default="default")

@@ -21,7 +21,7 @@ from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE
 from harness.clusters.deadlines import KILL_S, ZYGOTE_START_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Exit, TargetDown
-from harness.clusters.launchers.host import Host, HostGone
+from harness.clusters.launchers.host import GONE, Host, HostGone
 from harness.clusters.output import Evidence, Output, await_stacks, tail
 from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 
@@ -168,13 +168,14 @@ class LocalLauncher:
         try:
             with self._lock:
                 if self._host is None:
-                    raise HostGone
+                    raise HostGone(GONE)
                 yield self._host
         except HostGone as error:
             said = tail(self._log)
             self.close()
             raise TargetDown(
-                f"the zygote of {self._python} went away. Its last output:\n{said or '(none)'}"
+                f"the zygote of {self._python} {str(error).removeprefix('it ')}. Its last output:\n"
+                f"{said or '(none)'}"
             ) from error
 
 

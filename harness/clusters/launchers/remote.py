@@ -30,7 +30,12 @@ def lost(one: RemoteHost) -> Iterator[None]:
     try:
         yield
     except HostGone as error:
-        raise TargetDown(f"host {one.hello} was lost: its agent went away") from error
+        raise TargetDown(f"host {one.hello} was lost: {agents(error)}") from error
+
+
+def agents(gone: HostGone) -> str:
+    """How a host's agent was lost, in words about the agent."""
+    return f"its agent{str(gone).removeprefix('it')}"
 
 
 class RemotePort:

@@ -1,0 +1,87 @@
+"""How a command ends: an exit status, and one line in place of a traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+EXIT_FAILED = 2  # it could not be done, or not be written
+EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
+EXIT_NOT_READ = 141  # and SIGPIPE: nobody reads the output to its end
+EXIT_TERMINATED = 143  # and SIGTERM
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def without_traceback(command: Callable[[], int], name: str = "error") -> int:
+    """Run a command whole, its last output included; its exit status.
+
+    An OSError that the command did not report, an interrupt, SIGTERM and output that nobody reads
+    or that cannot be written end it with a status of their own. On SIGTERM what is unfinished is
+    removed, as on an interrupt.
+    """
+    ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # else somebody decided otherwise
+    if ends:
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        status = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _write_no_more()
+        return EXIT_NOT_READ
+    except OSError as error:
+        where = "standard output: " if of_output(error) else ""
+        _write_no_more()
+        print(f"{name}: {where}{reason(error)}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("interrupted: what was not finished is not written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except _Terminated:
+        print("terminated: what was not finished is not written", file=sys.stderr)
+        return EXIT_TERMINATED
+    finally:
+        if ends:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return status
+
+
+def of_output(error: BaseException) -> bool:
+    """Whether it is of standard output: of no file that somebody named."""
+    return isinstance(error, OSError) and error.errno is not None and error.filename is None
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, in one line that a terminal can show.
+
+    Of the system's errors: the file and what is wrong with it, without the number.
+    """
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        names = [os.fsdecode(one) for one in (error.filename, error.filename2) if one is not None]
+        text = ": ".join([*names, error.strerror])
+    return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], " ".join(text.split()))
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Terminated
+
+
+def _write_no_more() -> None:
+    """Discard what standard output still holds: Python flushes once more as it ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, sys.stdout.fileno())
+    except (OSError, ValueError):  # it is no file, as under a test
+        return
+    finally:
+        os.close(nothing)

@@ -1,0 +1,123 @@
+"""Files that commands write: made beside their place, and put there when they are whole.
+
+Whoever is interrupted, meets an error or finds no room on the disk leaves the earlier file as it
+was, and nothing beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+import stat
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+BACKUP = ".bak"  # what is added to the name of a file that makes room for another
+
+
+class Output:
+    """A file to be written; `stream` takes its bytes, `put` gives it its place and its name.
+
+    `partial` is the name that it has until then, by default one that nobody else has. What is no
+    regular file, such as /dev/null or a pipe, is written at once. OSError names `file`.
+    """
+
+    def __init__(self, file: Path, partial: str | None = None) -> None:
+        self.file = file
+        self._partial: Path | None = None
+        self._cleaning: weakref.finalize[..., Output] | None = None
+        with _named(file):
+            if file.exists() and not file.is_file():
+                self.stream: BinaryIO = file.open("wb")
+                return
+            self._place = Path(os.path.realpath(file))  # of a link, the file that it names
+            self._place.parent.mkdir(parents=True, exist_ok=True)
+            made = self._place.with_name(partial or f".{file.name}.{secrets.token_hex(4)}.partial")
+            if partial is not None:  # what a killed process left
+                made.unlink(missing_ok=True)
+            descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            self.stream = os.fdopen(descriptor, "wb")
+            self._partial = made
+            # Also where the interpreter ends before anybody closes it.
+            self._cleaning = weakref.finalize(self, _remove, made)
+
+    def put(self, *, keep: bool = False) -> Path | None:
+        """Give the file its place, once; whoever has `stream` may go on writing.
+
+        The file that it replaces is kept under another name where `keep` says so and it holds
+        anything; that name.
+        """
+        if self._partial is None:
+            return None
+        with _named(self.file):
+            self.stream.flush()
+            kept = None
+            if self._place.exists():
+                self._partial.chmod(stat.S_IMODE(self._place.stat().st_mode))
+                if keep and self._place.stat().st_size:
+                    kept = _kept(self._place)
+            self._partial.replace(self._place)
+        if self._cleaning is not None:
+            self._cleaning.detach()
+        self._partial = None
+        return kept
+
+    def close(self) -> None:
+        """Close the stream; without `put` before, nothing is left of the file."""
+        try:
+            with _named(self.file):
+                self.stream.close()
+        finally:
+            if self._partial is not None and self._cleaning is not None:
+                self._cleaning()
+
+
+@contextlib.contextmanager
+def written(file: Path) -> Iterator[BinaryIO]:
+    """A stream whose bytes replace `file` once all of them were written."""
+    output = Output(file)
+    try:
+        yield output.stream
+        output.put()
+    finally:
+        output.close()
+
+
+def write_text(file: Path, text: str) -> None:
+    """Replace a file by `text`, whole or not at all. OSError names the file."""
+    with written(file) as stream, _named(file):
+        stream.write(text.encode("utf-8"))
+
+
+def _kept(place: Path) -> Path:
+    """Give a file a second name that is free: `NAME.bak`, else `NAME.bak2`, and so on."""
+    for number in itertools.count(1):
+        name = place.with_name(f"{place.name}{BACKUP}{number if number > 1 else ''}")
+        if not os.path.lexists(name):
+            try:
+                os.link(place, name)
+            except FileExistsError:
+                continue
+            except OSError:  # a file system without links
+                place.rename(name)
+            return name
+    raise AssertionError
+
+
+def _remove(partial: Path) -> None:
+    partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Let an OSError name the file that the user named."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(file)) from error
