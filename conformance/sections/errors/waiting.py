@@ -24,6 +24,7 @@ MISSING_FACT = "errors.barriers.process-missing"
 
 LATE_S = 1.5  # by which one process comes to the barrier after the others
 CLOCK_S = 0.05  # within which two processes of a machine read the clock
+WAITED_FOR_S = 20.0  # after which others are taken to wait; a map that waits for nobody takes none
 HANG_S = 5.0  # after which a barrier that one process never reaches is called hung
 
 
@@ -80,6 +81,26 @@ def timed(cluster: Any, name: str, wait: Callable[[], Any], *, late: bool) -> No
     cluster.step(name, wait)
     cluster.note("arrived", arrived)
     cluster.note("left", time.time())
+
+
+def say(event: str) -> None:
+    """Tell the other processes of the job that something happened, past all devices."""
+    _service().key_value_set(event, "")
+
+
+def heard(event: str, within_s: float) -> bool:
+    """Whether a process of the job has said so, or does within this time."""
+    try:
+        _service().blocking_key_value_get(event, max(1, int(within_s * 1000)))
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
+def _service() -> Any:
+    from jax._src.distributed import global_state  # the job's coordination service, JAX's own
+
+    return global_state.client
 
 
 def is_last(cluster: Any) -> bool:

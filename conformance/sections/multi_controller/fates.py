@@ -38,7 +38,8 @@ _LEARNED_BY = {
 
 _RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception): .*)$", re.MULTILINE)
 
-# What every program begins with: `attempt` says what came of a call, and goes on.
+# What every program begins with: `attempt` says what came of a call, and goes on; `say` and
+# `wait_for` put the processes' calls in order, however busy the machine is.
 BEGIN = f"""
 import os, signal, sys, time
 
@@ -59,6 +60,15 @@ def attempt(what, function):
         print(f"{{what}} {{function()}}", flush=True)
     except Exception as error:
         print(what, type(error).__name__, *str(error).splitlines()[:1], flush=True)
+
+
+def say(event):  # to the other processes, which share the folder
+    open(event, "x").close()
+
+
+def wait_for(*events):
+    while not all(map(os.path.exists, events)):
+        time.sleep(0.01)
 
 """
 

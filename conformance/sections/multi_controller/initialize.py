@@ -156,7 +156,13 @@ CALLED: Mapping[str, Called] = table(
         "After jax.distributed.shutdown, before any device was touched, all may initialize again, "
         "the first process first.",
         # At one address, a process that is quicker than the first finds what is about to end.
-        "initialize()\njax.distributed.shutdown()\ntime.sleep(3 * number)\n" + COMPUTE,
+        """
+initialize()
+jax.distributed.shutdown()
+say(f"down {number}")
+wait_for("down 0")
+"""
+        + COMPUTE,
         both("sum 3.0"),
     ),
     Called(
@@ -244,12 +250,15 @@ def number_taken(impl: Any, cluster: Any) -> None:
         cluster,
         BEGIN
         + """
-time.sleep(3 * (number // 2))
-options = {"number": min(number, 1), "initialization_timeout": 4}
-attempt("initialized", lambda: initialize(2, **options))
-if number < 2:
+if number == 2:
+    wait_for("joined 0", "joined 1")
+    attempt("initialized", lambda: initialize(2, 1, initialization_timeout=4))
+    say("told")
+else:
+    attempt("initialized", lambda: initialize(2))
     attempt("devices", jax.device_count)
-    time.sleep(8)
+    say(f"joined {number}")
+    wait_for("told")
     print("done")
 """,
         THREE,

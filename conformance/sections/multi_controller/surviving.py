@@ -103,7 +103,8 @@ import jax.extend.backend
 jax.distributed.shutdown()
 jax.clear_caches()
 jax.extend.backend.clear_backends()
-time.sleep(3 * number)
+say(f"down {{number}}")
+wait_for("down 0")
 attempt("again", initialize)
 print("devices", jax.device_count())
 {ARRAYS}""",
