@@ -7,9 +7,9 @@ was, and nothing beside it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
-import secrets
 import stat
 import weakref
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ class Output:
         self.file = file
         self._partial: Path | None = None
         self._cleaning: weakref.finalize[..., Output] | None = None
-        with _named(file):
+        with named(file):
             if file.exists() and not file.is_file():
                 self.stream: BinaryIO = file.open("wb")
                 return
             self._place = Path(os.path.realpath(file))  # of a link, the file that it names
-            self._place.parent.mkdir(parents=True, exist_ok=True)
-            made = self._place.with_name(partial or f".{file.name}.{secrets.token_hex(4)}.partial")
+            make_folder(self._place.parent)
+            made = self._place.with_name(partial or f".{file.name}.{os.urandom(4).hex()}.partial")
             if partial is not None:  # what a killed process left
                 made.unlink(missing_ok=True)
             descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -52,9 +52,10 @@ class Output:
         anything; that name.
         """
         if self._partial is None:
-            return None
-        with _named(self.file):
-            self.stream.flush()
+            return None  # it is there
+        with named(self.file):
+            if not self.stream.closed:
+                self.stream.flush()
             kept = None
             if self._place.exists():
                 self._partial.chmod(stat.S_IMODE(self._place.stat().st_mode))
@@ -69,7 +70,7 @@ class Output:
     def close(self) -> None:
         """Close the stream; without `put` before, nothing is left of the file."""
         try:
-            with _named(self.file):
+            with named(self.file):
                 self.stream.close()
         finally:
             if self._partial is not None and self._cleaning is not None:
@@ -87,9 +88,17 @@ def written(file: Path) -> Iterator[BinaryIO]:
         output.close()
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there. OSError names what is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
+
+
 def write_text(file: Path, text: str) -> None:
     """Replace a file by `text`, whole or not at all. OSError names the file."""
-    with written(file) as stream, _named(file):
+    with written(file) as stream, named(file):
         stream.write(text.encode("utf-8"))
 
 
@@ -113,7 +122,7 @@ def _remove(partial: Path) -> None:
 
 
 @contextlib.contextmanager
-def _named(file: Path) -> Iterator[None]:
+def named(file: Path) -> Iterator[None]:
     """Let an OSError name the file that the user named."""
     try:
         yield

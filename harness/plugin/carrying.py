@@ -92,13 +92,36 @@ def check(config: pytest.Config) -> None:
         )
 
 
+def record(config: pytest.Config, session: Session) -> None:
+    """Open the results file, if one is named. ValueError or OSError where it cannot be written."""
+    if config.getoption("results"):
+        session.recorder = Recorder(
+            Path(config.getoption("results")),
+            session.options.run,
+            session.catalogue,
+            session.claims,
+            session.tier,
+            keep=not config.getoption("overwrite"),
+        )
+
+
+def results(config: pytest.Config, recorder: Recorder) -> str:
+    """Where the results are, and where those are that the file held before."""
+    before = f"; what it held before: {recorder.kept}" if recorder.kept else ""
+    return f"results: {config.getoption('results')}{before}"
+
+
 def begin(config: pytest.Config, session: Session) -> Carrying | None:
     """What the options resume, if anything."""
     files = [Path(one) for one in config.getoption("resume")]
     if not files or session.recorder is None:
         return None
     session.progress(f"reading what {', '.join(map(str, files))} recorded")
-    found = gather(files, today(session, session.recorder.programs), session.progress)
+    try:
+        found = gather(files, today(session, session.recorder.programs), session.progress)
+    except BaseException:
+        session.recorder.close()
+        raise
     return Carrying(found, session, session.recorder)
 
 

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import json
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -19,12 +18,12 @@ import pytest
 
 from conformance.catalogue import causes, loading, names
 from conformance.catalogue.claims import load_claims
+from conformance.commandline.ending import reason
 from conformance.judging import deviations
 from harness.plugin import carrying, changed, hosting, options, replacing, sharding
 from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
-from harness.plugin.recorder import Recorder
 from harness.plugin.rerun import AGAIN, Rerun, held_back
 from harness.plugin.session import RECORD, Cell, Session, Timed, cell_of
 from harness.plugin.telling import Teller
@@ -83,13 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
             carrying.check(config)
             sharding.choose(config, session)
             _listen(config, session)
-        if not handed and config.getoption("results"):
-            file = Path(config.getoption("results"))
-            session.recorder = Recorder(
-                file, chosen.run, session.catalogue, session.claims, session.tier
-            )
+            carrying.record(config, session)
         resumed = None if handed else carrying.begin(config, session)
-    except (TargetError, ValueError, OSError) as error:
+    except OSError as error:
+        raise pytest.UsageError(reason(error)) from error
+    except (TargetError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[_SESSION] = session
     if resumed is not None:
@@ -325,7 +322,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if len(session.red) > MOST_RED:
         terminalreporter.write_line(f"and {len(session.red) - MOST_RED} more red cells", red=True)
     if session.recorder is not None:
-        terminalreporter.write_line(f"results: {config.getoption('results')}")
+        terminalreporter.write_line(carrying.results(config, session.recorder))
 
 
 class _SessionHooks:
@@ -346,7 +343,7 @@ class _SessionHooks:
         self._rerun = rerun
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self._lost.reported(report.nodeid)
+        self._lost.reported(report)
         text = getattr(report, "conformance", None)
         if text is None:
             return
@@ -396,6 +393,7 @@ class _SessionHooks:
         scheduling = ClusterScheduling(config, log)
         scheduling.runs = self._session.catalogue.runs
         scheduling.waits = self._session.waits
+        scheduling.judged = self._lost.judged
         return scheduling
 
     @pytest.hookimpl(optionalhook=True)

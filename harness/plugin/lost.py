@@ -28,18 +28,25 @@ class Lost:
         self._session = session
         self._collected: tuple[str, ...] = ()
         self._reported: set[str] = set()
+        self._judged: set[str] = set()
 
     def collected(self, nodeids: Any) -> None:
         """All test processes collect the same; the first is believed."""
         self._collected = self._collected or tuple(nodeids)
 
-    def reported(self, nodeid: str) -> None:
+    def reported(self, report: Any) -> None:
         """An item has come to an end, whichever."""
-        self._reported.add(nodeid)
+        self._reported.add(report.nodeid)
+        if getattr(report, "conformance", None) is not None:
+            self._judged.add(report.nodeid)
+
+    def judged(self, nodeid: str) -> bool:
+        """Whether its cell has a verdict: it is not lost with its test process."""
+        return nodeid in self._judged
 
     def died(self, nodeid: str) -> None:
         """A test process died while it ran this item."""
-        record = self.record(nodeid, DIED)
+        record = None if self.judged(nodeid) else self.record(nodeid, DIED)
         if record is not None:
             self._session.died[nodeid] = {"record": record, "facts": None}
 

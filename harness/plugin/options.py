@@ -154,7 +154,15 @@ def add(parser: pytest.Parser) -> None:
         choices=FAIL_ON,
         help="also fail where a cell is flaky",
     )
-    group.addoption("--results", metavar="FILE", help="write results there, as JSON Lines")
+    group.addoption(
+        "--results",
+        metavar="FILE",
+        help="write results there, as JSON Lines, from the first cell on; what the file held "
+        "before is kept as FILE.bak",
+    )
+    group.addoption(
+        "--overwrite", action="store_true", help="keep nothing of what the file of --results held"
+    )
     group.addoption(
         "--resume",
         action="append",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
-import lzma
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
@@ -17,6 +14,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
 from conformance.judging.rejudging import program_digest
+from harness.plugin.placing import ResultsFile
 from harness.running.tiers import Tier
 
 SCHEMA = 1
@@ -59,7 +57,8 @@ class Recorder:
     """Opens `file`, and writes the claims and clauses that a reader needs before the first cell.
 
     A clause's record has no program there; before the clause's first cell it is written again, with
-    its program. `core` is the core tier, where it is all that is run.
+    its program. `core` is the core tier, where it is all that is run. The file has its place from
+    its first cell on; if `whole`, once `put` is called. An earlier one is renamed, if `keep`.
     """
 
     def __init__(
@@ -69,9 +68,14 @@ class Recorder:
         catalogue: Catalogue,
         claims: Claims,
         core: Tier | None = None,
+        *,
+        whole: bool = False,
+        keep: bool = True,
     ) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = _opened(file)
+        self._file = ResultsFile(file)
+        self._whole = whole
+        self._keep = keep
+        self.kept: Path | None = None  # the name of the earlier file
         self._run = run
         self._core = {"runs": core.runs, "of": core.of} if core is not None else None
         self._targets: set[tuple[str, bool]] = set()
@@ -93,6 +97,7 @@ class Recorder:
             record = {**record, "program": self.programs[record["clause"]]}
             self._show(record["clause"])
         self._write(record)
+        self._placed()
 
     def carried(self, target: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
         """Write a record of an earlier run, under that run's record of its target if it has one."""
@@ -103,6 +108,7 @@ class Recorder:
         if record["kind"] == "cell" and record["clause"] in self.programs:
             self._show(record["clause"])
         self._write(record)
+        self._placed()
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
         """Write a target's header, once, or again when it turns out to be there after all.
@@ -130,8 +136,17 @@ class Recorder:
             }
         )
 
+    def put(self) -> None:
+        """Give the file its place."""
+        self.kept = self._file.put(keep=self._keep) or self.kept
+
     def close(self) -> None:
-        self._stream.close()
+        """End the file; nothing is left of one that was not given its place."""
+        self._file.close()
+
+    def _placed(self) -> None:
+        if not self._whole:
+            self.put()
 
     def _show(self, id: str) -> None:
         """Write a clause's record with its program, once."""
@@ -141,14 +156,7 @@ class Recorder:
             self._write(clause_record(self._catalogue.clauses[id], text))
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        self._stream.write(json.dumps(record, allow_nan=False) + "\n")
-        self._stream.flush()
-
-
-def _opened(file: Path) -> TextIO:
-    if file.suffix != ".xz":
-        return file.open("w", encoding="utf-8")
-    return io.TextIOWrapper(lzma.LZMAFile(file, "w"), encoding="utf-8")
+        self._file.write(record)
 
 
 def claim_record(claims: Claims, slug: str) -> dict[str, Any]:

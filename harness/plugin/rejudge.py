@@ -51,8 +51,9 @@ def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]
     if output.resolve() in {file.resolve() for file in files}:
         raise ResultsError(f"{output} is one of the files to read: name another one to write")
     clauses = loading.load()
-    partial = output.with_name(f".{output.name}")
-    recorder = Recorder(partial, secrets.token_hex(4), clauses, load_claims())
+    recorder = Recorder(
+        output, secrets.token_hex(4), clauses, load_claims(), whole=True, keep=False
+    )
     try:
         judge = Rejudging(clauses.clauses, deviations.load_all())
         found = gather(files, Anew(recorder.programs, judge), progress)
@@ -60,9 +61,7 @@ def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]
             recorder.carried(target, record)
         for of, record in found.beside:
             recorder.carried(of, record)
-        recorder.close()
-        partial.replace(output)
+        recorder.put()
     finally:
         recorder.close()
-        partial.unlink(missing_ok=True)
     return found

@@ -22,6 +22,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
     _crashed: frozenset[str] = frozenset()  # items whose test process died
     runs: Mapping[str, Sequence[str]] = {}
     waits: Callable[[CellId], bool] = staticmethod(lambda _: False)
+    judged: Callable[[str], bool] = staticmethod(lambda _: False)
 
     def _split_scope(self, nodeid: str) -> str:
         if self._chunks is None:
@@ -30,7 +31,10 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return group(nodeid, self._chunks, self.runs, self.waits)
 
     def remove_node(self, node: Any) -> str | None:
-        """The item that a test process died of; it is run once more, but not a third time."""
+        """The item that a test process died of; it is run once more, unless it has a verdict.
+
+        But not a third time.
+        """
         if self.collection is None:
             # It would count as one of those that are waited for, and its successor would not.
             self.registered_collections.pop(node, None)
@@ -42,7 +46,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
             super().remove_node(node)
             return None
         unit, item = pending[0]
-        unit[item] = item in self._crashed
+        unit[item] = item in self._crashed or self.judged(item)
         self._crashed |= {item}
         # What is done would be handed out again, and who gets nothing to run never asks for more.
         work = self.assigned_work[node]

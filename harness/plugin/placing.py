@@ -1,0 +1,82 @@
+"""The results file of a run: written by one run at a time, in its place from its first cell on.
+
+A run that has no cell leaves an earlier file as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import lzma
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from filelock import FileLock, Timeout
+
+from conformance.commandline.outputs import Output, make_folder, named
+from conformance.commands.recorded import ResultsError
+
+
+class ResultsFile:
+    """Lines of JSON on their way to `file`; ResultsError where another run writes it now."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = _locked(file)
+        self._output = Output(file, f".{file.name}.partial")
+        self._stream: TextIO = _text(self._output, file)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write a line, at once."""
+        with named(self._file):
+            self._stream.write(json.dumps(record, allow_nan=False) + "\n")
+            self._stream.flush()
+
+    def put(self, *, keep: bool) -> Path | None:
+        """Give it its place, where it is not there yet; an earlier file's new name if it is kept.
+
+        What is compressed ends with it.
+        """
+        if self._file.suffix == ".xz":
+            with named(self._file):
+                self._stream.close()
+        return self._output.put(keep=keep)
+
+    def close(self) -> None:
+        """End it; without `put`, nothing is left of it."""
+        try:
+            with contextlib.suppress(OSError):  # what was written is flushed
+                self._stream.close()
+            self._output.close()
+        finally:
+            if self._lock is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._lock.lock_file)
+                self._lock.release()
+                self._lock = None
+
+
+def _locked(file: Path) -> FileLock | None:
+    """Hold the right to write a file; what is no regular file, such as a pipe, has none."""
+    if file.exists() and not file.is_file():
+        return None
+    place = Path(os.path.realpath(file))
+    with named(file):
+        make_folder(place.parent)
+        lock = FileLock(place.with_name(f".{place.name}.lock"), timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ResultsError(
+                f"{file}: another run is writing it: wait for its end, or name another file"
+            ) from None
+    return lock
+
+
+def _text(output: Output, file: Path) -> TextIO:
+    if file.suffix != ".xz":
+        return io.TextIOWrapper(output.stream, encoding="utf-8")
+    return io.TextIOWrapper(lzma.LZMAFile(output.stream, "w"), encoding="utf-8")
