@@ -467,6 +467,19 @@ def test_of_a_cell_whose_pytest_process_died_one_record_is_left(
         assert len(session.red) == 1
 
 
+def test_a_cell_that_was_judged_before_its_process_died_keeps_its_record(file: File) -> None:
+    cell = cell_of(GOOD)
+    session = Session(options(), Catalogue({GOOD.id: GOOD}), CLAIMS, (), file.recorder)
+    hooks = _SessionHooks(session)
+    record = record_of(runner_on(FakePool(observations()), GOOD), cell)
+    told = json.dumps({"record": record, "facts": FACTS})
+    hooks.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid_of(cell), conformance=told))
+    hooks.pytest_handlecrashitem(nodeid_of(cell), SimpleNamespace())
+    session.take_what_died()
+    (kept,) = file.records("cell")
+    assert (kept["verdict"], kept["reason"]) == (names.CONFORMS, record["reason"])
+
+
 @pytest.mark.parametrize("excused", [False, True])
 def test_what_was_not_run_is_red_unless_that_was_excused(excused: bool) -> None:
     session = Session(options(skip_missing=excused), Catalogue({GOOD.id: GOOD}), CLAIMS, ())

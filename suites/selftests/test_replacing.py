@@ -47,6 +47,16 @@ import os, signal
 def pytest_runtest_protocol(item):
     os.kill(os.getpid(), signal.SIGKILL)
 """
+# Once, when the cell's verdict has been reported and before its item has ended.
+DIES_AFTER_A_CELL = """
+import os, pathlib, signal
+
+def pytest_runtest_teardown(item):
+    token = pathlib.Path(__file__).with_name("death")
+    if token.exists():
+        token.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 TOPOLOGIES = ("1x1", "2x1", "1x2")
 
 
@@ -107,6 +117,22 @@ def test_cells_that_no_test_process_was_left_for_are_on_record(tmp_path: Path) -
     assert reasons[NEVER_BEGUN] == 6 - reasons[DIED]
     assert reasons[DIED] in (1, 2)  # who takes a dead one's place runs its cell again
     assert "6 cells: 6 not run" in told
+
+
+def test_a_cell_that_was_judged_is_not_lost_with_its_test_process(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST + DIES_AFTER_A_CELL)
+    (tmp_path / "test_cells.py").write_text(SUITE)
+    (tmp_path / "death").touch()
+    results = tmp_path / "results.jsonl"
+    words = ["--clause", "faults.none", "--implementation", names.NEW_PMAP, "--no-rerun"]
+    words += ["--topology", "1x1", "--results", str(results)]
+    status, told = _run(tmp_path, [*words, "test_cells.py"], {})
+    assert not (tmp_path / "death").exists(), "nothing died"
+    assert status == pytest.ExitCode.TESTS_FAILED, told
+    (cell,) = [one for one in map(json.loads, results.open()) if one["kind"] == "cell"]
+    assert cell["verdict"] == names.CONFORMS
+    assert "died" not in cell["reason"]
+    assert "1 cells: 1 conforms" in told
 
 
 class Group(dict[str, Any]):

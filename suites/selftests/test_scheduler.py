@@ -140,6 +140,22 @@ def test_what_kills_its_test_process_each_time_is_run_twice() -> None:
     assert sorted([*run.finished, victim]) == sorted(ITEMS)
 
 
+def test_what_has_a_verdict_is_not_run_again() -> None:
+    run = Run()
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    run.finish(b)
+    run.finish(a, 1)
+    victim = ITEMS[a.given[0]]
+    run.scheduler.judged = victim.__eq__
+    assert run.scheduler.remove_node(a) == victim
+    c = run.add("c")
+    run.collected(c)
+    run.finish(c)
+    assert sorted([*run.finished, victim]) == sorted(ITEMS)
+
+
 def test_one_that_has_run_all_it_was_given_dies_of_nothing() -> None:
     run = Run()
     a, b = run.add("a"), run.add("b")
