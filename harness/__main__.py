@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance.commandline.ending import of_output, reason, without_traceback
 
-RESULTS = "*.jsonl*"  # what is read of a folder
+RESULTS = ("*.jsonl", "*.jsonl.xz")  # what is read of a folder; not what a run keeps beside them
 TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
 
 
@@ -112,10 +112,16 @@ def _bench(chosen: argparse.Namespace) -> int:
     return 0 if chosen.tools else bench.main([chosen.spec])
 
 
+def _in(folder: Path) -> list[Path]:
+    """The results files of a folder, but those that are hidden."""
+    found = {one for pattern in RESULTS for one in folder.glob(pattern)}
+    return sorted(one for one in found if not one.name.startswith("."))
+
+
 def _rejudge(files: Sequence[Path], output: Path) -> None:
     from harness.plugin.rejudge import rejudge
 
-    named = [one for file in files for one in (sorted(file.glob(RESULTS)) or [file])]
+    named = [one for file in files for one in (_in(file) or [file])]
     found = rejudge(named, output, progress=lambda text: print(f"conformance: {text}", flush=True))
     size = output.stat().st_size / 1e6
     print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")

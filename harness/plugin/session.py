@@ -18,6 +18,7 @@ import pytest
 from conformance.catalogue import loading, names
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.topology import Topology
+from conformance.commandline import ending
 from conformance.judging import deviations
 from harness.plugin import message
 from harness.plugin.options import Options
@@ -225,7 +226,11 @@ class Session:
         else:
             self.count(record)
         if self.recorder is not None:
-            self.recorder.cell(record, told["facts"])
+            try:
+                self.recorder.cell(record, told["facts"])
+            except OSError as error:  # a full disk: what follows would be lost as well
+                text = f"results cannot be written: {ending.reason(error)}"
+                pytest.exit(text, ending.EXIT_FAILED)
 
     def take_what_died(self) -> None:
         """Count and record the cells whose test process died, and which no other has run."""

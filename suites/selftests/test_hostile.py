@@ -27,6 +27,8 @@ from harness.clusters.launchers.host import Host, HostGone
 from harness.clusters.launchers.remote import HostProcesses, RemoteHost
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "25"))
+# One seed in seconds; the others with the self-tests that take long.
+SEEDS = [SEED, *(pytest.param(SEED + n, marks=pytest.mark.long) for n in range(1, 20))]
 FRAMES, MESSAGES = 150, 400
 SOON_S = 10.0  # for what takes milliseconds on an idle machine
 HELLO = Hello("n1", "10.0.0.1", 1, "3.12.1", "0.9.0", "0.9.0", "0" * 16)
@@ -187,9 +189,10 @@ def drawn(random_: random.Random, depth: int = 0) -> Any:
     return random_.choice(simple)()
 
 
-def test_whatever_a_host_answers_it_is_believed_or_lost() -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_a_host_answers_it_is_believed_or_lost(seed: int) -> None:
     """Never another error, and never a value that does not fit."""
-    random_ = random.Random(SEED)
+    random_ = random.Random(seed)
     orders = {"spawn": "pid", "written": "written", "delays": "delays", "evidence": "evidence"}
     lost = believed = 0
     for _ in range(MESSAGES):
@@ -244,12 +247,13 @@ def frames(random_: random.Random) -> bytes:
     return b"".join(random_.choice(made)() for _ in range(random_.randint(1, 3)))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whoever_has_no_key_announces_nothing_and_stops_nobody(
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
-    random_ = random.Random(SEED)
+    random_ = random.Random(seed)
     hub = Hub()
     host, port = hub.address.rsplit(":", 1)
     for number in range(FRAMES):
@@ -269,8 +273,9 @@ def test_whoever_has_no_key_announces_nothing_and_stops_nobody(
     assert failed == []
 
 
-def test_whatever_a_peer_sends_is_a_message_or_rubbish() -> None:
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_a_peer_sends_is_a_message_or_rubbish(seed: int) -> None:
+    random_ = random.Random(seed)
     with socket.create_server(("127.0.0.1", 0)) as server:
         theirs = socket.create_connection(server.getsockname())
         ours, _ = server.accept()

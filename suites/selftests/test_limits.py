@@ -20,9 +20,11 @@ from conformance.commandline import limits
 from harness.clusters import agent
 from harness.clusters.launchers import kubernetes
 from harness.plugin import options
-from harness.running import shards
+from harness.running import admission, shards
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "25"))
+# One seed in seconds; the others with the self-tests that take long.
+SEEDS = [SEED, *(pytest.param(SEED + n, marks=pytest.mark.long) for n in range(1, 20))]
 CASES = 400
 HUGE = "1" + "0" * 23
 ODD = (
@@ -161,8 +163,9 @@ def drawn(random_: random.Random) -> str:
     return made()
 
 
-def test_whatever_is_written_is_within_bounds_or_refused() -> None:
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_is_written_is_within_bounds_or_refused(seed: int) -> None:
+    random_ = random.Random(seed)
     taken = refused = 0
     for _ in range(CASES):
         text = drawn(random_)
@@ -188,6 +191,16 @@ def test_whatever_is_written_is_within_bounds_or_refused() -> None:
             assert 0 <= port <= limits.MOST_PORT
     assert taken > CASES / 20
     assert refused > CASES
+
+
+def test_a_cluster_that_this_machine_never_takes_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "process_capacity", lambda: 16)
+    admission.fits([])
+    admission.fits([1, 16])
+    with pytest.raises(ValueError, match=r"64 processes at once are more than .* takes \(16, by"):
+        admission.fits([1, 64])
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", f"1/{HUGE}", "1/100001", "1/٣", "a/b", "1/2/3"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import lzma
 import os
@@ -10,6 +11,8 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from processes import until
@@ -19,7 +22,9 @@ from conformance.catalogue.loading import Catalogue
 from conformance.commandline import outputs
 from conformance.commandline.outputs import Output, write_text
 from conformance.commands.recorded import ResultsError
+from harness import __main__ as harness_command
 from harness.plugin.recorder import Recorder
+from harness.plugin.session import Session
 
 ROOT = Path(__file__).parents[2]
 SOON_S = 60.0  # of a command that imports what it needs, on a loaded machine
@@ -236,6 +241,32 @@ def test_a_second_run_with_one_results_file_is_refused_at_its_start(tmp_path: Pa
     assert ended.stderr.strip() == (
         f"ERROR: {file}: another run is writing it: wait for its end, or name another file"
     )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_full_disk_refuses_the_results_at_the_start(tmp_path: Path) -> None:
+    ended = run_pytest(tmp_path, "--results", "/dev/full", "--collect-only", "-q")
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert ended.stderr.strip() == "ERROR: /dev/full: No space left on device"
+
+
+def test_a_disk_that_fills_up_ends_the_run_in_a_line(tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.jsonl")
+
+    session: Any = SimpleNamespace(recorder=SimpleNamespace(cell=full), died={}, count=len)
+    with pytest.raises(pytest.exit.Exception) as ended:
+        Session.take(session, "id", {"record": CELL, "facts": None})
+    assert ended.value.returncode == 2
+    assert str(ended.value.msg) == (
+        "results cannot be written: results.jsonl: No space left on device"
+    )
+
+
+def test_of_a_folder_the_results_are_read_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl.xz", "b.jsonl.bak", ".b.jsonl.lock", ".b.jsonl", "c.json"):
+        (tmp_path / name).touch()
+    assert [one.name for one in harness_command._in(tmp_path)] == ["a.jsonl.xz", "b.jsonl"]
 
 
 # How commands end
