@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.catalogue import loading, names
+from conformance.commandline.outputs import write_text
 from conformance.commands.recorded import ResultsError, lines
 from harness.running.tiers import FILE
 
@@ -46,7 +47,7 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     for (topology, clause), figure in sorted(kept.items()):
         if figure[0] >= LEAST_S:
             told.setdefault(topology, {})[clause] = figure
-    output.write_text(_text(told), encoding="utf-8")
+    write_text(output, _text(told))
     return sum(map(len, told.values()))
 
 
