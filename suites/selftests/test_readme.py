@@ -46,5 +46,6 @@ def test_every_tox_job_that_the_readme_names_exists() -> None:
 
 
 def test_the_test_job_is_the_line_that_users_type() -> None:
-    line = "pytest -n auto suites/ {posargs}"
-    assert TOX["testenv:test"]["commands"].strip() == line
+    line = "pytest -n auto suites/ suites/selftests"
+    assert TOX["testenv:test"]["commands"].strip() == f"{line} {{posargs}}"
+    assert f"    {line} " in README
