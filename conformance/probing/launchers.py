@@ -64,7 +64,7 @@ def _mpirun(folder: Path, processes: int) -> Iterator[Command]:
 
 @contextlib.contextmanager
 def _srun(folder: Path, processes: int) -> Iterator[Command]:
-    with slurm(folder) as variables:
+    with slurm() as variables:
         yield ["srun", "--quiet", "-n", str(processes)], variables
 
 

@@ -10,8 +10,10 @@ import contextlib
 import os
 import pwd
 import random
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from pathlib import Path
 from conformance.probing.jobs import found
 from conformance.probing.ports import ReservedPort
 
-START_S = 30.0
+START_S = 90.0  # for daemons to answer, on a loaded machine; a case's deadline is longer
 END_S = 10.0
 POLL_S = 0.05
 ASK_S = 10.0  # for one answer of a command of Slurm's
@@ -67,18 +69,20 @@ class SlurmError(RuntimeError):
 
 
 @contextlib.contextmanager
-def slurm(folder: Path, nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[str, str]]:
-    """A Slurm whose files lie in `folder`; the variables by which its commands find it.
+def slurm(nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[str, str]]:
+    """A Slurm with files of its own; the variables by which its commands find it.
 
     On leaving, its jobs are cancelled and its daemons ended. SlurmError where it does not come up.
     """
     coordinator, controller = _coordinator(), ReservedPort()
     ports = {name: ReservedPort() for name in nodes}
     job = PORTS + coordinator.port - FIRST_PORT
-    home = folder / "slurm"
-    for made in (home, home / "state", *(home / f"spool-{name}" for name in nodes)):
-        made.mkdir()
-        made.chmod(0o711)
+    # Not below a case's own folder: a daemon's socket has a path of at most 107 bytes, and munged
+    # refuses one that not everybody may go through.
+    home = Path(tempfile.mkdtemp(prefix="slurm-", dir=os.environ.get("TMPDIR", "/tmp")))
+    home.chmod(0o711)
+    for made in (home / "state", *(home / f"spool-{name}" for name in nodes)):
+        made.mkdir(mode=0o711)
     (home / "plugstack.conf").touch()
     (home / "slurm.conf").write_text(
         _CONFIGURATION.format(
@@ -113,6 +117,7 @@ def slurm(folder: Path, nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[
                 _await(home, lambda: not _ask(variables, "squeue", "-h"), END_S)
         _end(daemons)
         coordinator.close()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _coordinator() -> ReservedPort:
