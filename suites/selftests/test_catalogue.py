@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from observations import clause_of, doubled
+from processes import HANGS_S
 
 import conformance
 from conformance.catalogue import loading
@@ -366,7 +367,7 @@ def test_a_module_that_cannot_be_loaded_says_where_and_why(
         env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
     assert (ended.returncode == 0) is (said == ""), ended.stderr

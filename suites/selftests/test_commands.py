@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from observations import JAX, TOPOLOGY, observations, received
+from processes import HANGS_S
 
 import conformance.sections
 from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
@@ -35,7 +36,6 @@ REAL = loading.load()
 CLAIMS = load_claims()
 CLAIM = "migrate-pmap.incompatible-devices"
 ID = "errors.lowered.one-process-map"
-BROKEN_S = 60.0  # of a command whose reader is gone, on a loaded machine
 
 Capture = pytest.CaptureFixture[str]
 
@@ -181,7 +181,7 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
         stderr=subprocess.PIPE,
         cwd=ROOT,
         text=True,
-        timeout=BROKEN_S,
+        timeout=HANGS_S,
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (EXIT_NOT_READ, "")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import MARK, end, gone, new_mark
+from processes import ENDS_S, MARK, end, gone, new_mark
 
 from conformance.catalogue.topology import Topology
 from conformance.probing.jobs import Ended, run_job
@@ -17,7 +17,6 @@ from conformance.probing.jobs import Ended, run_job
 PYTHON = Path(sys.executable)
 ONE = Topology(1, 8)
 SHORT_S = 1.0  # enough for a Python that imports nothing, also where it must start first
-GONE_S = 10.0
 QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
 
 Run = Callable[..., list[Ended]]
@@ -85,7 +84,7 @@ def test_what_hangs_is_ended_with_all_that_it_started(run: Run) -> None:
         (one,) = run(text, deadline_s=SHORT_S * 3, **{MARK: mark})
         assert one == Ended(None, "begun\n", "")
         assert one.end == "hangs"
-        assert gone(mark, GONE_S)
+        assert gone(mark, ENDS_S)
     finally:
         end(mark)
 
