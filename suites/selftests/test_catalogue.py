@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from observations import clause_of, doubled
 from processes import HANGS_S
+from real import catalogue
 
 import conformance
 from conformance.catalogue import loading
@@ -31,7 +32,7 @@ from conformance.judging import rejudging
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
-REAL = loading.load()
+REAL = catalogue()
 CLAIM = "migrate-pmap.incompatible-devices"
 EXPECT: dict[str, Expectation] = dict.fromkeys(IMPLEMENTATIONS, returns(doubled))
 

@@ -42,10 +42,11 @@ Record = dict[str, Any]
 
 
 def records(file: Path) -> list[Record]:
-    """The file's lines, each of which must be what the schema says."""
+    """The file's lines; what a run adds is what the schema says, the rest is tested in `recorder`."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines:
-        VALIDATOR.validate(line)
+        if line["kind"] in ("cell", "target"):
+            VALIDATOR.validate(line)
     return lines
 
 

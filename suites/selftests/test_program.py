@@ -32,15 +32,15 @@ import jax
 import pytest
 from parameterized import parameterized
 from processes import HANGS_S
+from real import catalogue
 
 import conformance.sections
-from conformance.catalogue import loading
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.program import pasteable, program
 from conformance.catalogue.reading import ProgramError, line_of, module_of, rows
 
-REAL = loading.load()
+REAL = catalogue()
 
 
 def sample(section: str) -> Clause:

@@ -88,7 +88,7 @@ def test_a_deviation_of_every_run_is_red(tmp_path: Path, processes: tuple[str, .
     assert "1 failed" in said
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)])
 def test_a_deviation_of_one_run_is_flaky(
     tmp_path: Path, processes: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
