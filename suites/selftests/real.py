@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 
-from conformance.catalogue import loading
-from conformance.catalogue.loading import Catalogue
-from conformance.judging import deviations
-from conformance.judging.deviations import Deviation
+# By name: a test may put another function in the modules' place.
+from conformance.catalogue.loading import Catalogue, load
+from conformance.judging.deviations import Deviation, load_all
 
 
 @functools.cache
 def catalogue() -> Catalogue:
-    return loading.load()
+    return load()
 
 
 @functools.cache
 def entries() -> tuple[Deviation, ...]:
-    return deviations.load_all()
+    return load_all()

@@ -42,7 +42,7 @@ Record = dict[str, Any]
 
 
 def records(file: Path) -> list[Record]:
-    """The file's lines; what a run adds is what the schema says, the rest is tested in `recorder`."""
+    """The file's lines; what a run adds is what the schema says, as the rest is in `recorder`."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines:
         if line["kind"] in ("cell", "target"):
