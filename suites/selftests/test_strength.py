@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import real
 import sample_results
 from observations import (
     FIRST,
@@ -398,7 +397,7 @@ def test_a_file_without_what_is_asked_is_refused(results: Path) -> None:
     records[1]["observations"][0]["witness"] = [{"wrapper": "new pmap", "outputs": []}]
     results.write_text("".join(json.dumps(line) + "\n" for line in records))
     with pytest.raises(ResultsError, match="another version of this program"):
-        strength([results], real.catalogue(), ())
+        strength([results], loading.load(), ())
     results.write_text("")
     with pytest.raises(ResultsError, match="no cell that conforms"):
-        strength([results], real.catalogue(), ())
+        strength([results], loading.load(), ())
