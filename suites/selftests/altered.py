@@ -21,7 +21,8 @@ def altered_copy(folder: Path, edit: Callable[[str], str], file: str) -> Path:
         # What is installed as editable would bring the controller's own packages along.
         if entry.name != "jax" and not entry.name.startswith(("__editable__", "_virtualenv")):
             (copy / entry.name).symlink_to(entry)
-    shutil.copytree(site / "jax", copy / "jax", ignore=shutil.ignore_patterns("__pycache__"))
+    # With what Python compiled of it: the edited file alone is compiled anew, by its size and time.
+    shutil.copytree(site / "jax", copy / "jax")
     source = copy / "jax" / "_src" / file
     before = source.read_text()
     after = edit(before)

@@ -18,8 +18,33 @@ from pathlib import Path
 
 import psutil
 
+from harness.clusters.deadlines import HEARTBEAT_S
+
 MARK = "CONFORMANCE_SELFTEST"
 POLL_S = 0.05
+# No program that a self-test starts runs as long, on however busy a machine: it hangs.
+HANGS_S = 600.0
+# What ends, ends within this on a busy machine, and before JAX ends what has lost its peers.
+ENDS_S = 60.0
+assert ENDS_S < HEARTBEAT_S
+
+# A conftest.py with the fault clauses in place of the catalogue, in the controller and in its xdist
+# workers: a run that is about no clause of the catalogue starts in half the time.
+FAULTS_ALONE = """
+import functools
+from conformance.catalogue import causes, loading
+from conformance.judging import deviations
+
+deviations.load_all = lambda: ()  # they are about the catalogue's clauses
+causes.load_causes = lambda: {}
+loading.load = functools.partial(loading.load, ["harness.clusters.faults"])
+loading.PACKAGE = "harness.clusters.faults"
+"""
+
+
+def outside_pytest() -> dict[str, str]:
+    """This process's environment without the variables of the pytest, or its worker, that it is."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
 
 
 def new_mark() -> str:
@@ -45,6 +70,12 @@ def until(true: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(POLL_S)
     return True
+
+
+def before_its_end(process: subprocess.Popen[str], true: Callable[[], bool]) -> bool:
+    """Whether `true` came true while a process ran."""
+    until(lambda: true() or process.poll() is not None, HANGS_S)
+    return true()
 
 
 def gone(mark: str, timeout_s: float) -> bool:
@@ -77,12 +108,11 @@ def running_pytest(
     `front` is a command that runs it.
     """
     command = [*front, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     with (folder / "pytest.log").open("w") as log:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**kept, **(environment or {}), MARK: mark},
+            env={**outside_pytest(), **(environment or {}), MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from altered import altered_copy
+from processes import HANGS_S, outside_pytest
 
 pytestmark = pytest.mark.long
 
 PROJECT = Path(__file__).parents[2]
 RED = {"deviates", "crashed", "hung"}
-RUN_TIMEOUT_S = 400
 
 Verdicts = dict[tuple[str, str, str], str]
 
@@ -29,7 +29,13 @@ def verdicts(folder: Path, target: str, words: str) -> Verdicts:
     command += ["--tier", "full"]
     command += ["-p", "no:cacheprovider", "--target", target, "--results", str(results)]
     ran = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+        command,
+        cwd=PROJECT,
+        env=outside_pytest(),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
     )
     assert ran.returncode in (0, 1), ran.stdout + ran.stderr
     records = [json.loads(line) for line in results.read_text().splitlines()]

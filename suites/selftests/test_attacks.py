@@ -7,7 +7,6 @@ it is to be red for what it makes up, not for a step that is missing.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import WITNESS, Json, observation, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading, names
-from conformance.catalogue.loading import Catalogue
+from conformance.catalogue import names
 from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import judge
 from conformance.judging.observation import OUTSIDE
@@ -350,11 +349,6 @@ ATTACKS = (
 )
 
 
-@functools.cache
-def catalogue() -> Catalogue:
-    return loading.load()
-
-
 def reported(attack: Attack, process: int) -> Json:
     """What one process sends."""
     topology = Topology.parse(attack.topology)
@@ -385,7 +379,7 @@ def test_what_is_made_up_is_red(attack: Attack) -> None:
         [received(reported(attack, process)) for process in processes],
         attack.fault,
         matching(
-            load_all(),
+            entries(),
             attack.clause,
             attack.implementation,
             attack.jax,

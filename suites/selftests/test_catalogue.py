@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 from observations import clause_of, doubled
+from processes import HANGS_S
+from real import catalogue
 
 import conformance
 from conformance.catalogue import loading
@@ -30,7 +32,7 @@ from conformance.judging import rejudging
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
-REAL = loading.load()
+REAL = catalogue()
 CLAIM = "migrate-pmap.incompatible-devices"
 EXPECT: dict[str, Expectation] = dict.fromkeys(IMPLEMENTATIONS, returns(doubled))
 
@@ -366,7 +368,7 @@ def test_a_module_that_cannot_be_loaded_says_where_and_why(
         env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
     assert (ended.returncode == 0) is (said == ""), ended.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from unittest import TestCase
 import pytest
 from observations import clause_of, doubled
 from parameterized import parameterized
+from processes import HANGS_S, outside_pytest
 
 import conformance.sections
 from conformance.catalogue import loading
@@ -162,10 +162,10 @@ def test_who_names_a_clause_asks_for_no_self_test() -> None:
             *("--clause", "errors.lowered.one-process-map"),
         ],
         cwd=root,
-        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
+        env=outside_pytest(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
     items = [line for line in listed.stdout.splitlines() if "::" in line]

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import real
 from observations import JAX, TOPOLOGY, observations, received
+from processes import HANGS_S
 
 import conformance.sections
 from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
@@ -27,15 +29,14 @@ from conformance.catalogue.reading import line_of
 from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ
 from conformance.commands.new import new
 from conformance.commands.show import show
-from conformance.judging.deviations import Deviation, load_all
+from conformance.judging.deviations import Deviation
 from conformance.judging.judge import judge
 
 ROOT = Path(conformance.sections.__file__).resolve().parents[2]
-REAL = loading.load()
+REAL = real.catalogue()
 CLAIMS = load_claims()
 CLAIM = "migrate-pmap.incompatible-devices"
 ID = "errors.lowered.one-process-map"
-BROKEN_S = 60.0  # of a command whose reader is gone, on a loaded machine
 
 Capture = pytest.CaptureFixture[str]
 
@@ -106,7 +107,7 @@ def test_clauses_that_judge_the_same_run_name_one_another() -> None:
 
 
 def test_what_excuses_a_clause_is_shown() -> None:
-    entries = load_all()
+    entries = real.entries()
     entry = next(one for one in entries if any(one.names(id) for id in REAL.clauses))
     of = next(id for id in REAL.clauses if entry.names(id))
     text = "\n".join(show(REAL, CLAIMS, entries, of, NEW_PMAP, None))
@@ -181,7 +182,7 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
         stderr=subprocess.PIPE,
         cwd=ROOT,
         text=True,
-        timeout=BROKEN_S,
+        timeout=HANGS_S,
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (EXIT_NOT_READ, "")

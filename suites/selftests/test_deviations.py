@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import real
 from observations import clause_of
 
-from conformance.catalogue import loading
 from conformance.catalogue.causes import Cause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
@@ -24,7 +24,6 @@ from conformance.judging.deviations import (
     Deviation,
     DeviationError,
     load,
-    load_all,
     matching,
     of_no_package,
     unmatched,
@@ -354,7 +353,7 @@ def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> 
 
 
 def test_every_package_that_an_entry_names_is_required() -> None:
-    assert of_no_package(load_all(), loading.load().clauses) == []
+    assert of_no_package(real.entries(), real.catalogue().clauses) == []
 
 
 def test_the_entry_about_a_cell_is_found() -> None:
@@ -494,7 +493,7 @@ def published_cells() -> list[Cell]:
     return [
         (one.id, implementation, jax, platform, topology)
         for platform in PLATFORMS
-        for one in loading.load().clauses.values()
+        for one in real.catalogue().clauses.values()
         for topology in one.topologies
         if one.needs.unmet(Topology.parse(topology)) is None
         for implementation, expected in one.expect.items()
@@ -512,23 +511,25 @@ def overdue(entries: Iterable[Deviation], today: datetime.date) -> list[Deviatio
 def test_every_entry_is_about_a_published_cell() -> None:
     cells = published_cells()
     assert cells
-    assert unmatched(load_all(), cells) == []
+    assert unmatched(real.entries(), cells) == []
 
 
 def test_every_clause_that_an_entry_names_has_a_cell_of_it() -> None:
     """A name of a list that matches nothing would go unnoticed behind the others."""
-    alone = [replace(one, clause=(name,)) for one in load_all() for name in one.clause]
+    alone = [replace(one, clause=(name,)) for one in real.entries() for name in one.clause]
     assert [(one.clause, one.saw) for one in unmatched(alone, published_cells())] == []
 
 
 def test_every_implementation_that_an_entry_names_has_a_cell_of_it() -> None:
-    alone = [replace(one, implementation=(n,)) for one in load_all() for n in one.implementation]
+    alone = [
+        replace(one, implementation=(n,)) for one in real.entries() for n in one.implementation
+    ]
     found = unmatched(alone, published_cells())
     assert [(one.clause, one.implementation, one.saw) for one in found] == []
 
 
 def test_no_cell_is_claimed_twice() -> None:
-    entries = load_all()
+    entries = real.entries()
     named = {
         id: [one for one in entries if one.names(id)]
         for id in {cell[0] for cell in published_cells()}
@@ -538,7 +539,7 @@ def test_no_cell_is_claimed_twice() -> None:
 
 
 def test_no_review_is_overdue() -> None:
-    assert overdue(load_all(), datetime.date.today()) == []
+    assert overdue(real.entries(), datetime.date.today()) == []
     assert overdue([entry()], datetime.date(2027, 1, 31)) == [entry()]
     assert overdue([entry()], datetime.date(2027, 1, 30)) == []
 
@@ -548,9 +549,9 @@ def test_an_entry_of_several_steps_says_what_is_seen_in_which() -> None:
     of_faults = ("^process ", "process ", "^no answer", "no answer")
     unclear = [
         entry.where
-        for entry in load_all()
+        for entry in real.entries()
         if isinstance(entry.saw, str) and not entry.saw.startswith(of_faults)
-        for id, clause in loading.load().clauses.items()
+        for id, clause in real.catalogue().clauses.items()
         if entry.names(id)
         for name in entry.implementation
         if name in clause.expect and len(steps_of(clause.expect[name])) > 1
@@ -566,7 +567,7 @@ def steps_of(expectation: Any) -> set[str]:
 
 
 def test_every_entry_says_why_and_where_to_read_more() -> None:
-    for one in load_all():
+    for one in real.entries():
         assert one.why.strip(), one
         assert one.link.strip(), one
         assert not one.explains("", findings([("a step", "")], {"a step"})), one

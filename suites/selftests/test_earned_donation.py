@@ -5,13 +5,12 @@ Each case is a fabricated observation, judged with the real clause and the real 
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import pytest
 from observations import observations, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading
 from conformance.catalogue.names import (
     CONFORMS,
     CRASHED,
@@ -23,16 +22,13 @@ from conformance.catalogue.names import (
     SHARD_MAP,
 )
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault
 from conformance.judging.judge import judge
 
 NEWEST = "0.12.0.1"
 ONE = Topology(1, 8)
 WIDTH = 16
-
-catalogue = functools.cache(loading.load)
-entries = functools.cache(load_all)
 
 
 def verdict(id: str, implementation: str, steps: list[Any], jax: str = NEWEST) -> str:

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import Json, leaf, observation, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import names
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.judge import Judgement, judge
 
-CLAUSES = loading.load().clauses
-ENTRIES = load_all()
+CLAUSES = catalogue().clauses
+ENTRIES = entries()
 ONE = Topology(1, 8)
 PLACE = Place(ONE, 0)
 
@@ -29,8 +30,8 @@ Change = Callable[[dict[str, Json]], Any]
 def judged(id: str, steps: list[Json], jax: str) -> Judgement:
     """The verdict of a cell of one process, by all entries about it."""
     record = observation(*steps, topology=ONE, jax=jax, witness=[])
-    entries = matching(ENTRIES, id, names.JAX, jax, "cpu", str(ONE))
-    return judge(CLAUSES[id], names.JAX, ONE, jax, [received(record)], None, entries)
+    found = matching(ENTRIES, id, names.JAX, jax, "cpu", str(ONE))
+    return judge(CLAUSES[id], names.JAX, ONE, jax, [received(record)], None, found)
 
 
 def changed(steps: list[Json], change: Change) -> list[Json]:

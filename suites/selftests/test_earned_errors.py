@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import pytest
 from observations import Json, leaf, observation, raised, received, returned
+from real import catalogue, entries
 
 from conformance.catalogue import names
-from conformance.catalogue.loading import Catalogue, load
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import OUTSIDE
@@ -22,11 +21,6 @@ LATER = "0.13.0"
 EXCUSED = (names.CONFORMS, names.KNOWN_DEVIATION)
 ALL_REDUCE = {"operation": "all-reduce", "shape": "f32[3]", "bytes": 12}
 ERROR = ("ValueError", "Exception", "BaseException")
-
-
-@functools.cache
-def catalogue() -> Catalogue:
-    return load()
 
 
 def judged(id: str, implementation: str, topology: str, *steps: Any, jax: str = LATER) -> Judgement:
@@ -40,8 +34,8 @@ def judged(id: str, implementation: str, topology: str, *steps: Any, jax: str = 
             *records, process=process, implementation=implementation, topology=place, jax=jax
         )
         seen.append(received(record))
-    entries = matching(load_all(), id, implementation, jax, "cpu", topology)
-    return judge(catalogue().clauses[id], implementation, place, jax, seen, None, entries)
+    known = matching(entries(), id, implementation, jax, "cpu", topology)
+    return judge(catalogue().clauses[id], implementation, place, jax, seen, None, known)
 
 
 def rows(name: str, factor: int = 2, *shape: int) -> Any:
@@ -229,13 +223,13 @@ def test_a_hang_at_the_first_barrier_is_not_the_one_that_is_expected() -> None:
 def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
     id, jax = "errors.incompatible-devices.other-order", "0.9.2"
     clause = catalogue().clauses[id]
-    entries = matching(load_all(), id, NEW_PMAP, jax, "cpu", "1x8")
+    known = matching(entries(), id, NEW_PMAP, jax, "cpu", "1x8")
 
     def verdict(step: str) -> str:
         there = (Whereabouts(0, (), step),)
         detail = f"process 0 was killed by SIGSEGV in step “{step}”"
         fault = Fault(names.CRASHED, detail, ("new pmap",), there)
-        return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, entries).verdict
+        return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, known).verdict
 
     assert verdict("second call") == names.KNOWN_DEVIATION
     assert verdict("first call") == names.CRASHED

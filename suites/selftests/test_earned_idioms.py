@@ -5,15 +5,14 @@ Each case is a fabricated observation, judged with the real clause and the real 
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 from unittest import TestCase
 
 import numpy as np
 from observations import observations, raised, received, returned
 from parameterized import parameterized
+from real import catalogue, entries
 
-from conformance.catalogue import loading
 from conformance.catalogue.names import (
     CONFORMS,
     DEVIATES,
@@ -23,7 +22,7 @@ from conformance.catalogue.names import (
     SHARD_MAP,
 )
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.expectation import RELATIVE_TOLERANCE
 from conformance.judging.judge import judge
 from conformance.sections.idioms import memory, sized
@@ -32,8 +31,6 @@ NEWEST, LAST_WITH_LEGACY = "0.12.0.1", "0.9.2"
 ONE, TWO = Topology(1, 8), Topology(2, 2)
 COPY = 0.125  # of a state, what one of eight devices has of it: the least that must be noticed
 
-catalogue = functools.cache(loading.load)
-entries = functools.cache(load_all)
 
 Json = dict[str, Any]
 

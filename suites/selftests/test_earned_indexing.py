@@ -5,25 +5,21 @@ Each case is a fabricated observation, judged with the real clause and the real 
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import pytest
 from observations import observations, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading
 from conformance.catalogue.names import CONFORMS, DEVIATES, KNOWN_DEVIATION, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 
 NEWEST = "0.12.0.1"
 ONE, FOUR = Topology(1, 8), Topology(4, 2)
 ROW = (3, 4)
-
-catalogue = functools.cache(loading.load)
-entries = functools.cache(load_all)
 
 
 def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import Json, observations, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
@@ -39,19 +40,19 @@ CALLS = ("first call", "second call")
 
 @functools.cache
 def clauses() -> dict[str, Clause]:
-    return dict(loading.load().clauses)
+    return dict(catalogue().clauses)
 
 
 def verdict(
     id: str, implementation: str, jax: str, *steps: Json, fault: Fault | None = None, **other: Any
 ) -> str:
-    entries = deviations.matching(deviations.load_all(), id, implementation, jax, "cpu", str(ONE))
+    found = deviations.matching(entries(), id, implementation, jax, "cpu", str(ONE))
     name = SHARD_MAP if implementation == JAX else implementation  # whose witness is left
     records: Sequence[Json] = observations(
         *steps, implementation=name, topology=ONE, jax=jax, **other
     )
     seen = [] if fault else [received(record) for record in records]
-    return judge(clauses()[id], implementation, ONE, jax, seen, fault, entries).verdict
+    return judge(clauses()[id], implementation, ONE, jax, seen, fault, found).verdict
 
 
 def moved(unchanged: Sequence[Json], wanted: Any) -> list[Json]:

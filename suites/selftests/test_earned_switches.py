@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import Json, leaf, observation, raised, received, returned
+from real import catalogue, entries
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import names
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.deviations import load_all, matching
+from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.probing.child_programs import ROWS
 
-CLAUSES = loading.load().clauses
-ENTRIES = load_all()
+CLAUSES = catalogue().clauses
+ENTRIES = entries()
 ONE = Topology(1, 8)
 OLD, NEW = "legacy pmap -> PmapSharding", "new pmap -> NamedSharding"
 TEXT = (
@@ -27,9 +28,9 @@ GONE = "AttributeError: Unrecognized config option: jax_pmap_shmap_merge"
 def verdict(id: str, column: str, jax: str, *steps: Json, topology: Topology = ONE) -> str:
     """The verdict of a cell of one process, by all entries about it."""
     record = observation(*steps, topology=topology, jax=jax, witness=[])
-    entries = matching(ENTRIES, id, column, jax, "cpu", str(topology))
+    found = matching(ENTRIES, id, column, jax, "cpu", str(topology))
     seen = [received(record)]
-    return judge(CLAUSES[id], column, topology, jax, seen, None, entries).verdict
+    return judge(CLAUSES[id], column, topology, jax, seen, None, found).verdict
 
 
 def warning(message: str = TEXT, shown: int = 0) -> Json:

@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import socket
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import MARK, end, gone, marked, new_mark, pids, until
+from processes import ENDS_S, MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
@@ -35,12 +34,9 @@ from harness.running.runner import Asked, Runner
 from harness.targets.target import Target, provision, worker_environment
 
 FAULTS = "harness.clusters.faults"
-CRASHED_WITHIN_S = 15.0  # 1 s on an idle machine; the case's deadline is 60 s
-# After the deadline, stacks included; 0.2 s on an idle machine. What a busy one keeps from the
-# processes before they hang comes on top.
-HUNG_LATE_S = 12.0
-GONE_WITHIN_S = 5.0
-NOTHING_LEFT_S = 10.0
+# After the deadline, stacks included; 0.2 s on an idle machine. What hangs here hangs for an hour,
+# and JAX would end it after HEARTBEAT_S.
+HUNG_LATE_S = 60.0
 
 WAITS = "finished its probe, waits for its peers"
 IN_PROBE = "in the probe"
@@ -94,7 +90,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     made.run("none")  # the zygote's start is not to be timed with a fault
     yield made
     made.close()
-    nothing_left = gone(made.mark, NOTHING_LEFT_S)
+    nothing_left = gone(made.mark, ENDS_S)
     end(made.mark)
     assert nothing_left
 
@@ -279,13 +275,11 @@ def test_a_fault_is_a_verdict_in_time_and_leaves_nothing(bench: Bench, broken: F
     assert (fault["kind"], fault["detail"]) == (broken.verdict, record["reason"])
     _check_states(broken, fault["processes"])
 
-    if broken.deadline_s is None:
-        assert record["seconds"] < CRASHED_WITHIN_S
-    else:
+    if broken.deadline_s is not None:  # who dies is not waited for: that would be called hung
         assert broken.deadline_s <= record["seconds"] < broken.deadline_s + HUNG_LATE_S
 
     assert len(bench.zygotes()) == 1
-    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S), marked(bench.mark)
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S), marked(bench.mark)
 
     after = bench.run("none", topology=broken.topology)
     assert (after["verdict"], after["fresh"]) == (names.CONFORMS, True), after["reason"]
@@ -312,8 +306,7 @@ def test_all_processes_raise_to_the_top(bench: Bench) -> None:
     record = bench.run("system-exit")
     assert record["verdict"] == names.CRASHED
     assert re.match(r"process [01] raised to the top: SystemExit: 5", record["reason"])
-    assert record["seconds"] < CRASHED_WITHIN_S
-    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
 
 
 @pytest.mark.parametrize(
@@ -345,11 +338,11 @@ def test_nothing_wrong_conforms_and_keeps_its_cluster(bench: Bench) -> None:
 
 
 def test_time_without_a_core_is_not_held_against_a_case(bench: Bench) -> None:
-    working = bench.run("starves", {"work_s": 1.5, "rivals": 5}, "1x8", deadline_s=4)
+    working = bench.run("starves", {"work_s": 0.75, "rivals": 5}, "1x8", deadline_s=2)
     assert working["verdict"] == names.CONFORMS, working["reason"]
-    assert working["seconds"] > 4
-    alone = bench.run("starves", {"work_s": 30.0, "rivals": 0}, "1x8", deadline_s=2)
-    assert (alone["verdict"], alone["seconds"] < 30) == (names.HUNG, True), alone["reason"]
+    assert working["seconds"] > 2
+    alone = bench.run("starves", {"work_s": 60.0, "rivals": 0}, "1x8", deadline_s=1)
+    assert alone["verdict"] == names.HUNG, alone["reason"]
 
 
 def test_what_a_probe_raised_outside_its_steps_is_on_record(bench: Bench) -> None:
@@ -362,7 +355,7 @@ def test_what_a_probe_raised_outside_its_steps_is_on_record(bench: Bench) -> Non
 
 def test_a_case_that_raised_leaves_no_warm_cluster(bench: Bench) -> None:
     bench.run("raises")
-    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
     assert bench.run("none")["fresh"]
 
 
@@ -370,6 +363,7 @@ def test_a_dead_zygote_is_a_crash_and_the_next_case_gets_another(bench: Bench) -
     bench.run("none")
     (zygote,) = bench.zygotes()
     os.kill(zygote, signal.SIGKILL)
+    assert until(lambda: not marked(bench.mark), ENDS_S), "its workers end with it"
     record = bench.run("none")
     assert record["verdict"] == names.CRASHED
     assert re.match(r"the zygote of .+ went away|process \d was killed by", record["reason"])
@@ -392,14 +386,12 @@ def test_a_worker_that_dies_while_its_cluster_comes_up_is_a_verdict(
         return started
 
     monkeypatch.setattr(LocalLauncher, "start", start_and_kill)
-    began = time.monotonic()
     record = bench.run("none")
     assert record["verdict"] == names.CRASHED
     wanted = "process 1 of 2x2 was killed by SIGKILL while the cluster came up"
     assert record["reason"] == wanted
     assert record["fault"]["processes"][0]["signal"] == "SIGKILL"
-    assert time.monotonic() - began < CRASHED_WITHIN_S
-    assert until(lambda: pids(bench.mark) == bench.zygotes(), GONE_WITHIN_S)
+    assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
     monkeypatch.undo()
     assert bench.run("none")["verdict"] == names.CONFORMS
 
@@ -478,29 +470,27 @@ def script(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "timeout_s", "says"),
     [
-        ("sleep 3600", r"did not answer within 1\.5 s(.|\n)+\(none\)"),
-        ("trap '' TERM INT; while :; do sleep 3600; done", r"did not answer within 1\.5 s"),
-        ("sleep 3600 & exit 0", r"ended with status 0 within 1\.5 s(.|\n)+\(none\)"),
-        ("echo '\377 garbage'; exit 7", r"ended with status 7 within 1\.5 s(.|\n)+ garbage\n"),
-        ("kill -SEGV $$", r"ended with status -11 within 1\.5 s"),
+        ("sleep 3600", 1.5, r"did not answer within 1\.5 s(.|\n)+\(none\)"),
+        ("trap '' TERM INT; while :; do sleep 3600; done", 1.5, r"did not answer within 1\.5 s"),
+        ("sleep 3600 & exit 0", 60, r"ended with status 0 within 60 s(.|\n)+\(none\)"),
+        ("echo '\377 garbage'; exit 7", 60, r"ended with status 7 within 60 s(.|\n)+ garbage\n"),
+        ("kill -SEGV $$", 60, r"ended with status -11 within 60 s"),
     ],
     ids=["sleeps", "ignores-signals", "leaves-a-child", "prints-rubbish", "is-killed"],
 )
 def test_an_interpreter_that_becomes_no_zygote_is_told_and_ended(
-    place: Place, tmp_path: Path, text: str, says: str
+    place: Place, tmp_path: Path, text: str, timeout_s: float, says: str
 ) -> None:
     python = script(tmp_path, text)
-    launcher = place.launcher(python, start_timeout_s=1.5)
-    began = time.monotonic()
+    launcher = place.launcher(python, timeout_s)
     with pytest.raises(TargetDown) as caught:
         launcher.warm_up()
-    assert time.monotonic() - began < 1.5 + 4.0
     assert str(caught.value).startswith(f"{python} ")
     assert re.search(says, str(caught.value))
     assert f"Run it by hand: {python} -c 'import jax'" in str(caught.value)
-    assert gone(place.mark, GONE_WITHIN_S)
+    assert gone(place.mark, ENDS_S)
 
 
 @pytest.mark.parametrize(
@@ -545,7 +535,6 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
     launcher.warm_up()
     before = pids(place.mark)
     patience_s = 3.0 if verdict == names.HUNG else 60.0
-    began = time.monotonic()
     with pytest.raises(ClusterDown) as caught:
         Cluster(
             Settings(launcher, process, changes),
@@ -553,7 +542,6 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
             Topology(2, 2),
             start_timeout_s=patience_s,
         )
-    assert time.monotonic() - began < CRASHED_WITHIN_S
     fault = caught.value.fault
     assert fault.kind == verdict
     assert re.fullmatch(rf"process {process} of 2x2 {detail}", fault.detail)
@@ -561,7 +549,7 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
     if verdict == names.HUNG:
         assert {state.state for state in fault.processes} == {"did not come up"}
     assert re.search(stack, fault.processes[0].stack)
-    assert until(lambda: pids(place.mark) == before, GONE_WITHIN_S)
+    assert until(lambda: pids(place.mark) == before, ENDS_S)
     assert not list(place.folder.glob("cluster-*")), "its files are left"
     launcher.close()
-    assert gone(place.mark, GONE_WITHIN_S)
+    assert gone(place.mark, ENDS_S)

@@ -295,16 +295,14 @@ def test_hosts_are_waited_for_and_ordered(hub: Hub) -> None:
 
 
 def test_a_host_that_does_not_come_is_named(hub: Hub) -> None:
-    wanted = Wanted(2, names=("alpha", "beta"), within_s=0.5)
+    wanted = Wanted(2, names=("alpha", "beta"), within_s=2.0)
     launcher = HostsLauncher(hub, wanted)
     alpha = come(hub, "alpha", 0)
     with pytest.raises(TargetDown) as caught:
         launcher.warm_up()
-    assert str(caught.value) == "beta (rank 1): no agent within 0.5 s; here: alpha (rank 0)"
-    began = time.monotonic()
-    with pytest.raises(TargetDown):
+    assert str(caught.value) == "beta (rank 1): no agent within 2 s; here: alpha (rank 0)"
+    with pytest.raises(TargetDown, match="no agent within 0 s"):  # it is not waited for again
         launcher.warm_up()
-    assert time.monotonic() - began < 0.5, "waited for a second time"
     alpha.close()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from processes import gone, new_mark, running_pytest, until
+from processes import ENDS_S, HANGS_S, before_its_end, gone, new_mark, running_pytest
 
 import reports
 from conformance.catalogue import names
@@ -20,8 +20,6 @@ from reports.reading.results import load
 SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
 SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
-RUN_TIMEOUT_S = 240.0
-INTERRUPTED_WITHIN_S = 15.0
 
 CLAUSES = tuple(
     f"errors.incompatible-devices.{name}" for name in ("one-device", "replicated", "fix-device-put")
@@ -44,10 +42,11 @@ Record = dict[str, Any]
 
 
 def records(file: Path) -> list[Record]:
-    """The file's lines, each of which must be what the schema says."""
+    """The file's lines; what a run adds is what the schema says, as the rest is in `recorder`."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines:
-        VALIDATOR.validate(line)
+        if line["kind"] in ("cell", "target"):
+            VALIDATOR.validate(line)
     return lines
 
 
@@ -72,10 +71,10 @@ def run(folder: Path, *arguments: str) -> list[Record]:
     mark = new_mark()
     options = [*OPTIONS, *arguments, "--results", str(file), *CHOSEN]
     with running_pytest(options, folder, mark, own_locks(folder)) as process:
-        code = process.wait(RUN_TIMEOUT_S)
+        code = process.wait(HANGS_S)
         told = (folder / "pytest.log").read_text()
         assert code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), told
-        assert gone(mark, INTERRUPTED_WITHIN_S)
+        assert gone(mark, ENDS_S)
     assert file.exists(), told
     return records(file)
 
@@ -115,11 +114,11 @@ def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
     mark = new_mark()
     options = [*OPTIONS, "--isolated", "--results", str(file), str(SUITE)]
     with running_pytest(options, tmp_path, mark, own_locks(tmp_path)) as process:
-        assert until(
-            lambda: file.exists() and file.read_text().count('"kind": "cell"') >= 2, RUN_TIMEOUT_S
+        assert before_its_end(
+            process, lambda: file.exists() and file.read_text().count('"kind": "cell"') >= 2
         ), (tmp_path / "pytest.log").read_text()
         process.send_signal(signal.SIGINT)
-        assert process.wait(INTERRUPTED_WITHIN_S) == pytest.ExitCode.INTERRUPTED
-        assert gone(mark, INTERRUPTED_WITHIN_S)
+        assert process.wait(ENDS_S) == pytest.ExitCode.INTERRUPTED
+        assert gone(mark, ENDS_S)
     assert len(cells(records(file))) >= 2
     assert len(load([file]).outcomes) >= 2

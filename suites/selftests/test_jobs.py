@@ -9,15 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import MARK, end, gone, new_mark
+from processes import ENDS_S, MARK, end, gone, new_mark
 
 from conformance.catalogue.topology import Topology
 from conformance.probing.jobs import Ended, run_job
 
 PYTHON = Path(sys.executable)
 ONE = Topology(1, 8)
-SHORT_S = 1.0  # enough for a Python that imports nothing, also where it must start first
-GONE_S = 10.0
+SHORT_S = 2.0  # enough for a Python that imports nothing, also where it must start first
 QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
 
 Run = Callable[..., list[Ended]]
@@ -82,10 +81,10 @@ def test_what_hangs_is_ended_with_all_that_it_started(run: Run) -> None:
         "time.sleep(600)\n"
     )
     try:
-        (one,) = run(text, deadline_s=SHORT_S * 3, **{MARK: mark})
+        (one,) = run(text, deadline_s=SHORT_S * 2, **{MARK: mark})
         assert one == Ended(None, "begun\n", "")
         assert one.end == "hangs"
-        assert gone(mark, GONE_S)
+        assert gone(mark, ENDS_S)
     finally:
         end(mark)
 
@@ -106,7 +105,7 @@ def test_a_job_that_says_no_more_is_ended_before_its_deadline(run: Run) -> None:
 def test_a_job_is_not_quiet_until_each_process_has_said_something(run: Run) -> None:
     text = (
         "import sys, time\n"
-        "time.sleep(3 * int(sys.argv[3]))\n"
+        "time.sleep(2.5 * int(sys.argv[3]))\n"
         "print('begun', flush=True)\n"
         "time.sleep(0.3)\n"
     )
@@ -186,7 +185,7 @@ def test_a_job_of_one_is_told_where_and_which_it_is(run: Run) -> None:
 
 def test_when_each_ended_is_told_by_the_clock_of_all(run: Run) -> None:
     text = "import sys, time\nprint(time.monotonic())\ntime.sleep(600 * int(sys.argv[3]))\n"
-    one, other = run(text, Topology(2, 1), SHORT_S * 2)
+    one, other = run(text, Topology(2, 1), SHORT_S)
     assert one.at is not None
     assert float(one.out) <= one.at <= time.monotonic()
     assert other.at is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, cast
 import jsonschema
 import pytest
 from observations import clause_of
+from processes import HANGS_S, outside_pytest
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.clause import Timing
@@ -195,14 +195,13 @@ def test_a_clause_of_the_lane_illustrates_clauses_that_exist() -> None:
 
 def pytest_on(*arguments: str) -> subprocess.CompletedProcess[str]:
     # Without the variables of the xdist worker that runs this: they turn pytest-benchmark off.
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "suites/test_timing.py", "-q", *arguments],
         cwd=ROOT,
-        env=kept,
+        env=outside_pytest(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from processes import MARK, end, gone, new_mark
+from processes import ENDS_S, MARK, end, gone, new_mark
 
 from conformance.probing import launchers
 from conformance.probing.jobs import found
@@ -16,12 +16,14 @@ from conformance.probing.ports import ReservedPort
 
 DEADLINE_S = 60.0
 SHORT_S = 5.0
-GONE_S = 20.0
 
 RANK = "import os\nrank = os.environ.get('OMPI_COMM_WORLD_RANK') or os.environ['SLURM_PROCID']\n"
 
 
-@pytest.fixture(params=[OPEN_MPI, SLURM], ids=lambda one: one.key)
+@pytest.fixture(
+    params=[pytest.param(one, marks=pytest.mark.long) for one in (OPEN_MPI, SLURM)],
+    ids=lambda one: one.key,
+)
 def launcher(request: pytest.FixtureRequest) -> Launcher:
     one: Launcher = request.param
     absent = [name for name in one.programs if not found(name)]
@@ -45,11 +47,12 @@ def test_what_hangs_is_ended_with_all_that_was_started(launcher: Launcher) -> No
     try:
         ended = launched(launcher, text, 2, {MARK: mark}, deadline_s=SHORT_S)
         assert [(one.end, one.out) for one in ended] == [("exit 0", "0\n"), ("hangs", "1\n")]
-        assert gone(mark, GONE_S)
+        assert gone(mark, ENDS_S)
     finally:
         end(mark)
 
 
+@pytest.mark.long
 def test_daemons_are_gone_afterwards() -> None:
     if not all(map(found, SLURM.programs)):
         pytest.skip("no Slurm on this machine's PATH")

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from parameterized import parameterized
+from processes import HANGS_S
 from sample_results import Record, cell, claim, clause, finding, target, write
 
 from reports import policies
@@ -128,5 +129,5 @@ def test_a_reader_who_leaves_early_meets_no_traceback(tmp_path: Path) -> None:
     records = [*HEAD[:2], *(clause(f"errors.n{n}") for n in range(2000))]
     run = str(write(tmp_path / "run.jsonl", [*records, cell("errors.n1")]))
     command = f"{sys.executable} -m reports summary --json {run} | head -c 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=HANGS_S)
     assert (done.stdout, done.stderr) == ("{", "")

@@ -49,10 +49,11 @@ def test_a_wait_is_in_the_seconds() -> None:
         import time
         from conformance.probing.racing import race
         def slow():
-            time.sleep(0.02)
+            time.sleep(0.1)
             return np.arange(3)
         race(cluster, {"slow": slow, "fast": lambda: np.arange(3)}, 3)
         told = [min(step["extra"]["seconds"]) for step in cluster.steps]
         """
     )
-    assert told[0] >= 0.02 > told[1]
+    assert told[0] >= 0.1
+    assert told[0] > told[1]

@@ -45,7 +45,13 @@ def test_every_tox_job_that_the_readme_names_exists() -> None:
     assert {f"testenv:{job}" for job in named} <= set(TOX.sections())
 
 
-def test_the_test_job_is_the_line_that_users_type() -> None:
+def test_the_test_jobs_are_the_line_that_users_type() -> None:
     line = "pytest -n auto suites/ suites/selftests"
     assert TOX["testenv:test"]["commands"].strip() == f"{line} {{posargs}}"
+    assert TOX["testenv:test-all"]["commands"].strip() == f"{line} --long --tier full {{posargs}}"
     assert f"    {line} " in README
+
+
+def test_every_night_runs_the_long_self_tests() -> None:
+    nightly = (PROJECT / ".github" / "workflows" / "nightly.yml").read_text()
+    assert "- run: tox run -e test-all\n" in nightly

@@ -29,9 +29,10 @@ from fake_pool import (
     runner_on,
 )
 from observations import Json, clause_of, doubled, observations, raised, received, returned
+from real import catalogue
 
 import reports
-from conformance.catalogue import loading, names
+from conformance.catalogue import names
 from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims
 from conformance.catalogue.clause import Clause, processes
@@ -123,7 +124,7 @@ def only(clause: Clause, runner: Runner, implementation: str = NEW_PMAP) -> Json
 
 
 def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
-    real = loading.load()
+    real = catalogue()
     file = File(tmp_path / "results.jsonl", real, CLAIMS)
     records = file.records()
     file.recorder.put()

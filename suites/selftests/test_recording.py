@@ -8,6 +8,8 @@ import sys
 import textwrap
 from typing import Any
 
+from processes import HANGS_S
+
 PREAMBLE = """
 import json, jax, numpy as np, jax.numpy as jnp, warnings, logging
 jax.config.update("jax_platforms", "cpu")
@@ -24,7 +26,7 @@ def run(program: str) -> Any:
     """The JSON that `program` assigns to `told`, run after the preamble."""
     code = PREAMBLE + textwrap.dedent(program) + "\nprint('told', json.dumps(told))"
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.rsplit("told ", 1)[1])

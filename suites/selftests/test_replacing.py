@@ -9,15 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from processes import gone, new_mark, running_pytest
-from test_interrupt import CONFTEST, SUITE
+from processes import ENDS_S, FAULTS_ALONE, HANGS_S, gone, new_mark, running_pytest
+from test_interrupt import SUITE
 
 from conformance.catalogue import names
 from harness.plugin.lost import DIED, NEVER_BEGUN
 from harness.plugin.replacing import MOST_IN_A_ROW, Starter, watch
-
-RUN_S = 600.0  # of a few seconds, on a loaded machine
-GONE_S = 15.0
 
 # In every Python that execnet starts: it dies at a moment, as often as there are files for it.
 DYING = """
@@ -67,8 +64,8 @@ def _run(folder: Path, words: list[str], variables: dict[str, str]) -> tuple[int
     options = ["-c", "/dev/null", "--rootdir", str(folder), "-p", "harness.plugin", "-n", "1"]
     own = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache"), "TMPDIR": str(folder / "temporary")}
     with running_pytest([*options, *words], folder, mark, {**own, **variables}) as process:
-        status = process.wait(RUN_S)
-        assert gone(mark, GONE_S)
+        status = process.wait(HANGS_S)
+        assert gone(mark, ENDS_S)
     return status, (folder / "pytest.log").read_text()
 
 
@@ -84,6 +81,7 @@ def _dying(folder: Path, moment: str, times: int) -> dict[str, str]:
 
 @pytest.mark.parametrize(("moment", "times"), [("starts", 2), ("asked", 1), ("imports", 1)])
 def test_one_that_dies_as_it_starts_is_replaced(tmp_path: Path, moment: str, times: int) -> None:
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE)
     (tmp_path / "test_plain.py").write_text(PLAIN)
     status, told = _run(tmp_path, ["test_plain.py"], _dying(tmp_path, moment, times))
     assert not list((tmp_path / "site").glob("death-*")), "nothing died"
@@ -93,6 +91,7 @@ def test_one_that_dies_as_it_starts_is_replaced(tmp_path: Path, moment: str, tim
 
 
 def test_where_every_one_dies_the_run_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE)
     (tmp_path / "test_plain.py").write_text(PLAIN)
     status, told = _run(tmp_path, ["test_plain.py"], _dying(tmp_path, "starts", MOST_IN_A_ROW))
     assert status == pytest.ExitCode.TESTS_FAILED, told
@@ -102,7 +101,7 @@ def test_where_every_one_dies_the_run_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_cells_that_no_test_process_was_left_for_are_on_record(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST + DIES_OF_A_CELL)
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE + DIES_OF_A_CELL)
     (tmp_path / "test_cells.py").write_text(SUITE)
     results = tmp_path / "results.jsonl"
     words = [w for one in TOPOLOGIES for w in ("--topology", one)]

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from processes import HANGS_S
 from sample_results import (
     VERDICT_CELLS,
     Record,
@@ -137,6 +138,7 @@ def test_schema_and_verdicts_have_the_same_words() -> None:
 
 
 def test_reports_stand_alone() -> None:
+    """But for what all command lines have in common."""
     code = (
         "import sys, reports.__main__, reports.site.build; "
         "print([m for m in sys.modules if m.split('.')[0] in "
@@ -150,7 +152,7 @@ def test_reports_stand_alone() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert done.stdout.strip() == "[]"
 

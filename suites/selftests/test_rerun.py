@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from altered import altered_copy
+from processes import HANGS_S, outside_pytest
 
 import reports
 from conformance.catalogue import names
@@ -23,7 +24,6 @@ from reports.reading.verdicts import Verdict
 PROJECT = Path(__file__).parents[2]
 SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
-RUN_TIMEOUT_S = 400
 
 CELL = "errors.incompatible-devices.fix-backend-one-device"
 RIGHT = "lambda x, ax: x if ax is None else lax.squeeze(x, [ax])"
@@ -63,7 +63,13 @@ def run(folder: Path, target: str, *arguments: str) -> tuple[int, list[dict[str,
     command += ["--clause", CELL, "--implementation", names.NEW_PMAP, "--topology", "1x8"]
     command += ["--target", target, "--results", str(results), *arguments]
     ran = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+        command,
+        cwd=PROJECT,
+        env=outside_pytest(),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
     )
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     cells = [line for line in lines if line["kind"] == "cell"]
@@ -82,7 +88,7 @@ def test_a_deviation_of_every_run_is_red(tmp_path: Path, processes: tuple[str, .
     assert "1 failed" in said
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)])
 def test_a_deviation_of_one_run_is_flaky(
     tmp_path: Path, processes: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

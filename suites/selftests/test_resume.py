@@ -21,7 +21,7 @@ import pytest
 from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
 from observations import Json, clause_of, doubled, observations, returned
 from parameterized import parameterized
-from processes import new_mark, running_pytest
+from processes import HANGS_S, new_mark, running_pytest
 
 import reports
 from conformance.catalogue import names
@@ -337,23 +337,24 @@ OPTIONS = (
     *("--clause", "errors.incompatible-devices.one-device"),
     *("--clause", "errors.incompatible-devices.replicated"),
 )
-TIMEOUT_S = 240.0
 
 
 def run(folder: Path, *arguments: str) -> str:
     """What a run of the two clauses said."""
     environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
     with running_pytest([*OPTIONS, *arguments], folder, new_mark(), environment) as process:
-        ended = process.wait(TIMEOUT_S)
+        ended = process.wait(HANGS_S)
     told = (folder / "pytest.log").read_text()
     assert ended == pytest.ExitCode.OK, told
     return told
 
 
 def cells_of(path: Path) -> dict[str, Json]:
+    """The file's cells; they and their targets fit the schema, as the rest does in `recorder`."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
-        VALIDATOR.validate(record)
+        if record["kind"] in ("cell", "target"):
+            VALIDATOR.validate(record)
     return {one["clause"]: one for one in records if one["kind"] == "cell"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from processes import FAULTS_ALONE, HANGS_S, outside_pytest
 
 from harness.plugin.hooks import pytest_xdist_auto_num_workers
 from harness.plugin.scheduler import ClusterScheduling
@@ -183,16 +183,16 @@ def test_one_that_dies_late_leaves_the_rest_to_its_successor(done: int) -> None:
 
 
 def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE, encoding="utf-8")
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
-    few = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "XDIST"))}
     command = [sys.executable, "-m", "pytest", "-n", "auto", "-v", "-p", "harness.plugin"]
     ended = subprocess.run(
         [*command, "-p", "no:cacheprovider", "test_nothing.py"],
         cwd=tmp_path,
-        env=few,
+        env=outside_pytest(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

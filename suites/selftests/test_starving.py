@@ -16,8 +16,8 @@ from parameterized import parameterized
 
 from conformance.probing.starving import Delays, delays, starved
 
-BUSY = "while True: pass"
-IDLE = "import time; time.sleep(60)"
+IDLE = "import time; print('begun', flush=True); time.sleep(600)"
+BUSY = "print('begun', flush=True)\nwhile True: pass"
 LOOKED_S = 1.0
 
 
@@ -50,21 +50,26 @@ class StarvedTest(TestCase):
 
 @contextmanager
 def started(program: str, count: int, core: int) -> Iterator[list[int]]:
-    """So many processes of a program, all on one core."""
+    """So many processes of a program, all on one core, once each has begun."""
 
     def on_the_core() -> None:
         os.sched_setaffinity(0, {core})
 
     running = [
-        subprocess.Popen([sys.executable, "-c", program], preexec_fn=on_the_core)
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, preexec_fn=on_the_core
+        )
         for _ in range(count)
     ]
     try:
+        for one in running:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"begun\n"
         yield [one.pid for one in running]
     finally:
         for one in running:
             one.kill()
-            one.wait()
+            one.communicate()
 
 
 def waited(pid: int, wall_s: float) -> float:
@@ -76,7 +81,7 @@ def waited(pid: int, wall_s: float) -> float:
 def test_who_shares_a_core_waits_and_who_sleeps_does_not() -> None:
     core = min(os.sched_getaffinity(0))
     with started(BUSY, 3, core) as busy, started(IDLE, 1, core) as idle:
-        time.sleep(0.5)
+        time.sleep(0.1)  # from what it says to its sleep
         assert waited(busy[0], LOOKED_S) > LOOKED_S / 4
         assert waited(idle[0], LOOKED_S) < LOOKED_S / 10
 

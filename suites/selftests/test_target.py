@@ -18,13 +18,13 @@ from unittest import TestCase, mock
 
 import pytest
 from parameterized import parameterized
+from processes import HANGS_S
 
 from harness.targets import environments, interpreters, nightly, target
 from harness.targets.interpreters import Interpreter
 from harness.targets.platforms import PLATFORMS
 from harness.targets.target import Spec, Target, TargetError
 
-SUBPROCESS_TIMEOUT_S = 60.0
 NIGHT = "0.12.1.dev20261122"
 REPOSITORY = Path(target.__file__).resolve().parents[2]
 
@@ -387,7 +387,7 @@ class ProvisionTest(Folder):
                             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
                             capture_output=True,
                             text=True,
-                            timeout=SUBPROCESS_TIMEOUT_S,
+                            timeout=HANGS_S,
                             check=True,
                         ).stdout
                     ),
@@ -625,7 +625,7 @@ class WorkerTest(Folder):
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=SUBPROCESS_TIMEOUT_S,
+            timeout=HANGS_S,
             check=True,
         ).stdout.splitlines()
         assert printed[0] == str(target.worker_path(self.cache) / "harness")

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from observations import clause_of, doubled
+from real import catalogue, entries
 
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
-from conformance.catalogue.loading import Catalogue, load
+from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging import deviations
 from conformance.judging.expectation import returns
@@ -29,8 +30,8 @@ from harness.running.cells import CellId, select
 from harness.running.runner import Asked
 from harness.running.tiers import Duration, Run, core, run_of
 
-CATALOGUE = load()
-ENTRIES = deviations.load_all()
+CATALOGUE = catalogue()
+ENTRIES = entries()
 OLD, NEW = "jax==0.9.0", "jax==0.12.0.1"  # the main job's
 VERSIONS = {OLD: "0.9.0", NEW: "0.12.0.1"}
 CPU = "cpu"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import HANGS_S, outside_pytest
 
 from conformance.catalogue import names
 from harness.clusters.deadlines import CASE_S
@@ -20,7 +21,6 @@ from harness.running.cells import CellId
 from harness.running.tiers import Run
 
 PROJECT = Path(__file__).parents[2]
-RUN_TIMEOUT_S = 400
 HANGS = "errors.barriers.hand-made-process-missing"  # for five seconds, on four processes
 
 
@@ -121,7 +121,13 @@ def test_each_is_reported_once_among_the_others(tmp_path: Path, processes: tuple
     command += ["--clause", HANGS, "--clause", "errors.lowered.several-processes-map"]
     command += ["--topology", "4x2", "--results", str(results), *processes]
     ran = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
+        command,
+        cwd=PROJECT,
+        env=outside_pytest(),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
     )
     assert ran.returncode == pytest.ExitCode.OK, ran.stdout + ran.stderr
     lines = [json.loads(line) for line in results.read_text().splitlines()]

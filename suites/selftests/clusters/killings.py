@@ -21,8 +21,8 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from processes import gone, marked, new_mark, running_pytest
-from test_interrupt import CONFTEST, SUITE
+from processes import FAULTS_ALONE, gone, marked, new_mark, running_pytest
+from test_interrupt import SUITE
 
 from harness.running.admission import Admission, process_capacity, start_capacity
 
@@ -75,7 +75,7 @@ class Run:
 
 def campaign(folder: Path, killings: int, seed: int) -> Iterator[Run]:
     """First an undisturbed run, then as many as it takes to kill so many processes."""
-    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "conftest.py").write_text(FAULTS_ALONE)
     (folder / "test_cells.py").write_text(SUITE)
     (folder / "temporary").mkdir()
     chance = random.Random(seed)

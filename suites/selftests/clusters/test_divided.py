@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import MARK, end, gone, marked, new_mark, running_pytest, until
-from test_interrupt import CONFTEST, SUITE
+from processes import FAULTS_ALONE, MARK, end, gone, marked, new_mark, running_pytest, until
+from test_interrupt import SUITE
 
 from conformance.probing.ports import ReservedPort
 from harness.clusters.channel import KEY_VARIABLE
@@ -34,7 +34,7 @@ WITHIN_S = 600.0  # several interpreters import jax, on a loaded machine
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE)
     (tmp_path / "test_cells.py").write_text(SUITE)
     return tmp_path
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from processes import FAULTS_ALONE
 from slurms import NODES, two_nodes
-from test_divided import CONFTEST, SUITE, run, told
+from test_divided import SUITE, run, told
 
 pytestmark = pytest.mark.long
 
@@ -16,7 +17,7 @@ SALLOC = ["salloc", f"--nodes={len(NODES)}", "--exclusive"]
 
 @pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one", "divided"])
 def test_pytest_under_salloc_gives_the_same_verdicts(tmp_path: Path, words: tuple[str]) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE)
     (tmp_path / "test_cells.py").write_text(SUITE)
     with two_nodes() as found:
         expected = run(tmp_path, "home.jsonl")
