@@ -119,7 +119,7 @@ def test_cells_that_no_test_process_was_left_for_are_on_record(tmp_path: Path) -
 
 
 def test_a_cell_that_was_judged_is_not_lost_with_its_test_process(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST + DIES_AFTER_A_CELL)
+    (tmp_path / "conftest.py").write_text(FAULTS_ALONE + DIES_AFTER_A_CELL)
     (tmp_path / "test_cells.py").write_text(SUITE)
     (tmp_path / "death").touch()
     results = tmp_path / "results.jsonl"
