@@ -62,6 +62,11 @@ def _parser() -> argparse.ArgumentParser:
         help="results, or a folder of them",
     )
     anew.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the same")
+    anew.add_argument(
+        "--no-red",
+        action="store_true",
+        help="write nothing, and exit 2, where a cell or a measurement of the time lane is red",
+    )
     return parser
 
 
@@ -79,7 +84,7 @@ def _of_this_machine(arguments: Sequence[str]) -> int:
         elif chosen.command == "durations":
             _durations(chosen.files)
         elif chosen.command == "rejudge":
-            _rejudge(chosen.files, chosen.output)
+            _rejudge(chosen.files, chosen.output, chosen.no_red)
         else:
             _targets()
     except _input_errors() as error:
@@ -118,11 +123,16 @@ def _in(folder: Path) -> list[Path]:
     return sorted(one for one in found if not one.name.startswith("."))
 
 
-def _rejudge(files: Sequence[Path], output: Path) -> None:
+def _rejudge(files: Sequence[Path], output: Path, no_red: bool) -> None:
     from harness.plugin.rejudge import rejudge
 
     named = [one for file in files for one in (_in(file) or [file])]
-    found = rejudge(named, output, progress=lambda text: print(f"conformance: {text}", flush=True))
+    found = rejudge(
+        named,
+        output,
+        progress=lambda text: print(f"conformance: {text}", flush=True),
+        no_red=no_red,
+    )
     size = output.stat().st_size / 1e6
     print(f"{len(found.kept)} cells, judged by today's catalogue: {output} ({size:.1f} MB)")
     for why, count in found.why.most_common():

@@ -7,12 +7,12 @@ compress to a hundredth.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue import loading
+from conformance.catalogue import loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.commands.recorded import ResultsError
 from conformance.judging import deviations
@@ -21,6 +21,9 @@ from harness.plugin.gathering import Gathered, LeftOut, gather
 from harness.plugin.recorder import Recorder
 from harness.running.cells import CellId
 
+RED = (names.DEVIATES, names.CRASHED, names.HUNG, names.FLAKY)
+MOST_NAMED = 10  # red records, in the message that refuses them
+
 
 @dataclass(frozen=True, slots=True)
 class Anew:
@@ -28,6 +31,7 @@ class Anew:
 
     programs: Mapping[str, str]
     judge: Rejudging
+    red: set[str] = field(default_factory=set)
 
     def wants(self, id: CellId) -> bool:
         """Every cell."""
@@ -38,15 +42,39 @@ class Anew:
         if program != self.programs.get(cell["clause"], program):
             raise LeftOut("of another program")
         try:
-            return {**self.judge(cell, target), "program": program}
+            record = {**self.judge(cell, target), "program": program}
         except CannotJudge as error:
             raise LeftOut(str(error)) from error
+        self._note(record, cell["clause"])
+        return record
+
+    def _note(self, record: Record, clause: str) -> None:
+        """Keep in mind which records are red: of a cell, its newest record decides."""
+        name = f"{clause} {record['implementation']} {record['topology']} {record['target']}"
+        self.red.discard(name)
+        if record.get("verdict") in RED:
+            self.red.add(name)
+
+    def refuse_red(self, timings: Iterable[Record]) -> None:
+        """ResultsError where a cell, or a measurement of the time lane, is red."""
+        for one in timings:
+            self._note(one, f"{one['timing']} ({one['contender']})")
+        if self.red:
+            some = "; ".join(sorted(self.red)[:MOST_NAMED])
+            raise ResultsError(f"{len(self.red)} records are red, so nothing was written: {some}")
 
 
-def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]) -> Gathered:
+def rejudge(
+    files: Sequence[Path],
+    output: Path,
+    progress: Callable[[str], None],
+    *,
+    no_red: bool = False,
+) -> Gathered:
     """Write the newest record of every cell of `files` to `output`; what it is made of.
 
-    Timings and what else stands beside cells are taken over as they are.
+    Timings and what else stands beside cells are taken over as they are. ResultsError where a
+    record is red and `no_red` is asked for: then nothing is written.
     """
     if output.resolve() in {file.resolve() for file in files}:
         raise ResultsError(f"{output} is one of the files to read: name another one to write")
@@ -56,7 +84,10 @@ def rejudge(files: Sequence[Path], output: Path, progress: Callable[[str], None]
     )
     try:
         judge = Rejudging(clauses.clauses, deviations.load_all())
-        found = gather(files, Anew(recorder.programs, judge), progress)
+        anew = Anew(recorder.programs, judge)
+        found = gather(files, anew, progress)
+        if no_red:
+            anew.refuse_red(one for _, one in found.beside if one["kind"] == "timing")
         for target, record in found.records(found.kept):
             recorder.carried(target, record)
         for of, record in found.beside:

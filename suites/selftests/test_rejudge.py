@@ -146,3 +146,22 @@ def test_the_command_tells_what_it_wrote(
     assert "1 left out: of a clause that is no more" in told
     assert main(["rejudge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
     assert "none" in capsys.readouterr().err
+
+
+def test_where_nothing_may_be_red_nothing_is_written(tmp_path: Path) -> None:
+    """A red cell is refused, unless a newer record of it is not red; so is a red measurement."""
+    red = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    output = tmp_path / "all.jsonl"
+    with pytest.raises(ResultsError, match=r"1 records are red.*errors\.sample"):
+        rejudge([red], output, silent, no_red=True)
+    assert not output.exists()
+    green = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    rejudge([red, green], output, silent, no_red=True)
+    assert cells_of(output) == [("errors.sample", "conforms")]
+    measured = timing("errors.sample", seconds=None, ratios=[], rounds=0, failed="hung: it hangs")
+    slow = tmp_path / "timing.jsonl"
+    slow.write_text(
+        green.read_text() + json.dumps(measured | {"target": SPEC, "verdict": "hung"}) + "\n"
+    )
+    with pytest.raises(ResultsError, match="1 records are red"):
+        rejudge([slow], tmp_path / "other.jsonl", silent, no_red=True)
