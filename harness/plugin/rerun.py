@@ -135,5 +135,5 @@ def outcome_of(verdict: str) -> str:
 
 
 def held_back(session: Session, record: dict[str, Any]) -> bool:
-    """Whether a cell is to be run again before it is reported."""
-    return session.options.rerun and record.get("verdict") in RED
+    """Whether a cell is to be run again before it is reported; what is timed never is."""
+    return session.options.rerun and record["kind"] == "cell" and record["verdict"] in RED
