@@ -167,21 +167,23 @@ def test_paired_collectives_give_that_wrong_number_and_no_other(
 def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
     id = "errors.barriers.map-without-collective"
 
-    def steps(seconds: float, collectives: list[Json]) -> list[Any]:
+    def steps(first: bool, collectives: list[Json]) -> list[Any]:
+        alone = {"returned before the last began": first}
+
         def calls(place: Place) -> list[Json]:
             doubled = place.rows(2) * 2
             programs = {"programs": [{"name": "jit", "collectives": collectives}]}
             return [
                 returned(doubled, name="from empty caches", extra=programs),
-                returned(doubled, name="second call", extra={"seconds": seconds}),
-                returned(doubled, name="third call", extra={"seconds": seconds}),
+                returned(doubled, name="second call", extra=alone),
+                returned(doubled, name="third call", extra=alone),
             ]
 
         return [lambda place, at=at: calls(place)[at] for at in range(3)]
 
-    assert judged(id, NEW_PMAP, "2x2", *steps(0.01, [])).verdict == names.CONFORMS
-    assert judged(id, NEW_PMAP, "2x2", *steps(1.4, [])).verdict == names.DEVIATES
-    assert judged(id, NEW_PMAP, "2x2", *steps(0.01, [ALL_REDUCE])).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "2x2", *steps(True, [])).verdict == names.CONFORMS
+    assert judged(id, NEW_PMAP, "2x2", *steps(False, [])).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "2x2", *steps(True, [ALL_REDUCE])).verdict == names.DEVIATES
 
 
 def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
