@@ -98,8 +98,18 @@ class Gathered:
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
-            self._scratch.seek(known.place[0])
-            yield self._headers[known.header], json.loads(self._scratch.read(known.place[1]))
+            yield self._headers[known.header], json.loads(self._text(known.place))
+
+    def lines(self, keys: Iterable[Key]) -> Iterator[tuple[Record, str, str]]:
+        """As `records`: the target's record, the cell's clause, its record as a line of JSON."""
+        for key in sorted(keys, key=_order):
+            known = self._known[key]
+            assert known.place is not None
+            yield self._headers[known.header], key.id.clause, self._text(known.place).decode()
+
+    def _text(self, place: tuple[int, int]) -> bytes:
+        self._scratch.seek(place[0])
+        return self._scratch.read(place[1])
 
     def decides(self, key: Key, target: Record, *, ran: bool) -> bool:
         """Whether a record would be a cell's newest. What was not run says nothing of what was."""
@@ -119,7 +129,7 @@ class Gathered:
         self._headers[header] = target
         known = _Known(target["started"], cell["verdict"] != names.NOT_RUN, header)
         try:
-            line = json.dumps(chooser.kept(cell, target, program)).encode()
+            line = json.dumps(chooser.kept(cell, target, program)).encode() + b"\n"
         except LeftOut as error:
             known.why = str(error)
         else:
