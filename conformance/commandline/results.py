@@ -10,6 +10,8 @@ import io
 import json
 import lzma
 import math
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,25 +128,42 @@ def lines_ahead(stream: IO[bytes], size: int = _BLOCK) -> Iterator[bytes]:
     """The lines of a stream; while some are looked at, the next block is read by another thread."""
     rest = io.BytesIO()
     done = 0
+    for block in _blocks(stream, size):
+        first, *others = block.split(b"\n")
+        rest.write(first)
+        if rest.tell() > MOST_LINE:
+            raise _LongLine(done)
+        if not others:
+            continue
+        yield rest.getvalue() + b"\n"
+        done += rest.tell()
+        *whole, last = others
+        for line in whole:
+            yield line + b"\n"
+        rest = io.BytesIO()
+        rest.write(last)
+    if rest.tell():
+        yield rest.getvalue()
+
+
+def _blocks(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    if not _ends_soon(stream):
+        while block := stream.read(size):
+            yield block
+        return
     with ThreadPoolExecutor(1) as reader:
         following = reader.submit(stream.read, size)
         while block := following.result():
             following = reader.submit(stream.read, size)
-            first, *others = block.split(b"\n")
-            rest.write(first)
-            if rest.tell() > MOST_LINE:
-                raise _LongLine(done)
-            if not others:
-                continue
-            yield rest.getvalue() + b"\n"
-            done += rest.tell()
-            *whole, last = others
-            for line in whole:
-                yield line + b"\n"
-            rest = io.BytesIO()
-            rest.write(last)
-    if rest.tell():
-        yield rest.getvalue()
+            yield block
+
+
+def _ends_soon(stream: IO[bytes]) -> bool:
+    """Whether reading waits for nobody: a thread that waits for a pipe's writer cannot be ended."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # it is in memory
+        return True
 
 
 def parsed(text: bytes) -> Any:
@@ -223,7 +242,19 @@ def checked(value: Any) -> str:
                     raise NoValue(f"the {kind} record lacks {key!r}")
             elif type(value[key]) not in types:
                 raise NoValue(f"the {kind} record: {key!r} is {_type_of(value[key])}")
+    if kind == "target" and value["jax"] is not None and not _is_version(value["jax"]):
+        raise NoValue(f"the target record: 'jax' is {value['jax'][:40]!r}, no version")
     return kind
+
+
+def _is_version(text: str) -> bool:
+    from packaging.version import InvalidVersion, Version  # of no use to reports
+
+    try:
+        Version(text)
+    except (InvalidVersion, ValueError):  # the second of numbers of thousands of digits
+        return False
+    return True
 
 
 def known_kind(value: Any) -> str:
@@ -232,7 +263,7 @@ def known_kind(value: Any) -> str:
         raise NoValue("not an object")
     kind = value.get("kind")
     if type(kind) is not str or kind not in KINDS:
-        raise NoValue(f"kind is {str(kind)[:40]!r}, not one of: {', '.join(KINDS)}")
+        raise NoValue(f"kind is {repr(kind)[:40]}, not one of: {', '.join(KINDS)}")
     if kind == "target":
         version = value.get("schema")
         if type(version) is int and version > SCHEMA_VERSION:

@@ -23,7 +23,14 @@ from harness.running.cells import CellId
 CELLS_BETWEEN_PROGRESS = 10_000
 
 # What judging may raise of a record whose observations are of no form that is ever recorded.
-CANNOT_BE_USED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+CANNOT_BE_USED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 class LeftOut(Exception):

@@ -84,10 +84,17 @@ class Recorder:
         self._catalogue = catalogue
         self._shown: set[str] = set()  # the clauses whose programs are written
         self.programs = Programs(catalogue.clauses)
+        try:
+            self._head(claims)
+        except BaseException:  # who did not get a recorder cannot close it
+            self.close()
+            raise
+
+    def _head(self, claims: Claims) -> None:
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
         for id in self.programs:
-            self._write(clause_record(catalogue.clauses[id], ""))
+            self._write(clause_record(self._catalogue.clauses[id], ""))
         for cause in load_causes().values():
             self._write(cause_record(cause))
 

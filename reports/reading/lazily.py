@@ -47,10 +47,10 @@ class Store:
     kept in a file without a name, which all of them share.
     """
 
-    __slots__ = ("_file", "_original", "_recent", "_scratch")
+    __slots__ = ("_original", "_recent", "_scratch", "file")
 
     def __init__(self, file: Path, scratch: Scratch) -> None:
-        self._file = file
+        self.file = file
         self._scratch = scratch
         self._original = _opened(file)
         self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
@@ -80,7 +80,7 @@ class Store:
         try:
             values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
         except ValueError as error:
-            raise ResultsError(f"{self._file}:{number}: {error}") from None
+            raise ResultsError(f"{self.file}:{number}: {error}") from None
         self._recent[place] = values
         if len(self._recent) > MOST_RECENT:
             self._recent.popitem(last=False)
@@ -176,6 +176,11 @@ class Lazily(Sequence[T]):
         if self._alike is None:
             self._alike = self._likeness(self.text)
         return self._alike
+
+    @property
+    def where(self) -> str:
+        """The file and the line in which it was read."""
+        return f"{self._store.file}:{self._number}"
 
     @property
     def text(self) -> bytes:

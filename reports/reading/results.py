@@ -49,6 +49,7 @@ _LEFT_OUT = Outcome(Verdict.LEFT_OUT, "not in the core tier: --tier full runs it
 _NEVER_RECORDED = (Verdict.UNKNOWN, Verdict.LEFT_OUT)
 _VERDICTS = frozenset(one.value for one in Verdict if one not in _NEVER_RECORDED)
 
+MOST = 1e12  # seconds, or times as long: no timing is larger
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
@@ -280,6 +281,12 @@ class _Merge:
         _, target = self._target_of(timing, "timing")
         if (timing.seconds is None) == (timing.failed is None):
             raise RecordError("a timing has either seconds or the reason why it failed")
+        for one in (timing.seconds, *timing.ratios):
+            if one is not None and not 0 <= one.low <= one.median <= one.high <= MOST:
+                raise RecordError(
+                    f"the timing's figures {one.low:g}, {one.median:g}, {one.high:g} are no lower "
+                    f"quartile, median and upper quartile between 0 and {MOST:g}"
+                )
         key = TimingKey(
             timing.timing, timing.contender, target, timing.implementation, timing.topology
         )
