@@ -59,6 +59,8 @@ def answered(
 
 def _key(options: Mapping[str, object], files: Sequence[Path]) -> str | None:
     """The digest of all that an answer depends on; None where a file cannot be read."""
+    if not all(file.is_file() for file in files):
+        return None  # a pipe is read once
     try:
         contents = [(str(file), _digest(file)) for file in files]
         program = [(str(file), _digest(file)) for file in sorted(_of_this_program())]

@@ -25,6 +25,9 @@ ONE_AND_SEVERAL = ("1x8", "2x2", "4x2")
 APART = "several processes have clauses of their own"
 
 
+MOST_CHARACTERS = 9  # of a topology, such as 9999x9999
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Topology:
     """`processes` x `devices_per_process`, written `4x2`."""
@@ -48,6 +51,10 @@ class Topology:
             raise ValueError(
                 f"topology {text[:40]!r} is not PROCESSESxDEVICES: write for example 1x8 for one "
                 "process with eight devices, or 4x2 for four processes with two devices each"
+            )
+        if len(text) > MOST_CHARACTERS:
+            raise ValueError(
+                f"topology {text[:MOST_CHARACTERS]}… has more devices than any cluster"
             )
         return cls(int(match[1]), int(match[2]))
 

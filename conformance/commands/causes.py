@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import json
 import os
 import re
 import sys
@@ -17,6 +16,8 @@ from packaging.version import Version
 from conformance.catalogue import names
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
 from conformance.catalogue.topology import Topology
+from conformance.commandline.results import Record, records
+from conformance.commands.recorded import target_of
 from conformance.probing.jobs import DEADLINE_S, Ended, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
 
@@ -24,7 +25,6 @@ HANGS_AFTER_S = 15.0
 
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 
-Record = Mapping[str, Any]
 Place = tuple[str, str]  # implementation, topology
 
 
@@ -86,28 +86,26 @@ def seen(files: Sequence[Path]) -> Seen:
     """Of the cells, those that name a cause, or whose clause does and which conform."""
     found = Seen({}, set())
     for file in files:
-        targets: dict[str, str] = {}
+        targets: dict[str, Record] = {}
         by_clause: dict[str, Record] = {}
-        for line in file.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                break  # torn: its run was interrupted
-            record = json.loads(line)
+        for number, record in records(file):
             if record["kind"] == "target":
-                targets[record["target"]] = record["jax"]
+                targets[record["target"]] = record
             elif record["kind"] == "clause":
                 by_clause[record["clause"]] = record
-            elif record["kind"] == "cell" and targets.get(record["target"]):
-                _note(found, record, targets[record["target"]], by_clause)
+            elif record["kind"] == "cell":
+                _note(found, record, target_of(record, targets, file, number), by_clause)
     return found
 
 
-def _note(found: Seen, cell: Record, jax: str, by_clause: Mapping[str, Record]) -> None:
-    if cell["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION):
+def _note(found: Seen, cell: Record, target: Record, by_clause: Mapping[str, Record]) -> None:
+    jax = target["jax"]
+    if jax is None or cell["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION):
         return
     place = (cell["implementation"], cell["topology"])
     found.ran.add((*place, jax))
     if cell["verdict"] == names.KNOWN_DEVIATION:
-        slug = cell["deviation"].get("cause", "")
+        slug = (cell["deviation"] or {}).get("cause", "")
     else:
         slug = _changed(by_clause.get(cell["clause"], {}), cell["implementation"])
     if slug:

@@ -18,7 +18,8 @@ from packaging.version import Version
 from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.commands.recorded import UNJUDGED, Entries, Record, ResultsError, cells
+from conformance.commandline.results import Record
+from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
 from conformance.judging.deviations import SOME, Deviation, Processes
 from conformance.judging.expectation import Finding

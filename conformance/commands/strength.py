@@ -17,8 +17,9 @@ from typing import Any
 from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.commands.recorded import Record, cells
+from conformance.commandline.results import Record
 from conformance.commands.recorded import ResultsError as ResultsError
+from conformance.commands.recorded import cells
 from conformance.judging import rejudging
 from conformance.judging.deviations import Deviation, matching
 from conformance.judging.observation import Observation

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from conformance.catalogue import names
@@ -25,6 +25,8 @@ PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type
 SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
+
+_OF_FINDING = tuple(one.name for one in fields(Finding))
 
 # As XLA's allocators say it: nothing is known of the clause, but that it needs more than there is.
 _OUT_OF_MEMORY = re.compile(r"raised \w+ \(phase \w+\): RESOURCE_EXHAUSTED")
@@ -53,9 +55,14 @@ def told(judgement: Judgement) -> dict[str, Any]:
     return {
         "verdict": judgement.verdict,
         "reason": judgement.reason,
-        "findings": [asdict(f) for f in judgement.findings],
+        "findings": [_record(f) for f in judgement.findings],
         "deviation": entry and _told(entry),
     }
+
+
+def _record(one: Finding) -> dict[str, Any]:
+    """A finding as JSON: of a run there are millions, and `asdict` copies each value."""
+    return {name: getattr(one, name) for name in _OF_FINDING}
 
 
 def _told(entry: Deviation) -> dict[str, Any]:

@@ -15,11 +15,22 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from conformance.catalogue import names
-from conformance.commands.recorded import ResultsError, lines
+from conformance.commandline.results import NoValue, ResultsError, no_record, records
+from conformance.commands.recorded import target_of
 from conformance.judging.rejudging import Record, program_digest
 from harness.running.cells import CellId
 
 CELLS_BETWEEN_PROGRESS = 10_000
+
+# What judging may raise of a record whose observations are of no form that is ever recorded.
+CANNOT_BE_USED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 class LeftOut(Exception):
@@ -94,8 +105,18 @@ class Gathered:
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
-            self._scratch.seek(known.place[0])
-            yield self._headers[known.header], json.loads(self._scratch.read(known.place[1]))
+            yield self._headers[known.header], json.loads(self._text(known.place))
+
+    def lines(self, keys: Iterable[Key]) -> Iterator[tuple[Record, str, str]]:
+        """As `records`: the target's record, the cell's clause, its record as a line of JSON."""
+        for key in sorted(keys, key=_order):
+            known = self._known[key]
+            assert known.place is not None
+            yield self._headers[known.header], key.id.clause, self._text(known.place).decode()
+
+    def _text(self, place: tuple[int, int]) -> bytes:
+        self._scratch.seek(place[0])
+        return self._scratch.read(place[1])
 
     def decides(self, key: Key, target: Record, *, ran: bool) -> bool:
         """Whether a record would be a cell's newest. What was not run says nothing of what was."""
@@ -115,7 +136,7 @@ class Gathered:
         self._headers[header] = target
         known = _Known(target["started"], cell["verdict"] != names.NOT_RUN, header)
         try:
-            line = json.dumps(chooser.kept(cell, target, program)).encode()
+            line = json.dumps(chooser.kept(cell, target, program)).encode() + b"\n"
         except LeftOut as error:
             known.why = str(error)
         else:
@@ -136,24 +157,26 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
     targets: dict[str, Record] = {}
     programs: dict[str, str] = {}
     seen = 0
-    for number, line in lines(file):
+    for number, record in records(file):
         try:
-            record = json.loads(line)
             match record["kind"]:
                 case "target":
                     targets[record["target"]] = record
-                case "clause" if record["source"]:
+                case "clause":
                     digest = program_digest(record["source"], record.get("parameters", {}))
                     programs[record["clause"]] = digest
                 case "cell":
                     seen += 1
                     if seen % CELLS_BETWEEN_PROGRESS == 0:
                         progress(f"{file}: {seen} cells read")
-                    _cell(record, targets[record["target"]], programs, chooser, found)
+                    target = target_of(record, targets, file, number)
+                    _cell(record, target, programs, chooser, found)
                 case kind if kind in BESIDE:
                     found.note(targets.get(record.get("target", "")), record)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ResultsError(f"{file}:{number}: no record of a results file: {error}") from error
+        except ResultsError:
+            raise
+        except CANNOT_BE_USED as error:
+            raise no_record(file, number, error) from error
     progress(f"{file}: {seen} cells read")
 
 
@@ -163,7 +186,9 @@ def _cell(
     id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
     key = Key(id, target["jax"], target["platform"])
     if chooser.wants(id) and found.decides(key, target, ran=cell["verdict"] != names.NOT_RUN):
-        program = cell.get("program") or programs[cell["clause"]]
+        program = cell.get("program") or programs.get(cell["clause"])
+        if program is None:
+            raise NoValue(f"clause {cell['clause']!r} has no clause record before it")
         found.add(key, target, cell, chooser, program)
 
 

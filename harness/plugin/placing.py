@@ -30,9 +30,13 @@ class ResultsFile:
         self._stream: TextIO = _text(self._output, file)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Write a line, at once."""
+        """Write a record as a line, at once."""
+        self.write_line(json.dumps(record, allow_nan=False) + "\n")
+
+    def write_line(self, line: str) -> None:
+        """Write a line with its end, at once."""
         with named(self._file):
-            self._stream.write(json.dumps(record, allow_nan=False) + "\n")
+            self._stream.write(line)
             self._stream.flush()
 
     def put(self, *, keep: bool) -> Path | None:

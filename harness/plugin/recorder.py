@@ -13,11 +13,12 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.catalogue.program import program
+from conformance.commandline.results import SCHEMA_VERSION
 from conformance.judging.rejudging import program_digest
 from harness.plugin.placing import ResultsFile
 from harness.running.tiers import Tier
 
-SCHEMA = 1
+SCHEMA = SCHEMA_VERSION
 
 
 class Programs(Mapping[str, str]):
@@ -83,10 +84,17 @@ class Recorder:
         self._catalogue = catalogue
         self._shown: set[str] = set()  # the clauses whose programs are written
         self.programs = Programs(catalogue.clauses)
+        try:
+            self._head(claims)
+        except BaseException:  # who did not get a recorder cannot close it
+            self.close()
+            raise
+
+    def _head(self, claims: Claims) -> None:
         for slug in claims.claims:
             self._write(claim_record(claims, slug))
         for id in self.programs:
-            self._write(clause_record(catalogue.clauses[id], ""))
+            self._write(clause_record(self._catalogue.clauses[id], ""))
         for cause in load_causes().values():
             self._write(cause_record(cause))
 
@@ -101,14 +109,25 @@ class Recorder:
 
     def carried(self, target: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
         """Write a record of an earlier run, under that run's record of its target if it has one."""
-        run = (target["started"], target["run"]) if target else None
-        if target and run and self._carried.get(target["target"]) != run:
-            self._carried[target["target"]] = run
-            self._write({**target, "schema": SCHEMA})
+        self._carry_target(target)
         if record["kind"] == "cell" and record["clause"] in self.programs:
             self._show(record["clause"])
         self._write(record)
         self._placed()
+
+    def carried_line(self, target: Mapping[str, Any], clause: str, line: str) -> None:
+        """Write the line of a cell of an earlier run as it is, as `carried` does its record."""
+        self._carry_target(target)
+        if clause in self.programs:
+            self._show(clause)
+        self._file.write_line(line)
+        self._placed()
+
+    def _carry_target(self, target: Mapping[str, Any] | None) -> None:
+        run = (target["started"], target["run"]) if target else None
+        if target and run and self._carried.get(target["target"]) != run:
+            self._carried[target["target"]] = run
+            self._write({**target, "schema": SCHEMA})
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
         """Write a target's header, once, or again when it turns out to be there after all.

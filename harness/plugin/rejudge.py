@@ -88,8 +88,8 @@ def rejudge(
         found = gather(files, anew, progress)
         if no_red:
             anew.refuse_red(one for _, one in found.beside if one["kind"] == "timing")
-        for target, record in found.records(found.kept):
-            recorder.carried(target, record)
+        for target, clause, line in found.lines(found.kept):
+            recorder.carried_line(target, clause, line)
         for of, record in found.beside:
             recorder.carried(of, record)
         recorder.put()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
 
-from conformance.commands.recorded import lines
+from conformance.commandline.results import records
 from harness.plugin.session import Session
 from harness.running import shards
 from harness.running.cells import CellId
-
-CELL = b'{"kind": "cell"'
 
 
 def choose(config: pytest.Config, session: Session) -> None:
@@ -32,17 +29,13 @@ def choose(config: pytest.Config, session: Session) -> None:
 
 def durations(file: Path) -> dict[CellId, float]:
     """How long each cell of a results file took; ValueError where a line is no record."""
-    found = {}
-    for number, line in lines(file):
-        if not line.startswith(CELL):
-            continue
-        try:
-            cell = json.loads(line)
-            id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
-            found[id] = float(cell["seconds"] or 0.0)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{file}:{number}: no record of a results file: {error}") from error
-    return found
+    return {
+        CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"]): float(
+            cell["seconds"] or 0.0
+        )
+        for _, cell in records(file)
+        if cell["kind"] == "cell"
+    }
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item], session: Session) -> None:

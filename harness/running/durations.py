@@ -10,10 +10,9 @@ from typing import Any
 
 from conformance.catalogue import loading, names
 from conformance.commandline.outputs import write_text
-from conformance.commands.recorded import ResultsError, lines
+from conformance.commandline.results import Record, records
 from harness.running.tiers import FILE
 
-CELL = b'{"kind": "cell"'
 LEAST_S = 0.5  # a shorter run is as good as any other
 RAN = (names.CONFORMS, names.KNOWN_DEVIATION)
 
@@ -30,9 +29,9 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     firsts = {ids[0] for ids in catalogue.runs.values()}
     found: Figures = {}
     for file in files:
-        for number, line in lines(file):
-            if line.startswith(CELL):
-                _take(line, f"{file}:{number}", catalogue, found)
+        for _, record in records(file):
+            if record["kind"] == "cell":
+                _take(record, catalogue, found)
     known = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
     kept = {
         (topology, clause): seconds
@@ -51,15 +50,11 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     return sum(map(len, told.values()))
 
 
-def _take(line: bytes, where: str, catalogue: loading.Catalogue, found: Figures) -> None:
-    try:
-        cell = json.loads(line)
-        if cell["verdict"] in RAN and cell.get("cpu_seconds") is not None:
-            first = catalogue.runs.get(cell["clause"], (cell["clause"],))[0]
-            took = float(cell["seconds"]), float(cell["cpu_seconds"])
-            found.setdefault((cell["topology"], first), []).append(took)
-    except (ValueError, TypeError, KeyError) as error:
-        raise ResultsError(f"{where}: no record of a results file: {error}") from error
+def _take(cell: Record, catalogue: loading.Catalogue, found: Figures) -> None:
+    seconds, busy = cell["seconds"], cell.get("cpu_seconds")
+    if cell["verdict"] in RAN and seconds is not None and busy is not None:
+        first = catalogue.runs.get(cell["clause"], (cell["clause"],))[0]
+        found.setdefault((cell["topology"], first), []).append((float(seconds), float(busy)))
 
 
 def _text(told: dict[str, Any]) -> str:

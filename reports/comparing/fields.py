@@ -19,6 +19,7 @@ from typing import Any
 
 from reports.comparing.changes import masked
 from reports.reading.records import Cell
+from reports.reading.shapes import in_known_form
 
 Json = Mapping[str, Any]
 
@@ -88,8 +89,8 @@ def compare_cells(one: Cell, other: Cell) -> Compared:
     found = Compared()
     if not found.note("", FAULT, _fault(one), _fault(other)):
         return found
-    there = {o.get("process"): o for o in other.observations}
-    for observation in one.observations:
+    there = {o.get("process"): o for o in in_known_form(other)}
+    for observation in in_known_form(one):
         if observation.get("process") in there:
             _processes(found, observation, there[observation.get("process")])
     return found

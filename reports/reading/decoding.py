@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -12,6 +12,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from reports.reading.lazily import Lazily
 
 T = TypeVar("T")
+
+MOST_KNOWN = 1000  # signatures of records of one kind
 
 
 class RecordError(ValueError):
@@ -27,33 +29,50 @@ def decode(cls: type[T], value: object, where: str) -> T:
 def _decode(cls: Any, value: object, where: str) -> Any:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {_kind_of(value)}, not an object")
-    hints, required, plain = _shape(cls)
-    if not required <= value.keys() <= plain.keys():
-        raise RecordError(f"{where} {_keys_wrong(hints, required, value)}")
-    converted = {
-        k: _convert(hints[k], v, f"{where}: {k!r}")
-        for k, v in value.items()
-        if type(v) not in plain[k]
-    }
-    return cls(**(value | converted if converted else value))
+    shape = _shape(cls)
+    signature = (*value, *map(type, value.values()))
+    to_convert = shape.known.get(signature)
+    if to_convert is None:  # of a file's records, nearly all have one of a few signatures
+        if not shape.required <= value.keys() <= shape.plain.keys():
+            raise RecordError(f"{where} {_keys_wrong(shape, value)}")
+        to_convert = tuple(k for k, v in value.items() if type(v) not in shape.plain[k])
+        if len(shape.known) < MOST_KNOWN:
+            shape.known[signature] = to_convert
+    if not to_convert:
+        return cls(**value)
+    hints = shape.hints
+    return cls(**value | {k: _convert(hints[k], value[k], f"{where}: {k!r}") for k in to_convert})
 
 
-def _keys_wrong(hints: Mapping[str, Any], required: Set[str], value: Mapping[str, Any]) -> str:
-    if missing := sorted(required - value.keys()):
+def _keys_wrong(shape: _Shape, value: Mapping[str, Any]) -> str:
+    if missing := sorted(shape.required - value.keys()):
         return f"lacks {', '.join(map(repr, missing))}"
-    return f"has the unknown key {', '.join(map(repr, sorted(value.keys() - hints.keys())))}"
+    unknown = sorted(value.keys() - shape.hints.keys())
+    return f"has the unknown key {', '.join(map(repr, unknown))}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The fields' types, which of them there must be, and what each may be as it stands.
+
+    `known` is, of records of which the keys are right, by keys and types those to be converted.
+    """
+
+    hints: Mapping[str, Any]
+    required: Set[str]
+    plain: Mapping[str, tuple[type, ...]]
+    known: dict[tuple[object, ...], tuple[str, ...]] = field(default_factory=dict)
 
 
 @cache
-def _shape(cls: Any) -> tuple[dict[str, Any], Set[str], dict[str, tuple[type, ...]]]:
-    """The fields' types, which of them there must be, and what each may be as it stands."""
+def _shape(cls: Any) -> _Shape:
     required = {
         f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING
     }
     hints = get_type_hints(cls)
     # As the keys of a dict, like those of the records that are compared with them.
     names = dict.fromkeys(name for name in hints if name in required)
-    return hints, names.keys(), {name: _plain(hint) for name, hint in hints.items()}
+    return _Shape(hints, names.keys(), {name: _plain(hint) for name, hint in hints.items()})
 
 
 def _plain(hint: Any) -> tuple[type, ...]:

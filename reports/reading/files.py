@@ -1,81 +1,102 @@
-"""The lines of results files as records: compressed by name or not, the torn end of a run left out.
+"""The lines of results files as records, the torn end of a run left out.
 
 A file that is no results file is one clear error that names the file, the line and what is wrong.
 """
 
 from __future__ import annotations
 
-import lzma
+import json
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from sys import intern
-from typing import IO, Any
+from typing import Any
 
+from conformance.commandline import results
+from conformance.commandline.results import Line, NoValue, known_kind, parsed
 from reports.reading.alike import of_findings, of_observations
-from reports.reading.lazily import Lazily, ResultsError, Scratch, split
-from reports.reading.parsing import parsed
+from reports.reading.lazily import Lazily, ResultsError, Scratch, Store, split
 from reports.reading.records import Finding, RecordError, decode
 
-XZ = ".xz"
-_BLOCK = 1 << 22  # bytes that are read at once
 _REPEATED = ("clause", "implementation", "target", "topology", "reason", "run_of", "program")
 
 
 def records(path: Path, scratch: Scratch, note: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
-    """Every line's value with its number; `note` is told of a torn last line."""
-    for number, line in _lines(path):
+    """Every line's record with its number; `note` is told of a torn last line."""
+    store = Store(path, scratch)
+    for line in _lines(path):
         try:
-            record = _record(line, scratch, f"{path}:{number}")
-        except ValueError:
-            if not line.endswith(b"\n"):
-                note(f"line {number} is torn (interrupted run) and was dropped")
+            record = _record(line, store)
+        except NoValue as error:
+            if not line.whole:
+                note(f"line {line.number} is torn (interrupted run) and was dropped")
                 return
-            raise ResultsError(f"{path}:{number}: not a line of JSON") from None
-        yield number, record
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with lzma.open(path) if path.suffix == XZ else path.open("rb") as stream:
-            yield from enumerate(lines_ahead(stream), 1)
-    except (lzma.LZMAError, EOFError) as error:
-        raise ResultsError(f"{path}: not a whole xz file: {error}") from None
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
-
-
-def lines_ahead(stream: IO[bytes], size: int = _BLOCK) -> Iterator[bytes]:
-    """The lines of a stream; while some are looked at, the next block is read by another thread."""
-    rest = b""
-    with ThreadPoolExecutor(1) as reader:
-        following = reader.submit(stream.read, size)
-        while block := following.result():
-            following = reader.submit(stream.read, size)
-            *lines, rest = (rest + block).split(b"\n")
-            for line in lines:
-                yield line + b"\n"
-    if rest:
-        yield rest
-
-
-def _record(line: bytes, scratch: Scratch, where: str) -> Any:
-    """A line's value, the long parts of a cell as what reads them later."""
-    parts = split(line) if line.endswith(b"\n") else None
-    if parts is not None:
-        short, findings, observations = parts
+            raise ResultsError(f"{path}:{line.number}: {error}") from None
+        except RecordError as error:
+            raise ResultsError(f"{path}:{line.number}: {error}") from None
         try:
-            record = parsed(short)
-        except ValueError:
+            known_kind(record)
+        except NoValue as error:
+            raise ResultsError(f"{path}:{line.number}: {error}") from None
+        yield line.number, record
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    try:
+        yield from results.lines(path)
+    except results.ResultsError as error:
+        raise ResultsError(str(error)) from None
+
+
+def _record(line: Line, store: Store) -> Any:
+    """A line's value, the long parts of a cell as what reads them later."""
+    parts = split(line.text) if line.whole else None
+    if parts is not None:
+        try:
+            record = parsed(parts.short)
+        except NoValue:
             pass  # in another order than the recorder's: read whole
         else:
-            record |= {k: intern(v) for k in _REPEATED if type(v := record.get(k)) is str}
-            record["findings"] = Lazily(scratch, findings, _finding, where, of_findings)
-            record["observations"] = Lazily(
-                scratch, observations, _observation, where, of_observations
+            at = line.offset
+            record["findings"], record["observations"] = _lazily(
+                store,
+                line.number,
+                (parts.findings, at + parts.places[0]),
+                (parts.observations, at + parts.places[1]),
             )
-            return record
-    return parsed(line)
+            return _interned(record)
+    record = parsed(line.text)
+    if isinstance(record, dict) and record.get("kind") == "cell":
+        _keep(record, store, line.number)
+    return record
+
+
+def _keep(record: dict[str, Any], store: Store, number: int) -> None:
+    """Leave the long parts of a cell that was read whole in the store as well, once checked."""
+    findings, observations = record.get("findings"), record.get("observations")
+    if isinstance(findings, list) and isinstance(observations, list):
+        for convert, some in ((_finding, findings), (_observation, observations)):
+            for at, one in enumerate(some):
+                convert(one, f"[{at}]")
+        record["findings"], record["observations"] = _lazily(
+            store, number, *((json.dumps(one).encode(), None) for one in (findings, observations))
+        )
+        _interned(record)
+
+
+def _interned(record: dict[str, Any]) -> dict[str, Any]:
+    for key in _REPEATED:
+        if type(value := record.get(key)) is str:
+            record[key] = intern(value)
+    return record
+
+
+def _lazily(
+    store: Store, number: int, findings: tuple[bytes, int | None], seen: tuple[bytes, int | None]
+) -> tuple[Lazily[Finding], Lazily[Mapping[str, Any]]]:
+    return (
+        Lazily(store, *findings, _finding, number, of_findings),
+        Lazily(store, *seen, _observation, number, of_observations),
+    )
 
 
 def _finding(value: Any, at: str) -> Finding:

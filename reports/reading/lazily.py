@@ -7,42 +7,112 @@ two; so it is kept as it was written, and read when it is first iterated over.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, overload
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar, overload
 
+from conformance.commandline.results import XZ, parsed
 from reports.input_error import InputError
-from reports.reading.parsing import parsed
 
 T = TypeVar("T", covariant=True)
 
 _BUFFER = 1 << 20  # bytes
 MOST_RECENT = 64  # parts that are kept as objects: a page looks at those of a clause again
 
+COPIED = 1 << 26  # bytes of a file, of which parts are copied; a larger one is kept open
+
 # Between which keys of a cell's line the long parts stand, as the recorder orders them. A quote
 # inside a JSON string is escaped, so that no message can contain these.
 LONG = ((b'"findings": ', b', "deviation": '), (b'"observations": ', b', "fault": '))
+# Without the spaces, as other programs write JSON.
+_FORMS = (
+    (b'{"kind": "cell"', LONG),
+    (b'{"kind":"cell"', tuple((a.replace(b" ", b""), b.replace(b" ", b"")) for a, b in LONG)),
+)
 
 
 class ResultsError(InputError):
     """A results file cannot be used; the message names the file, the line and what is wrong."""
 
 
+class Store:
+    """Where the parts of the lines of one file lie; forked processes may read it too.
+
+    A large file that was written to the disk as it is read is its own store. Parts of others are
+    kept in a file without a name, which all of them share.
+    """
+
+    __slots__ = ("_original", "_recent", "_scratch", "file")
+
+    def __init__(self, file: Path, scratch: Scratch) -> None:
+        self.file = file
+        self._scratch = scratch
+        self._original = _opened(file)
+        self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
+
+    def keep(self, part: bytes, offset: int | None) -> int:
+        """The place of a part, which stands in the file at `offset` unless that is None."""
+        if offset is None or self._original is None:
+            return ~self._scratch.keep(part)
+        return offset
+
+    def text(self, place: int, length: int) -> bytes:
+        """A part as it was written."""
+        if place < 0:
+            return self._scratch.text(~place, length)
+        assert self._original is not None
+        # By place, as processes that were forked share the position in the file.
+        return os.pread(self._original.fileno(), length, place)
+
+    def values(
+        self, place: int, length: int, convert: Callable[[Any, str], T], number: int
+    ) -> tuple[T, ...]:
+        """The values of a part, a JSON list; ResultsError where they are not what they must be."""
+        if place in self._recent:
+            self._recent.move_to_end(place)
+            return self._recent[place]
+        text = self.text(place, length)
+        try:
+            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
+        except ValueError as error:
+            raise ResultsError(f"{self.file}:{number}: {error}") from None
+        self._recent[place] = values
+        if len(self._recent) > MOST_RECENT:
+            self._recent.popitem(last=False)
+        return values
+
+
+def _opened(file: Path) -> BinaryIO | None:
+    """The file, where its parts can be read again in it and copies would be large."""
+    try:
+        known = file.stat()
+        if file.suffix == XZ or not stat.S_ISREG(known.st_mode) or known.st_size < COPIED:
+            return None
+        return file.open("rb", buffering=0)
+    except OSError:  # whoever reads its lines says so
+        return None
+
+
 class Scratch:
     """A file without a name that holds parts of lines; forked processes may read it too."""
+
+    __slots__ = ("_file", "_length", "_written")
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=_BUFFER)  # noqa: SIM115 (it lives as long as its parts)
         self._length = 0
         self._written = True
-        self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
 
-    def keep(self, part: bytes) -> tuple[int, int]:
-        """Where a part now lies, and its length."""
-        place = (self._length, len(part))
-        self._file.write(part)
+    def keep(self, part: bytes) -> int:
+        """Where a part now lies."""
+        place = self._length
+        with _named():
+            self._file.write(part)
         self._length += len(part)
         self._written = False
         return place
@@ -50,58 +120,55 @@ class Scratch:
     def flush(self) -> None:
         """Write what is buffered; to be called before a process is forked."""
         if not self._written:
-            self._file.flush()
+            with _named():
+                self._file.flush()
             self._written = True
 
     def text(self, offset: int, length: int) -> bytes:
         """A part as it was written."""
         self.flush()
-        # By place, as processes that were forked share the position in the file.
         return os.pread(self._file.fileno(), length, offset)
 
-    def values(
-        self, offset: int, length: int, convert: Callable[[Any, str], T], where: str
-    ) -> tuple[T, ...]:
-        """The values of a part, a JSON list; ResultsError where they are not what they must be."""
-        if offset in self._recent:
-            self._recent.move_to_end(offset)
-            return self._recent[offset]
-        text = self.text(offset, length)
-        try:
-            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
-        except ValueError as error:
-            raise ResultsError(f"{where}: {error}") from None
-        self._recent[offset] = values
-        if len(self._recent) > MOST_RECENT:
-            self._recent.popitem(last=False)
-        return values
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    """Let an error of the file without a name say where it would be."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(
+            f"{tempfile.gettempdir()}: {error.strerror}, for what is read; name another folder in "
+            "TMPDIR"
+        ) from None
 
 
 class Lazily(Sequence[T]):
-    """The values of a JSON list in a scratch file, read when they are asked for.
+    """The values of a JSON list in a file, read when they are asked for.
 
     `alike` is equal for lists of which readers need not look at more than one (`reading.alike`).
     """
 
-    __slots__ = ("_alike", "_convert", "_length", "_likeness", "_offset", "_scratch", "_where")
+    __slots__ = ("_alike", "_convert", "_length", "_likeness", "_number", "_place", "_store")
 
     def __init__(
         self,
-        scratch: Scratch,
+        store: Store,
         part: bytes,
+        offset: int | None,
         convert: Callable[[Any, str], T],
-        where: str,
+        number: int,
         likeness: Callable[[bytes], bytes],
     ) -> None:
         self._likeness = likeness
         self._alike: bytes | None = None
-        self._scratch = scratch
-        self._where = where
-        self._offset, self._length = scratch.keep(part)
+        self._store = store
+        self._number = number
+        self._place = store.keep(part, offset)
+        self._length = len(part)
         self._convert = convert
 
     def _values(self) -> tuple[T, ...]:
-        return self._scratch.values(self._offset, self._length, self._convert, self._where)
+        return self._store.values(self._place, self._length, self._convert, self._number)
 
     @property
     def alike(self) -> bytes:
@@ -111,9 +178,14 @@ class Lazily(Sequence[T]):
         return self._alike
 
     @property
+    def where(self) -> str:
+        """The file and the line in which it was read."""
+        return f"{self._store.file}:{self._number}"
+
+    @property
     def text(self) -> bytes:
         """The list as it was written."""
-        return self._scratch.text(self._offset, self._length)
+        return self._store.text(self._place, self._length)
 
     def __len__(self) -> int:
         return len(self._values())
@@ -132,27 +204,42 @@ class Lazily(Sequence[T]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        return hash((self._offset, self._length))
+        return hash((self._place, self._length))
 
 
-def split(line: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """A cell's line without its findings and observations, and these two.
+class Parts(NamedTuple):
+    """A cell's line without its two long parts, these, and where they begin in the line."""
 
-    None of a line that is no cell as the recorder writes it: then it is read whole.
+    short: bytes
+    findings: bytes
+    observations: bytes
+    places: tuple[int, int]
+
+
+def split(line: bytes) -> Parts | None:
+    """The parts of a cell's line as the recorder or any other program orders them so.
+
+    None of a line that is no such cell: then it is read whole.
     """
-    if not line.startswith(b'{"kind": "cell"'):
+    for begin, long in _FORMS:
+        if line.startswith(begin):
+            return _split(line, long)
+    return None
+
+
+def _split(line: bytes, long: Sequence[tuple[bytes, bytes]]) -> Parts | None:
+    (first, after_first), (second, after_second) = long
+    start = line.find(first) + len(first)
+    end = line.rfind(after_first, start)
+    begins = line.find(second, end) + len(second)
+    ends = line.rfind(after_second, begins)
+    if start < len(first) or end < start or begins < len(second) or ends < begins:
         return None
-    short, parts, done = b"", [], 0
-    for begins, ends in LONG:
-        start = line.find(begins, done) + len(begins)
-        end = line.rfind(ends, done)
-        part = line[start:end]
-        if start < len(begins) or end < start or not _is_list_of_objects(part):
-            return None
-        parts.append(part)
-        short += line[done:start] + b"[]"
-        done = end
-    return short + line[done:], parts[0], parts[1]
+    findings, observations = line[start:end], line[begins:ends]
+    if not (_is_list_of_objects(findings) and _is_list_of_objects(observations)):
+        return None
+    short = b"[]".join((line[:start], line[end:begins], line[ends:]))
+    return Parts(short, findings, observations, (start, begins))
 
 
 def _is_list_of_objects(part: bytes) -> bool:

@@ -22,6 +22,9 @@ _KEPT = 1024  # versions, and topologies: there are few, and every page orders t
 
 VersionOrder = tuple[bool, tuple[int, ...], int, tuple[int, ...], str]
 
+_DIGITS = 18  # of a number in a version; of more, all count as one
+_LARGEST = 10**_DIGITS
+
 
 @lru_cache(_KEPT)
 def version_order(version: str) -> VersionOrder:
@@ -96,4 +99,5 @@ def _base(target: Target) -> str:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", text))
+    found = re.findall(r"\d+", text)
+    return tuple(int(one) if len(one) <= _DIGITS else _LARGEST for one in found)

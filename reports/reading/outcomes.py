@@ -54,14 +54,14 @@ class Outcome:
     runs: tuple[Run, ...] = ()
 
 
-def newest(runs: Sequence[Run]) -> Outcome:
+def newest(runs: tuple[Run, ...]) -> Outcome:
     """The outcome of a cell: its newest record, as older ones are of an older catalogue.
 
     A cell that was not run says nothing against what another run saw of it.
     """
-    last = runs[0]
-    if len(runs) > 1:
-        last = max(runs, key=lambda r: (r.cell.verdict is not Verdict.NOT_RUN, r.started, r.number))
+    if len(runs) == 1:
+        return Outcome(runs[0].cell.verdict, runs[0].cell.reason, runs)
+    last = max(runs, key=lambda r: (r.cell.verdict is not Verdict.NOT_RUN, r.started, r.number))
     return Outcome(last.cell.verdict, last.cell.reason, (last,))
 
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from conformance.commandline.results import SCHEMA_VERSION as SCHEMA_VERSION
 from reports.reading.decoding import RecordError as RecordError
 from reports.reading.decoding import decode as decode
 from reports.reading.verdicts import Verdict
-
-SCHEMA_VERSION = 1
 
 
 class TargetKey(NamedTuple):

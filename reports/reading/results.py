@@ -27,7 +27,6 @@ from reports.reading.order import (
 from reports.reading.outcomes import CellKey, Outcome, Run, TimingKey, newest, repeated
 from reports.reading.records import (
     KINDS,
-    SCHEMA_VERSION,
     Cause,
     Cell,
     Claim,
@@ -50,6 +49,7 @@ _LEFT_OUT = Outcome(Verdict.LEFT_OUT, "not in the core tier: --tier full runs it
 _NEVER_RECORDED = (Verdict.UNKNOWN, Verdict.LEFT_OUT)
 _VERDICTS = frozenset(one.value for one in Verdict if one not in _NEVER_RECORDED)
 
+MOST = 1e12  # seconds, or times as long: no timing is larger
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
@@ -188,7 +188,7 @@ class _Merge:
     """The state while files are read; `here` and `known` belong to the current file."""
 
     file: str = ""
-    here: dict[str, Target] = field(default_factory=dict)
+    here: dict[str, tuple[Target, TargetKey]] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     targets: dict[TargetKey, Target] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class _Merge:
     causes: dict[str, Cause] = field(default_factory=dict)
     strength: dict[str, Strength] = field(default_factory=dict)
     growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
-    runs: dict[CellKey, list[Run]] = field(default_factory=dict)
+    runs: dict[CellKey, tuple[Run, ...]] = field(default_factory=dict)
     timings: dict[TimingKey, Timing] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     cells: int = 0
@@ -209,20 +209,10 @@ class _Merge:
         if line not in self.notes:
             self.notes.append(line)
 
-    def add(self, record: Any) -> None:
-        """Take one line's value; RecordError says what is wrong with it."""
-        if not isinstance(record, dict):
-            raise RecordError("not an object")
-        kind = record.pop("kind", None)
-        cls = KINDS.get(kind) if isinstance(kind, str) else None
-        if cls is None:
-            raise RecordError(f"kind is {kind!r}, not one of: {', '.join(KINDS)}")
-        version = record.get("schema")
-        if cls is Target and type(version) is int and version > SCHEMA_VERSION:
-            raise RecordError(
-                f"schema {version} is newer than {SCHEMA_VERSION}, the newest that this program "
-                "reads: update it"
-            )
+    def add(self, record: dict[str, Any]) -> None:
+        """Take one line's record, of a known kind; RecordError says what is wrong with it."""
+        kind = record.pop("kind")
+        cls = KINDS[kind]
         if cls is Cell and isinstance(record.get("verdict"), str):
             record |= self._with_a_verdict(record["verdict"], record.get("reason"))
         match decode(cls, record, f"the {kind} record"):
@@ -256,7 +246,7 @@ class _Merge:
             raise RecordError(f"schema {target.schema} never existed")
         if not target.unavailable and not (target.jax and target.platform):
             raise RecordError("an available target needs 'jax' and 'platform'")
-        self.here[target.target] = target
+        self.here[target.target] = (target, target.key)
         before = self.targets.get(target.key)
         if before is not None and before.core is None:
             target = replace(target, core=None)  # of all the files together, all should be there
@@ -279,7 +269,7 @@ class _Merge:
                 self.note(f"{clause.clause} differs from earlier results; its text here is shown")
         self.clauses[clause.clause] = clause
 
-    def _target_of(self, record: Cell | Timing, kind: str) -> Target:
+    def _target_of(self, record: Cell | Timing, kind: str) -> tuple[Target, TargetKey]:
         target = self.here.get(record.target)
         if target is None:
             raise RecordError(
@@ -288,27 +278,32 @@ class _Merge:
         return target
 
     def _add_timing(self, timing: Timing) -> None:
-        target = self._target_of(timing, "timing")
+        _, target = self._target_of(timing, "timing")
         if (timing.seconds is None) == (timing.failed is None):
             raise RecordError("a timing has either seconds or the reason why it failed")
+        for one in (timing.seconds, *timing.ratios):
+            if one is not None and not 0 <= one.low <= one.median <= one.high <= MOST:
+                raise RecordError(
+                    f"the timing's figures {one.low:g}, {one.median:g}, {one.high:g} are no lower "
+                    f"quartile, median and upper quartile between 0 and {MOST:g}"
+                )
         key = TimingKey(
-            timing.timing, timing.contender, target.key, timing.implementation, timing.topology
+            timing.timing, timing.contender, target, timing.implementation, timing.topology
         )
         self.timings[key] = timing
 
     def _add_cell(self, cell: Cell) -> None:
-        target = self._target_of(cell, "cell")
+        target, target_key = self._target_of(cell, "cell")
         if cell.clause not in self.known:
             raise RecordError(f"the cell's clause {cell.clause!r} has no clause record before it")
         if target.unavailable and cell.verdict not in _WITHOUT_TARGET:
             raise RecordError(
                 f"the cell is {cell.verdict.value!r}, but its target {cell.target!r} is unavailable"
             )
-        key = CellKey(cell.clause, target.key, cell.implementation, cell.topology)
+        key = CellKey(cell.clause, target_key, cell.implementation, cell.topology)
         self.cells += 1
-        self.runs.setdefault(key, []).append(
-            Run(cell, self.file, target.run, self.cells, target.started)
-        )
+        run = Run(cell, self.file, target.run, self.cells, target.started)
+        self.runs[key] = (*before, run) if (before := self.runs.get(key)) else (run,)
 
     def results(self) -> Results:
         """The merged whole."""
@@ -321,11 +316,13 @@ class _Merge:
                 repr(t.key),
             ),
         )
-        runs: dict[CellKey, list[Run]] = {}
-        for key, some in self.runs.items():
-            target = same[key.target]
-            moved = key if target == key.target else key._replace(target=target)
-            runs.setdefault(moved, []).extend(some)
+        moves = {key: target for key, target in same.items() if target != key}
+        runs = self.runs
+        if moves:
+            runs = {}
+            for key, some in self.runs.items():
+                moved = key._replace(target=moves.get(key.target, key.target))
+                runs[moved] = (*runs.get(moved, ()), *some)
         outcomes = {key: newest(some) for key, some in runs.items()}
         if said := repeated(runs):
             self.notes.append(said)

@@ -81,6 +81,20 @@ _UNDER = {
     "claims": "documents.html",
     "subjects": "documents.html",
 }
+
+# What a page may load: files of the site, over HTTP by 'self' and from the disk by `file:`, where
+# not every browser counts files as of one origin. Nothing runs that stands in the page itself.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self' file:",
+        "style-src 'self' file:",
+        "img-src 'self' file: data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+)
+
 _ASSETS = ("style.css", "site.js")
 _TEMPLATES = "j2"  # how their names end
 
@@ -167,7 +181,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    env.globals.update(mark=MARK, verdicts=tuple(Verdict), marks=tuple(Mark))
+    env.globals.update(mark=MARK, policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
     env.filters.update(
         zip=zip,
         plain=plain,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -28,8 +29,18 @@ def in_parallel(do: Callable[[int], T], count: int, processes: int | None = None
         yield from map(do, range(count))
         return
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, context, _here.append, (do,)) as pool:
-        yield from pool.map(_one, range(count), chunksize=max(AT_ONCE, count // MESSAGES))
+    with ProcessPoolExecutor(processes, context, _begin, (do,)) as pool:
+        try:
+            yield from pool.map(_one, range(count), chunksize=max(AT_ONCE, count // MESSAGES))
+        except BaseException:  # interrupted, terminated, or nobody wants the rest
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _begin(do: Callable[[int], Any]) -> None:
+    """Begin a forked process; how this one ends is not how that one does."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _here.append(do)
 
 
 def _one(number: int) -> Any:

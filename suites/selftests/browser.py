@@ -94,9 +94,12 @@ class Tab:
 
     def open(self, path: Path, fragment: str = "") -> None:
         """Load a file, and wait until all that it asks for is there."""
+        self.visit(path.as_uri() + (f"#{fragment}" if fragment else ""))
+
+    def visit(self, address: str) -> None:
+        """Load what is at an address, as `open` does a file."""
         self.send("Page.navigate", url="about:blank")
         self._browser.wait("Page.loadEventFired", self._session)
-        address = path.as_uri() + (f"#{fragment}" if fragment else "")
         self.send("Page.navigate", url=address)
         self._browser.wait("Page.loadEventFired", self._session)
 

@@ -386,7 +386,7 @@ def results(tmp_path: Path) -> Path:
 
 def test_results_say_where_a_cause_shows(results: Path) -> None:
     with results.open("ab") as file:
-        file.write(json.dumps(cell("errors.b", topology="2x2")).encode())  # torn
+        file.write(json.dumps(cell("errors.b", topology="2x2")).encode()[:-1])  # torn
     found = running.seen([results])
     assert found.shown == {
         "a-cause": {(NEW_PMAP, "4x2"): {"0.9.0", "0.10.0"}},

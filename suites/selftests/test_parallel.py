@@ -8,8 +8,7 @@ from io import BytesIO
 import pytest
 from parameterized import parameterized
 
-from reports.reading.files import lines_ahead
-from reports.reading.parsing import parsed
+from conformance.commandline.results import lines_ahead, parsed
 from reports.site.parallel import WORTH, in_parallel
 
 

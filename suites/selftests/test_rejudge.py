@@ -16,7 +16,7 @@ from conformance.catalogue import loading, names
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.commands.recorded import ResultsError, lines
+from conformance.commandline.results import ResultsError, records
 from conformance.judging.expectation import returns
 from harness.__main__ import main
 from harness.plugin import rejudge as rejudging
@@ -58,8 +58,7 @@ def strength(clause: str, **other: Any) -> dict[str, Any]:
 
 
 def cells_of(path: Path) -> list[tuple[str, str]]:
-    records = [json.loads(line) for _, line in lines(path)]
-    return [(one["clause"], one["verdict"]) for one in records if one["kind"] == "cell"]
+    return [(one["clause"], one["verdict"]) for _, one in records(path) if one["kind"] == "cell"]
 
 
 def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
@@ -99,10 +98,10 @@ def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) 
 
 def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GONE, observations()), (GOOD, observations()))
-    records = [json.loads(line) for line in a.read_text().splitlines()]
-    for one in records:
+    some = [json.loads(line) for line in a.read_text().splitlines()]
+    for one in some:
         one |= {"program": "0" * 16} if one.get("clause") == GOOD.id else {}
-    a.write_text("".join(json.dumps(one) + "\n" for one in records))
+    a.write_text("".join(json.dumps(one) + "\n" for one in some))
     found = rejudge([a], tmp_path / "all.jsonl", silent)
     assert dict(found.why) == {"of a clause that is no more": 1, "of another program": 1}
     assert cells_of(tmp_path / "all.jsonl") == []

@@ -11,6 +11,7 @@ from typing import Any
 from unittest import TestCase
 
 import pytest
+import sample_results
 from observations import clause_of, doubled
 from parameterized import parameterized
 
@@ -133,14 +134,8 @@ def test_a_run_without_has_all() -> None:
 
 def test_durations_are_those_of_a_results_file(tmp_path: Path) -> None:
     cell = CellId("errors.a", "new_pmap", "2x2", "jax==0.9.0")
-    record = {
-        "kind": "cell",
-        "clause": cell.clause,
-        "implementation": cell.implementation,
-        "target": cell.target,
-        "topology": cell.topology,
-        "seconds": 2.5,
-    }
+    where = {"topology": cell.topology, "target": cell.target}
+    record = sample_results.cell(cell.clause, seconds=2.5, **where)
     file = tmp_path / "old.jsonl"
     file.write_text(f'{{"kind": "claim"}}\n{json.dumps(record)}\n{{"kind": "cel')
     assert sharding.durations(file) == {cell: 2.5}

@@ -23,7 +23,7 @@ from sample_results import (
 from site_pages import HEAD, Tags, goal, loaded
 
 from reports.reading.results import Results
-from reports.site.build import SiteError, build, render
+from reports.site.build import POLICY, SiteError, build, render
 from reports.site.names import safe_name
 from reports.site.observed import observed
 from reports.site.write import put, write
@@ -97,6 +97,17 @@ def test_nothing_is_loaded_from_elsewhere(site: dict[str, str]) -> None:
             assert {goal(name, address)[0] for address in loads} <= site.keys(), name
     assert not re.search(r"@import|url\(|//", site["style.css"])
     assert not re.search(r"fetch\(|XMLHttpRequest|import\(|https?:", site["site.js"])
+
+
+def test_a_page_says_first_that_it_loads_its_own_files_alone(site: dict[str, str]) -> None:
+    pages = [text for path, text in site.items() if path.endswith(".html")]
+    assert pages
+    for text in pages:
+        kinds = [(tag, one.get("http-equiv"), one.get("content")) for tag, one in Tags(text).tags]
+        at = kinds.index(("meta", "Content-Security-Policy", POLICY))
+        assert not {"script", "link", "style", "img"} & {tag for tag, *_ in kinds[:at]}
+    assert "default-src 'none'" in POLICY
+    assert "unsafe" not in POLICY
 
 
 def test_every_inner_link_leads_somewhere(site: dict[str, str]) -> None:

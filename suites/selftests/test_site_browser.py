@@ -10,8 +10,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from browsed_site import browsed
@@ -409,3 +413,59 @@ def test_a_filter_of_a_large_page_answers_while_one_types(site: Site, tab: Tab) 
     took["all versions"] = min(tab.evaluate(TOGGLED) for _ in range(TRIES))
     assert tab.evaluate("document.querySelector('#all-versions').checked") is (TRIES % 2 == 1)
     assert max(took.values()) < FILTER_MS, took
+
+
+# What a page may load
+
+LAID_OUT = "getComputedStyle(document.querySelector('.skip'))"
+INTRUDES = """
+(() => {
+  const said = [];
+  document.addEventListener("securitypolicyviolation", (one) => said.push(one.effectiveDirective));
+  const add = (name, set) => document.head.append(Object.assign(document.createElement(name), set));
+  window.ran = [];
+  add("script", { textContent: "window.ran.push('inline')" });
+  add("script", { src: "data:text/javascript,window.ran.push('data')" });
+  add("script", { src: "https://example.invalid/x.js" });
+  add("link", { rel: "stylesheet", href: "https://example.invalid/x.css" });
+  add("img", { src: "https://example.invalid/x.png" });
+  const html = "<b style='color: red' onclick='ran.push(1)'>x</b>";
+  document.body.insertAdjacentHTML("beforeend", html);
+  document.body.lastElementChild.click();
+  fetch("https://example.invalid/").catch(() => said.push("fetch"));
+  return new Promise((done) => setTimeout(() => done([window.ran, said.sort()]), 500));
+})()
+"""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder's files over HTTP, on this machine alone."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+@pytest.mark.parametrize("way", ["disk", "http"])
+def test_a_page_loads_files_of_its_site_and_nothing_else(site: Site, tab: Tab, way: str) -> None:
+    with served(site.folder) as address:
+        tab.visit(site["errors.html"].as_uri() if way == "disk" else f"{address}/errors.html")
+        assert tab.evaluate(f"{LAID_OUT}.position") != "static"
+        assert searched(tab, "CopyArrays")
+        assert [one for one in tab.troubles() if "Content Security Policy" in one] == []
+        ran, said = tab.evaluate(INTRUDES)
+    assert ran == []
+    assert set(said) >= {
+        "connect-src",
+        "img-src",
+        "script-src-attr",
+        "script-src-elem",
+        "style-src-attr",
+        "style-src-elem",
+    }
