@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _nightly(args)
             case "findings":
                 _findings(args)
+            case "freeze":
+                return _freeze(args)
             case "readme":
                 _readme(args)
             case "upgrade":
@@ -169,6 +171,30 @@ def _findings(args: argparse.Namespace) -> None:
     print(f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause: {args.output}")
 
 
+def _freeze(args: argparse.Namespace) -> int:
+    from reports.frozen import difference, freeze
+    from reports.reading.results import load
+
+    lines = list(freeze(load(args.files)))
+    if args.against is None:
+        _write(args.output, "".join(f"{line}\n" for line in lines))
+        print(f"{len(lines)} lines: {args.output}")
+        return OK
+    found = difference(_lines(args.against), lines)
+    for sign, some in (("-", found.gone), ("+", found.new)):
+        for line in some:
+            print(f"{sign}{line}")
+    print(f"{len(lines)} lines; only before: {len(found.gone)}, only now: {len(found.new)}")
+    return WORSE if found else OK
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+
+
 def _readme(args: argparse.Namespace) -> None:
     from reports.reading.results import load
     from reports.readme import replaced
@@ -283,6 +309,15 @@ def _parser() -> argparse.ArgumentParser:
         "readme", parents=[files], help="write what upgrades change into a README, between marks"
     )
     made.add_argument("--into", type=Path, default=Path("README.md"), metavar="FILE")
+    frozen = commands.add_parser(
+        "freeze",
+        parents=[files],
+        help="write verdict, finding codes, cause and effect of every cell and upgrade, a line "
+        "each; or compare them with such a file, and exit 1 if anything differs",
+    )
+    frozen_to = frozen.add_mutually_exclusive_group(required=True)
+    frozen_to.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the lines")
+    frozen_to.add_argument("--against", type=Path, metavar="FILE", help="compare with these lines")
     told = commands.add_parser(
         "findings", parents=[files], help="write what JAX does and no document says, a line each"
     )
