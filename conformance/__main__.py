@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue import names
 from conformance.catalogue.claims import drift, load_claims
 from conformance.commandline import limits
 from conformance.commandline.ending import of_output, reason, without_traceback
@@ -69,14 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     claims_parser.add_argument("slug", metavar="SLUG", nargs="?", help="a claim")
     show_parser = commands.add_parser(
-        "show", help="print a clause whole, and its program as text that runs by itself"
+        "show", help="print a clause whole: what it expects, how it is written, how it is run"
     )
     show_parser.add_argument("id", metavar="ID", help="as in errors.lowered.one-process-map")
-    show_parser.add_argument(
-        "--implementation", choices=names.IMPLEMENTATIONS, default=names.NEW_PMAP
-    )
-    show_parser.add_argument("--topology", metavar="NxD", help="default: the clause's first")
-    show_parser.add_argument("--program", action="store_true", help="the program's text alone")
     new_parser = commands.add_parser("new", help="write a clause's skeleton where it belongs")
     new_parser.add_argument("id", metavar="ID", help="as in errors.some-thing")
     new_parser.add_argument("--claim", required=True, metavar="SLUG", help="the claim it checks")
@@ -205,14 +199,10 @@ def _claims(slug: str | None) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from conformance.catalogue.loading import load
-    from conformance.commands.show import show, show_program
+    from conformance.commands.show import show
     from conformance.judging.deviations import load_all
 
-    asked = options.id, options.implementation, options.topology
-    if options.program:
-        print(show_program(load(), *asked), end="")
-        return EXIT_OK
-    for line in show(load(), load_claims(), load_all(), *asked):
+    for line in show(load(), load_claims(), load_all(), options.id):
         print(line)
     return EXIT_OK
 

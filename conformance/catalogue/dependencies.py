@@ -10,15 +10,13 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from conformance.catalogue.clause import Clause
-from conformance.catalogue.reading import (
-    OURS,
+from conformance.catalogue.declarations import rows, tables_of
+from conformance.catalogue.modules import (
     Module,
     Place,
     bindings,
     globals_of,
     module_of,
-    rows,
-    tables,
 )
 
 Old = Callable[
@@ -42,7 +40,7 @@ def _is_touched(clause: Clause, changed: set[Place], written: Mapping[str, froze
     """Whether a clause's row is new, or something that its probe or row uses has changed."""
     home = module_of(clause.probe.__module__)
     found = rows(clause)
-    declared = tables(clause)
+    declared = tables_of(clause)
     # A row that can be read stands for its table; of the others the whole table is used.
     read = {name: row for name, row in found.items() if row is not None}
     tabled = frozenset[str]().union(*(globals_of(declared[name]) for name in read))
@@ -84,17 +82,8 @@ def _closure(start: Place | None) -> frozenset[Place]:
 @functools.cache
 def _of_node(module: Module, node: ast.AST) -> tuple[Place, ...]:
     """The names of our own modules that a node uses."""
-    found = (_of_name(module, name) for name in sorted(globals_of(node)))
+    found = (module.place_of(name) for name in sorted(globals_of(node)))
     return tuple(place for place in found if place is not None)
-
-
-def _of_name(module: Module, name: str) -> Place | None:
-    if name in module.bound:
-        return Place(module.name, name)
-    source, attribute = module.imported.get(name, ("", None))
-    if attribute is None or source.partition(".")[0] != OURS:
-        return None
-    return Place(source, attribute)
 
 
 def _statements(text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`show ID`: one clause whole: what it claims, expects and is excused for, and its program."""
+"""`show ID`: one clause whole: what it claims, expects and is excused for, and its source."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
+from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.program import program
-from conformance.catalogue.reading import line_of
 from conformance.catalogue.spelling import did_you_mean
 from conformance.judging.deviations import Deviation
 
@@ -18,8 +17,6 @@ def show(
     claims: Claims,
     deviations: Sequence[Deviation],
     id: str,
-    implementation: str,
-    topology: str | None,
 ) -> Iterator[str]:
     """The lines about one clause; ValueError with ids that are close where there is none."""
     clause = _named(catalogue, id)
@@ -56,12 +53,10 @@ def show(
             yield f"                 cause {entry.cause}"
         yield f"                 {' '.join(entry.why.split())}"
     yield ""
-    yield from program(clause, implementation, topology).splitlines()
-
-
-def show_program(catalogue: Catalogue, id: str, implementation: str, topology: str | None) -> str:
-    """The program of a clause, to be pasted or run; ValueError as `show`."""
-    return program(_named(catalogue, id), implementation, topology)
+    yield from source_text(clause).splitlines()
+    yield ""
+    yield f"# To run it:  pytest suites/test_{clause.section}.py --clause {id} --target current"
+    yield f"# By hand:    from conformance import plain; plain.run({id!r})"
 
 
 def _named(catalogue: Catalogue, id: str) -> Clause:

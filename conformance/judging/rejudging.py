@@ -6,8 +6,6 @@ catalogue of this morning. What cannot be judged so says why: then the cell is t
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,26 +19,12 @@ from conformance.judging.observation import Observation, parse
 
 Record = Mapping[str, Any]
 
-DIGITS = 16  # of a program's digest
-
 
 class CannotJudge(ValueError):
     """A recorded cell of which today's catalogue can say nothing; the message says why, in short.
 
     It names no cell: many cells share a reason, and are counted by it.
     """
-
-
-def program_digest(source: str, parameters: Mapping[str, Any]) -> str:
-    """What tells a clause's program from every other, whatever its title says.
-
-    `source` is the program as a clause's record carries it: the comments at its head are no part of
-    what runs.
-    """
-    lines = source.split("\n")
-    code = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    text = "\n".join(lines[code:]) + json.dumps(parameters, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 class Rejudging:

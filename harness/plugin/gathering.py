@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from conformance.catalogue import names
-from conformance.commandline.results import NoValue, ResultsError, no_record, records
+from conformance.commandline.results import ResultsError, no_record, records
 from conformance.commands.recorded import target_of
-from conformance.judging.rejudging import Record, program_digest
+from conformance.judging.rejudging import Record
 from harness.running.cells import CellId
 
 CELLS_BETWEEN_PROGRESS = 10_000
+UNKNOWN = ""  # the program of a cell that was recorded before programs had digests
 
 # What judging may raise of a record whose observations are of no form that is ever recorded.
 CANNOT_BE_USED = (
@@ -155,22 +156,18 @@ def gather(files: Sequence[Path], chooser: Chooser, progress: Callable[[str], No
 
 def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str], None]) -> None:
     targets: dict[str, Record] = {}
-    programs: dict[str, str] = {}
     seen = 0
     for number, record in records(file):
         try:
             match record["kind"]:
                 case "target":
                     targets[record["target"]] = record
-                case "clause":
-                    digest = program_digest(record["source"], record.get("parameters", {}))
-                    programs[record["clause"]] = digest
                 case "cell":
                     seen += 1
                     if seen % CELLS_BETWEEN_PROGRESS == 0:
                         progress(f"{file}: {seen} cells read")
                     target = target_of(record, targets, file, number)
-                    _cell(record, target, programs, chooser, found)
+                    _cell(record, target, chooser, found)
                 case kind if kind in BESIDE:
                     found.note(targets.get(record.get("target", "")), record)
         except ResultsError:
@@ -180,16 +177,11 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
     progress(f"{file}: {seen} cells read")
 
 
-def _cell(
-    cell: Record, target: Record, programs: Mapping[str, str], chooser: Chooser, found: Gathered
-) -> None:
+def _cell(cell: Record, target: Record, chooser: Chooser, found: Gathered) -> None:
     id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
     key = Key(id, target["jax"], target["platform"])
     if chooser.wants(id) and found.decides(key, target, ran=cell["verdict"] != names.NOT_RUN):
-        program = cell.get("program") or programs.get(cell["clause"])
-        if program is None:
-            raise NoValue(f"clause {cell['clause']!r} has no clause record before it")
-        found.add(key, target, cell, chooser, program)
+        found.add(key, target, cell, chooser, cell.get("program", UNKNOWN))
 
 
 def _order(key: Key) -> tuple[Any, ...]:

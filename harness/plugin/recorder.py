@@ -10,11 +10,11 @@ from typing import Any
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
+from conformance.catalogue.declarations import source_text
+from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
-from conformance.catalogue.program import program
 from conformance.commandline.results import SCHEMA_VERSION
-from conformance.judging.rejudging import program_digest
 from harness.plugin.placing import ResultsFile
 from harness.running.tiers import Tier
 
@@ -24,19 +24,16 @@ SCHEMA = SCHEMA_VERSION
 class Programs(Mapping[str, str]):
     """The digest of each clause's program, by the clause's id; timed clauses have none.
 
-    A program's text is put together when its digest or the text is asked for: a run of one clause
-    needs one of thousands.
+    A digest is computed when it is first asked for: a run of one clause needs one of thousands.
     """
 
     def __init__(self, clauses: Mapping[str, Clause]) -> None:
         self._clauses = {id: one for id, one in clauses.items() if one.timing is None}
         self._digests: dict[str, str] = {}
-        self._texts: dict[str, str] = {}  # until they are taken
 
     def __getitem__(self, id: str) -> str:
         if id not in self._digests:
-            text = self._texts[id] = program(self._clauses[id])
-            self._digests[id] = program_digest(text, self._clauses[id].parameters)
+            self._digests[id] = program_digest(self._clauses[id])
         return self._digests[id]
 
     def __contains__(self, id: object) -> bool:
@@ -48,17 +45,12 @@ class Programs(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._clauses)
 
-    def take_text(self, id: str) -> str:
-        """The text of a clause's program, which is not kept any longer."""
-        _ = self[id]
-        return self._texts.pop(id, "") or program(self._clauses[id])
-
 
 class Recorder:
     """Opens `file`, and writes the claims and clauses that a reader needs before the first cell.
 
-    A clause's record has no program there; before the clause's first cell it is written again, with
-    its program. `core` is the core tier, where it is all that is run. The file has its place from
+    A clause's record has no source there; before the clause's first cell it is written again, with
+    its source. `core` is the core tier, where it is all that is run. The file has its place from
     its first cell on; if `whole`, once `put` is called. An earlier one is renamed, if `keep`.
     """
 
@@ -82,7 +74,7 @@ class Recorder:
         self._targets: set[tuple[str, bool]] = set()
         self._carried: dict[str, tuple[str, str]] = {}  # by target, the run of its last header
         self._catalogue = catalogue
-        self._shown: set[str] = set()  # the clauses whose programs are written
+        self._shown: set[str] = set()  # the clauses whose sources are written
         self.programs = Programs(catalogue.clauses)
         try:
             self._head(claims)
@@ -168,11 +160,11 @@ class Recorder:
             self.put()
 
     def _show(self, id: str) -> None:
-        """Write a clause's record with its program, once."""
+        """Write a clause's record with its source, once."""
         if id not in self._shown:
             self._shown.add(id)
-            text = self.programs.take_text(id)
-            self._write(clause_record(self._catalogue.clauses[id], text))
+            clause = self._catalogue.clauses[id]
+            self._write(clause_record(clause, source_text(clause)))
 
     def _write(self, record: Mapping[str, Any]) -> None:
         self._file.write(record)
@@ -237,7 +229,7 @@ def cause_record(cause: Cause) -> dict[str, Any]:
 def clause_record(clause: Clause, source: str) -> dict[str, Any]:
     """A clause as results files carry it: all that a report shows of it.
 
-    `source` is its program's text, empty where the file has no cell of it.
+    `source` is its row and its probe as they are written, empty where the file has no cell of it.
     """
     module, line = clause.where
     return {

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.catalogue.dependencies import touched
 from conformance.catalogue.loading import load
-from conformance.catalogue.reading import module_of
+from conformance.catalogue.modules import module_of
 from harness.plugin import changed
 
 CATALOGUE = load()

@@ -22,10 +22,9 @@ from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
 from conformance.catalogue import loading, spelling
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
+from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
-from conformance.catalogue.program import program
-from conformance.catalogue.reading import line_of
+from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, NEW_PMAP
 from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ
 from conformance.commands.new import new
 from conformance.commands.show import show
@@ -46,7 +45,7 @@ Capture = pytest.CaptureFixture[str]
 
 def shown(one: Clause, deviations: list[Deviation] | None = None) -> dict[str, str]:
     """What is said of a clause before its program, by what it is."""
-    lines = list(show(REAL, CLAIMS, deviations or [], one.id, NEW_PMAP, one.topologies[0]))
+    lines = list(show(REAL, CLAIMS, deviations or [], one.id))
     assert lines.pop(0) == one.id
     facts = lines[: lines.index("")]
     return {line[2:29].strip(): line[29:] for line in facts}
@@ -85,10 +84,11 @@ def test_a_clauses_source_has_the_heading_of_its_claim() -> None:
     assert shown(one)["stands in"] == ", ".join(CLAIMS.stands_in(claim))
 
 
-def test_a_clause_is_shown_with_its_program() -> None:
-    one = REAL.clauses[ID]
-    lines = list(show(REAL, CLAIMS, [], ID, LEGACY_PMAP, "2x2"))
-    assert lines[lines.index("") + 1 :] == program(one, LEGACY_PMAP, "2x2").splitlines()
+def test_a_clause_is_shown_as_it_is_written_and_with_what_runs_it() -> None:
+    text = "\n".join(show(REAL, CLAIMS, [], ID))
+    assert source_text(REAL.clauses[ID]).rstrip() in text
+    assert f"pytest suites/test_errors.py --clause {ID} --target current" in text
+    assert f"plain.run('{ID}')" in text
 
 
 def test_a_remedy_names_what_it_remedies_and_the_other_way_round() -> None:
@@ -110,12 +110,12 @@ def test_what_excuses_a_clause_is_shown() -> None:
     entries = real.entries()
     entry = next(one for one in entries if any(one.names(id) for id in REAL.clauses))
     of = next(id for id in REAL.clauses if entry.names(id))
-    text = "\n".join(show(REAL, CLAIMS, entries, of, NEW_PMAP, None))
+    text = "\n".join(show(REAL, CLAIMS, entries, of))
     assert f"  deviation      {entry.where}: {', '.join(entry.implementation)}, " in text
     assert f"sees /{entry.seen}/" in text
     assert " ".join(entry.why.split()) in text
     other = next(id for id in REAL.clauses if not any(one.names(id) for one in entries))
-    assert "deviation  " not in "\n".join(show(REAL, CLAIMS, entries, other, NEW_PMAP, None))
+    assert "deviation  " not in "\n".join(show(REAL, CLAIMS, entries, other))
 
 
 @pytest.mark.parametrize(
@@ -146,18 +146,14 @@ def test_where_nothing_is_close_nothing_is_offered(capsys: Capture) -> None:
     assert capsys.readouterr().err == "error: no clause is called Q\n"
 
 
-def test_the_command_shows_the_implementation_and_topology_that_are_asked_for(
-    capsys: Capture,
-) -> None:
+def test_the_command_shows_a_clause(capsys: Capture) -> None:
     assert main(["show", ID]) == EXIT_OK
-    plain = capsys.readouterr().out
-    assert plain.startswith(f"{ID}\n  clause  ")
-    assert plain.endswith(program(REAL.clauses[ID]))
-    assert main(["show", ID, "--implementation", LEGACY_PMAP, "--topology", "4x2"]) == EXIT_OK
-    assert capsys.readouterr().out.endswith(program(REAL.clauses[ID], LEGACY_PMAP, "4x2"))
+    text = capsys.readouterr().out
+    assert text.startswith(f"{ID}\n  clause  ")
+    assert text.endswith(f"plain.run('{ID}')\n")
 
 
-@pytest.mark.parametrize("arguments", [["--implementation", "pmap"], ["--process", "2"], []])
+@pytest.mark.parametrize("arguments", [["--process", "2"], []])
 def test_a_command_line_that_means_nothing_is_refused(
     arguments: list[str], capsys: Capture
 ) -> None:
@@ -165,11 +161,6 @@ def test_a_command_line_that_means_nothing_is_refused(
         main(["show", ID, *arguments] if arguments else ["show"])
     assert end.value.code == EXIT_USAGE
     assert "usage: python -m conformance" in capsys.readouterr().err
-
-
-def test_a_topology_that_is_none_is_refused(capsys: Capture) -> None:
-    assert main(["show", ID, "--topology", "2 by 2"]) == EXIT_USAGE
-    assert "error: topology '2 by 2' is not PROCESSESxDEVICES" in capsys.readouterr().err
 
 
 def test_whoever_has_read_enough_sees_no_error() -> None:

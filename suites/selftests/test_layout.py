@@ -34,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
     # What every command line has in common knows nothing of what a command does.
     "conformance.commandline": set(),
     "conformance.__main__": {"conformance.*"},
+    "conformance.plain": {"conformance.catalogue", "conformance.probing"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},
     "harness.running": {"conformance.*", "harness.targets", "harness.clusters"},
@@ -180,27 +181,6 @@ def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
     ]
     assert found == []
     assert not declares_clauses(ours)
-
-
-@pytest.mark.parametrize("package", [p for p in SECTION_PACKAGES if p != "__pycache__"])
-def test_a_clause_is_declared_in_one_of_two_forms(package: str) -> None:
-    """By `@clause` or `@family` on a probe: never in a loop, or by a call of its result."""
-    for file in modules(f"{SECTIONS}/{package}"):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        forms = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("clause", "family")
-        ]
-        decorators = [
-            one
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef)
-            for one in node.decorator_list
-        ]
-        assert all(form in decorators for form in forms), relative(file)
 
 
 def test_deviations_lie_beside_the_module_of_their_clauses() -> None:

@@ -36,12 +36,12 @@ from conformance.catalogue import names
 from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims
 from conformance.catalogue.clause import Clause, processes
+from conformance.catalogue.declarations import source_text
+from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
-from conformance.catalogue.program import program
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import not_applicable, raises, returns
-from conformance.judging.rejudging import program_digest
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -146,7 +146,7 @@ def test_claims_and_clauses_stand_before_any_cell(tmp_path: Path) -> None:
     ]
 
 
-def test_a_clauses_program_stands_once_before_its_first_cell(tmp_path: Path) -> None:
+def test_a_clauses_source_stands_once_before_its_first_cell(tmp_path: Path) -> None:
     other = clause_of(returns(doubled), "errors.other")
     file = File(tmp_path / "results.jsonl", Catalogue({GOOD.id: GOOD, other.id: other}), CLAIMS)
     runner = runner_on(FakePool(observations(), observations()), GOOD)
@@ -154,27 +154,27 @@ def test_a_clauses_program_stands_once_before_its_first_cell(tmp_path: Path) -> 
         write(file, runner, cell_of(GOOD))
     (cell, _), shown = file.records("cell"), file.records("clause")[2:]
     file.recorder.close()
-    assert [(one["clause"], one["source"]) for one in shown] == [(GOOD.id, program(GOOD))]
-    assert cell["program"] == program_digest(program(GOOD), {})
+    assert [(one["clause"], one["source"]) for one in shown] == [(GOOD.id, source_text(GOOD))]
+    assert cell["program"] == program_digest(GOOD)
     found = load([file.path])
     assert {id: one.source for id, one in found.clauses.items()} == {
-        GOOD.id: program(GOOD),
+        GOOD.id: source_text(GOOD),
         other.id: "",
     }
     assert found.ran() == {GOOD.id}
     assert not any("differs" in note for note in found.notes)
 
 
-def test_no_program_is_put_together_before_one_is_asked_for(
+def test_no_digest_is_computed_before_one_is_asked_for(
     file: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
     def noted(clause: Clause) -> str:
         asked.append(clause.id)
-        return program(clause)
+        return program_digest(clause)
 
-    monkeypatch.setattr("harness.plugin.recorder.program", noted)
+    monkeypatch.setattr("harness.plugin.recorder.program_digest", noted)
     assert set(file.recorder.programs) == {GOOD.id}
     assert asked == []
     runner = runner_on(FakePool(observations(), observations()), GOOD)

@@ -27,12 +27,12 @@ import reports
 from conformance.catalogue import names
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
+from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.program import program
 from conformance.commands.recorded import ResultsError
 from conformance.judging.expectation import not_applicable, returns
-from conformance.judging.rejudging import Record, Rejudging, program_digest
+from conformance.judging.rejudging import Record, Rejudging
 from harness.plugin import hooks
 from harness.plugin.carrying import check
 from harness.plugin.gathering import Gathered, gather
@@ -79,15 +79,11 @@ def today(*clauses: Clause, facts: Mapping[str, Any] = WITH_FLAX, **programs: st
     cells = {cell_of(one, name) for one in known.values() for name in IMPLEMENTATIONS}
     return Today(
         frozenset(cells),
-        {id: digest_of(one) for id, one in known.items()} | programs,
+        {id: program_digest(one) for id, one in known.items()} | programs,
         {SPEC: facts},
         {id: one.requires for id, one in known.items()},
         Rejudging(known, ()),
     )
-
-
-def digest_of(clause: Clause) -> str:
-    return program_digest(program(clause), clause.parameters)
 
 
 def edited(path: Path, change: Callable[[Json], Json | None]) -> Path:
@@ -115,7 +111,7 @@ def test_a_cell_that_still_holds_is_not_run_again(tmp_path: Path) -> None:
     ((target, record),) = all_of(found)
     VALIDATOR.validate(record)
     assert (target["run"], record["resumed"]) == ("run-1", "run-1")
-    assert record["program"] == digest_of(GOOD)
+    assert record["program"] == program_digest(GOOD)
     assert record["observations"] == observations()
     assert not found.why
 
@@ -146,13 +142,6 @@ def test_a_live_target_has_its_own_header_after_one_that_was_carried_over(tmp_pa
         for key, one in load([tmp_path / "new.jsonl"]).outcomes.items()
     }
     assert runs == {NEW_PMAP: "run-1", SHARD_MAP: "run-2"}
-
-
-def test_a_title_is_no_part_of_a_program() -> None:
-    text = program(GOOD)
-    assert text.startswith(f"# {GOOD.id}: ")
-    assert program_digest(f"# Said in other words.\n{text}", {}) == program_digest(text, {})
-    assert program_digest(f"{text}# At the end.\n", {}) != program_digest(text, {})
 
 
 def test_a_verdict_is_todays(tmp_path: Path) -> None:
@@ -196,24 +185,15 @@ class RunAgainTest(TestCase):
         self.refused("of another program", today(**{GOOD.id: "0" * 16}))
 
     def test_of_another_program_in_a_file_that_names_none(self) -> None:
-        """An older file: the digest is that of the clause's record in it."""
         written(self.path, observations())
         edited(self.path, lambda r: {k: v for k, v in r.items() if k != "program"})
-        assert found_in(self.path).kept
-
-        def other(record: Json) -> Json:
-            record.pop("program", None)
-            return record | ({"source": "x = 1\n"} if record["kind"] == "clause" else {})
-
-        edited(self.path, other)
         self.refused("of another program")
 
     def test_of_other_parameters(self) -> None:
         written(self.path, observations())
         now = dataclasses.replace(GOOD, parameters={"size": 3})
-        assert digest_of(GOOD) != program_digest("", {}) != program_digest("", {"size": 3})
-        digest = program_digest("x = 1\n", now.parameters)
-        self.refused("of another program", today(now, **{GOOD.id: digest}))
+        assert program_digest(GOOD) != program_digest(now)
+        self.refused("of another program", today(now))
 
     @parameterized.expand(
         [

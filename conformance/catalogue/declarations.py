@@ -1,0 +1,160 @@
+"""Where a clause is written: its probe, and the row of each table that it goes into.
+
+Rows that stand in a table as literals are found in the module's text. A row that is made as the
+module runs has no text of its own: its table stands for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.modules import OURS, Module, declares, module_of
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row's expression in its table, and the module that it is written in."""
+
+    module: str
+    node: ast.expr
+
+
+def source_text(clause: Clause) -> str:
+    """Return what a person wrote for a clause: each row with its file and line, then the probe."""
+    parts = []
+    for name, row in rows(clause).items():
+        if row is None:
+            parts.append(f"# {name} = {clause.parameters[name]!r}, a row that its table makes")
+        else:
+            module = module_of(row.module)
+            where = f"# {_file(row.module)}:{row.node.lineno}"
+            parts.append(f"{where}\n{name} = {_text(module, row.node)}")
+    home = module_of(clause.probe.__module__)
+    probe = home.bound.get(clause.probe.__name__)
+    if isinstance(probe, ast.FunctionDef):
+        parts.append(f"# {_file(home.name)}:{probe.lineno}\n{_text(home, probe)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def line_of(clause: Clause) -> tuple[str, int] | None:
+    """Return the module and line of the first row that is a call; None without one."""
+    for found in rows(clause).values():
+        if found is not None and isinstance(found.node, ast.Call):
+            return found.module, found.node.lineno
+    return None
+
+
+def rows(clause: Clause) -> dict[str, Found | None]:
+    """Return each table's row as it is written; None where only running the module can tell."""
+    home = module_of(clause.probe.__module__)
+    tables = tables_of(clause)
+    return {
+        name: _row(home, tables[name], clause.parameters[name]) if name in tables else None
+        for name in clause.rows
+    }
+
+
+def tables_of(clause: Clause) -> dict[str, ast.expr]:
+    """Return the tables of the family that made a clause, as they are written at its probe.
+
+    Several families of one probe may have one id with other tables: it is the one with these rows.
+    Empty where no decorator at the probe has these tables, as where a helper declares it.
+    """
+    home = module_of(clause.probe.__module__)
+    probe = home.bound.get(clause.probe.__name__)
+    if not clause.rows or not isinstance(probe, ast.FunctionDef):
+        return {}
+    found = [
+        (_is_id(decorator, clause), {k.arg: k.value for k in decorator.keywords if k.arg})
+        for decorator in probe.decorator_list
+        if isinstance(decorator, ast.Call) and declares(decorator)
+    ]
+    found = [(named, its) for named, its in found if its.keys() >= clause.rows.keys()]
+    if not found:
+        return {}
+    # An id that is put together as the module runs cannot be read.
+    found = [one for one in found if one[0]] or found
+    return next((its for _, its in found if _have(home, its, clause.parameters)), found[0][1])
+
+
+def _file(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _text(module: Module, node: ast.expr | ast.FunctionDef) -> str:
+    """Return a node as written, without the decorators that declare clauses."""
+    first = node.lineno
+    for decorator in getattr(node, "decorator_list", ()):
+        if not declares(decorator):
+            first = min(first, decorator.lineno)
+    lines = list(module.lines[first - 1 : node.end_lineno])
+    if isinstance(node, ast.FunctionDef):
+        return "\n".join(lines)
+    # Its first line is indented as the others are, so that all can be dedented.
+    lines[-1] = _bytes_of(lines[-1], 0, node.end_col_offset)
+    start = _bytes_of(module.lines[first - 1], 0, node.col_offset)
+    lines[0] = start[: len(start) - len(start.lstrip())] + lines[0][len(start) :]
+    return textwrap.dedent("\n".join(lines))
+
+
+def _bytes_of(line: str, first: int, last: int | None) -> str:
+    """Return a part of a line; the syntax tree counts bytes."""
+    return line.encode()[first:last].decode()
+
+
+def _have(module: Module, tables: Mapping[str, ast.expr], keys: Mapping[str, str]) -> bool:
+    """Return whether the rows stand in the tables, or their keys in what makes the tables."""
+    return all(
+        _row(module, tables[name], key) is not None
+        or key in [n.value for n in ast.walk(tables[name]) if isinstance(n, ast.Constant)]
+        for name, key in keys.items()
+    )
+
+
+def _is_id(decorator: ast.Call, clause: Clause) -> bool:
+    template = decorator.args[0] if decorator.args else None
+    if not isinstance(template, ast.Constant) or not isinstance(template.value, str):
+        return False
+    parts = re.split(r"\{(\w+)\}", template.value)
+    made = "".join(clause.parameters.get(p, "") if at % 2 else p for at, p in enumerate(parts))
+    return made == clause.id
+
+
+def _row(module: Module, table: ast.expr, key: str) -> Found | None:
+    """Return the row with this key in a table's expression."""
+    if isinstance(table, ast.Name):
+        if table.id in module.bound:
+            value = getattr(module.bound[table.id], "value", None)
+            return None if value is None else _row(module, value, key)
+        source, name = module.imported.get(table.id, ("", None))
+        if name is None or not source.startswith(OURS):
+            return None
+        return _row(module_of(source), ast.Name(name, ast.Load()), key)
+    if isinstance(table, ast.Dict):
+        for at, value in zip(table.keys, table.values, strict=True):
+            if at is None:
+                found = _row(module, value, key)
+                if found is not None:
+                    return found
+            elif isinstance(at, ast.Constant) and at.value == key:
+                return Found(module.name, value)
+    if isinstance(table, ast.DictComp):  # some rows of another table
+        for one in ast.walk(table):
+            if isinstance(one, ast.Name) and one.id.isupper():
+                found = _row(module, one, key)
+                if found is not None:
+                    return found
+    if isinstance(table, ast.Call):
+        for row in table.args:
+            if isinstance(row, ast.Call) and key in [
+                one.value
+                for one in (*row.args[:1], *(k.value for k in row.keywords if k.arg == "key"))
+                if isinstance(one, ast.Constant)
+            ]:
+                return Found(module.name, row)
+    return None

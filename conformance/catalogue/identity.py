@@ -1,0 +1,156 @@
+"""What tells a clause's program from every other: the code that runs, whatever is said about it.
+
+A digest is made of syntax trees: of the probe, the rows that it is given, and all that they use in
+our own modules, down to the methods of `impl` and `cluster` that are called by name. Comments,
+docstrings, annotations, line breaks, the declaration, and the module in which something stands are
+no part of it; nor is what a clause expects, which may change while the program stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+
+from conformance.catalogue.clause import Clause
+from conformance.catalogue.declarations import rows, tables_of
+from conformance.catalogue.modules import (
+    Module,
+    Place,
+    attributes_of,
+    module_of,
+    places_used,
+    tree_of,
+    undeclared,
+)
+
+DIGITS = 16  # of a digest
+
+# What a probe is given: of these classes the methods that it calls are part of its program.
+GIVEN = (
+    Place("conformance.probing.plain", "PlainMapped"),
+    Place("conformance.probing.plain", "PlainImplementation"),
+    Place("conformance.probing.plain", "PlainCluster"),
+    Place("conformance.catalogue.topology", "Place"),
+)
+# What judges and declares is no part of what runs.
+NOT_RUN = ("conformance.judging.", "conformance.catalogue.")
+
+Part = tuple[Module, ast.AST]  # a piece of code, and the module in which it stands
+
+# A worker's own take the place of these: they print.
+_PRINTING = {"step", "note"}
+
+
+def program_digest(clause: Clause) -> str:
+    """Return the digest of a clause's program: equal where the same code runs on the same rows.
+
+    ValueError where the probe is not a function at the top of its module.
+    """
+    home = module_of(clause.probe.__module__)
+    name = clause.probe.__name__
+    if name not in home.bound:
+        raise ValueError(f"{clause.id}: its probe {name} is no function at the top of {home.name}")
+    probe = home, undeclared(home.bound[name])
+    made = _row_makers(clause)
+    used: frozenset[str] = frozenset()
+    while True:
+        start = (probe, *made, *_row_parts(clause, used))
+        closure = dict.fromkeys(_closure(start))
+        nodes = [node for _, node in start] + [n for n in map(_bound, closure) if n is not None]
+        more = used.union(*map(attributes_of, nodes))
+        if more == used:
+            break
+        used = more
+    trees = {tree_of(node) for node in (*nodes, *_given(used))}
+    text = "\n".join([json.dumps(clause.parameters, sort_keys=True), *sorted(trees)])
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _row_makers(clause: Clause) -> list[Part]:
+    """Return what makes the rows: the classes of those that are written, else the whole table."""
+    found: list[Part] = []
+    tables = tables_of(clause)
+    home = module_of(clause.probe.__module__)
+    for name, row in rows(clause).items():
+        if row is None:
+            found += [(home, tables[name])] if name in tables else []
+        elif isinstance(row.node, ast.Call):
+            found.append((module_of(row.module), row.node.func))
+        else:
+            found.append((module_of(row.module), row.node))
+    return found
+
+
+def _row_parts(clause: Clause, used: frozenset[str]) -> list[Part]:
+    """Return the arguments of the written rows, but for fields that no code of the program reads.
+
+    What a clause expects is often such a field, as are its title and its topologies.
+    """
+    found: list[Part] = []
+    for name, row in rows(clause).items():
+        if row is None or not isinstance(row.node, ast.Call):
+            continue
+        value = clause.rows[name]
+        names = [one.name for one in fields(value)] if is_dataclass(value) else []
+        module = module_of(row.module)
+        for at, argument in enumerate(row.node.args):
+            if at >= len(names) or names[at] in used:
+                found.append((module, argument))
+        for keyword in row.node.keywords:
+            if not names or keyword.arg is None or keyword.arg in used:
+                found.append((module, ast.copy_location(_keyword(keyword), row.node)))
+    return found
+
+
+@functools.cache
+def _keyword(keyword: ast.keyword) -> ast.expr:
+    """Return `dict(name=value)`, which is an expression, as a keyword by itself is not."""
+    return ast.fix_missing_locations(
+        ast.Call(ast.copy_location(ast.Name("dict", ast.Load()), keyword), [], [keyword])
+    )
+
+
+def _closure(start: Iterable[Part]) -> Iterator[Place]:
+    """Yield once each place that some code uses, and that what it uses does."""
+    seen: set[Place] = set()
+    todo = [place for module, node in start for place in _used(module, node)]
+    while todo:
+        place = todo.pop()
+        if place in seen or f"{place.module}.".startswith(NOT_RUN):
+            continue
+        seen.add(place)
+        yield place
+        node = _bound(place)
+        if node is not None:
+            todo += _used(module_of(place.module), node)
+
+
+def _used(module: Module, node: ast.AST) -> tuple[Place, ...]:
+    return places_used(module, undeclared(node))
+
+
+def _bound(place: Place) -> ast.stmt | None:
+    return module_of(place.module).bound.get(place.name)
+
+
+@functools.cache
+def _given(names: frozenset[str]) -> tuple[ast.stmt, ...]:
+    """Return the methods of what a probe is given that these names may call, or that those do."""
+    found: dict[ast.stmt, None] = {}
+    known = names - _PRINTING
+    while True:
+        for place in GIVEN:
+            node = _bound(place)
+            assert isinstance(node, ast.ClassDef), place
+            for member in node.body:
+                name = getattr(member, "name", "")
+                if name in known or name.startswith("__"):
+                    found[member] = None
+        more = known.union(*map(attributes_of, found)) - _PRINTING
+        if more == known:
+            return tuple(found)
+        known = more
