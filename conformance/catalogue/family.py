@@ -22,7 +22,7 @@ import inspect
 import itertools
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from conformance.catalogue.clause import Clause, Probe, declared
@@ -32,6 +32,24 @@ Table = Mapping[str, Any]
 
 # What a keyword of `family` may be: a value for all rows, or a function of the rows that it names.
 OfRows = Any
+
+# A keyword that is left out is the rows' own field of that name, where a table's rows have one.
+_UNSET: Any = object()
+_DEFAULTS: Mapping[str, Any] = {
+    "title": "",
+    "fact": "",
+    "left_out": "",
+    "cause": "",
+    "needs": None,
+    "topologies": ONE_PROCESS,
+    "fixes": None,
+    "fresh": False,
+    "deadline_s": None,
+    "requires": (),
+    "programs": (),
+    "selects": False,
+    "timing": None,
+}
 
 
 def table(*rows: Any) -> dict[str, Any]:
@@ -47,21 +65,21 @@ def table(*rows: Any) -> dict[str, Any]:
 def family(
     id: str,
     *,
-    claim: OfRows,
+    claim: OfRows = _UNSET,
     expect: OfRows,
-    title: OfRows = "",
-    fact: OfRows = "",
-    left_out: OfRows = "",
-    cause: OfRows = "",
-    needs: OfRows = None,
-    topologies: OfRows = ONE_PROCESS,
-    fixes: OfRows = None,
-    fresh: OfRows = False,
-    deadline_s: OfRows = None,
-    requires: OfRows = (),
-    programs: OfRows = (),
-    selects: OfRows = False,
-    timing: OfRows = None,
+    title: OfRows = _UNSET,
+    fact: OfRows = _UNSET,
+    left_out: OfRows = _UNSET,
+    cause: OfRows = _UNSET,
+    needs: OfRows = _UNSET,
+    topologies: OfRows = _UNSET,
+    fixes: OfRows = _UNSET,
+    fresh: OfRows = _UNSET,
+    deadline_s: OfRows = _UNSET,
+    requires: OfRows = _UNSET,
+    programs: OfRows = _UNSET,
+    selects: OfRows = _UNSET,
+    timing: OfRows = _UNSET,
     only: Callable[..., bool] | None = None,
     **tables: Table,
 ) -> Callable[[Probe], Probe]:
@@ -70,6 +88,8 @@ def family(
     `tables` name the probe's keyword arguments, and the rows that each of them takes, by key. The
     other keywords are `clause`'s. Each is a value, or a function whose parameters are named as the
     tables and are given the chosen rows; so may be each implementation's expectation in `expect`.
+    One that is left out is the field of that name of the rows, where the rows of one table are of a
+    dataclass that has it (`topologies`, `fact`, ...), and else `clause`'s default.
     Texts are templates: in `id` and `fact` `{form}` is the row's key; in the others `{form}` is the
     row where that is a text, else its key, and `{form.text}` an attribute of it. `only` is such a
     function too: whether there is a clause for these rows. ValueError where a table is empty, a key
@@ -81,6 +101,26 @@ def family(
     for name, rows in tables.items():
         if not rows:
             raise ValueError(f"family {id!r}: the table {name!r} has no rows")
+    asked = {
+        "claim": claim,
+        "title": title,
+        "fact": fact,
+        "left_out": left_out,
+        "cause": cause,
+        "needs": needs,
+        "topologies": topologies,
+        "fixes": fixes,
+        "fresh": fresh,
+        "deadline_s": deadline_s,
+        "requires": requires,
+        "programs": programs,
+        "selects": selects,
+        "timing": timing,
+    }
+    of_rows = {
+        name: _of_rows(id, name, tables) if value is _UNSET else value
+        for name, value in asked.items()
+    }
 
     def declare(probe: Probe) -> Probe:
         for keys in itertools.product(*tables.values()):
@@ -92,28 +132,58 @@ def family(
             one = declared(
                 probe,
                 id.format_map(key_of),
-                claim=_text(claim, rows, said),
                 expect=_expect(expect, rows),
-                needs=_given(needs, rows),
-                topologies=_given(topologies, rows),
-                fixes=_text(fixes, rows, key_of),
-                fresh=_given(fresh, rows),
-                deadline_s=_given(deadline_s, rows),
                 parameters=key_of,
                 rows=rows,
-                title=_text(title, rows, said),
-                fact=_text(fact, rows, key_of),
-                left_out=_text(left_out, rows, said),
-                cause=_text(cause, rows, key_of),
-                requires=_given(requires, rows),
-                programs=_given(programs, rows),
-                selects=_given(selects, rows),
-                timing=_given(timing, rows),
+                **{name: _given(of_rows[name], rows) for name in _VALUES},
+                **{name: _text(of_rows[name], rows, said) for name in _TEXTS},
+                **{name: _text(of_rows[name], rows, key_of) for name in _IDS},
             )
             _append(probe, one)
         return probe
 
     return declare
+
+
+_VALUES = (
+    "needs",
+    "topologies",
+    "fresh",
+    "deadline_s",
+    "requires",
+    "programs",
+    "selects",
+    "timing",
+)
+_TEXTS = ("claim", "title", "left_out")
+_IDS = ("fact", "fixes", "cause")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The field `name` of the row of `table`."""
+
+    table: str
+    name: str
+
+
+def _of_rows(id: str, name: str, tables: Mapping[str, Table]) -> Any:
+    """Return what a keyword is that is left out: a field of the rows, or the default."""
+    having = [table for table, rows in tables.items() if _has(next(iter(rows.values())), name)]
+    if len(having) > 1:
+        raise ValueError(
+            f"family {id!r}: the rows of {' and '.join(having)} both have {name!r}: give {name} as "
+            "a function of the one that is meant"
+        )
+    if having:
+        return _Field(having[0], name)
+    if name not in _DEFAULTS:
+        raise ValueError(f"family {id!r} has no {name}, and neither have its rows")
+    return _DEFAULTS[name]
+
+
+def _has(row: Any, name: str) -> bool:
+    return is_dataclass(row) and hasattr(row, name)
 
 
 def _append(probe: Probe, one: Clause) -> None:
@@ -123,6 +193,8 @@ def _append(probe: Probe, one: Clause) -> None:
 
 def _given(value: OfRows, rows: Mapping[str, Any]) -> Any:
     """The value, or what the function makes of the rows that its parameters name."""
+    if isinstance(value, _Field):
+        return getattr(rows[value.table], value.name)
     if not callable(value):
         return value
     return value(**{name: rows[name] for name in _parameters(value)})

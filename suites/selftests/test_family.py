@@ -431,3 +431,43 @@ def test_a_fact_that_is_not_dotted_words_is_refused(fact: str) -> None:
 
     with pytest.raises(ValueError, match=r"clause errors\.a: the fact .* is not dotted lower-case"):
         clause("errors.a", claim=CLAIM, expect=EXPECT, fact=fact)(plain)
+
+
+# Keywords that are left out
+
+
+@dataclass(frozen=True)
+class Placed(Form):
+    topologies: tuple[str, ...] = ("2x2",)
+    fact: str = "errors.fact"
+    left_out: str = "no reason"
+
+
+PLACED = table(Placed("zero", "`x[0]`"), Placed("slice", "`x[0:1]`", fact="errors.slice-{form}"))
+
+
+def test_a_keyword_that_is_left_out_is_the_rows_own_field() -> None:
+    zero, slice_ = declared(form=PLACED, title="It.")
+    assert (zero.topologies, zero.fact, zero.left_out) == (("2x2",), "errors.fact", "no reason")
+    assert slice_.fact == "errors.slice-slice"
+
+
+def test_a_keyword_that_is_given_is_not_the_rows_field() -> None:
+    zero, _ = declared(form=PLACED, title="It.", topologies=("1x8",))
+    assert zero.topologies == ("1x8",)
+
+
+def test_rows_without_the_field_leave_clauses_default() -> None:
+    zero, _ = declared(title="It.")
+    assert (zero.topologies, zero.left_out, zero.fact) == (("1x8",), "", zero.id)
+
+
+def test_a_field_that_the_rows_of_two_tables_have_is_refused() -> None:
+    message = "rows of form and other both have 'fact': give fact as a function"
+    with pytest.raises(ValueError, match=message):
+        declared("errors.{form}.{other}", form=PLACED, other=PLACED, title="It.")
+
+
+def test_a_family_whose_rows_have_no_claim_must_name_one() -> None:
+    with pytest.raises(ValueError, match="has no claim, and neither have its rows"):
+        declared(claim=None, title="It.")

@@ -201,8 +201,6 @@ def sentence(text: str) -> str:
     title="Donated, {kind.said} is deleted and its buffers reused.",
     fact="donation.reused",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *TAKEN),
 )
 @family(
@@ -220,8 +218,6 @@ def sentence(text: str) -> str:
     title="Donated, {kind.said} is deleted and its buffers reused.",
     fact="donation.reused.arguments",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *TAKEN),
 )
 @family(
@@ -230,8 +226,6 @@ def sentence(text: str) -> str:
     claim=SUPPORTED,
     title="Donated, {kind.said} is deleted and its buffers reused.",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     # Legacy takes the whole array to every device, for its own jit.
     expect=lambda kind: unless_legacy(every(kind.right, *LEFT), every(kind.right, *TAKEN)),
 )
@@ -244,8 +238,6 @@ def sentence(text: str) -> str:
         f"{OTHERWISE[kind.key]}."
     ),
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect={
         # Legacy reshards in silence and donates its copy.
         LEGACY_PMAP: lambda kind: every(kind.right, *LEFT),
@@ -261,8 +253,6 @@ def sentence(text: str) -> str:
     "and shard_map leave that leaf.",
     fact="donation.copied.replicated",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect={
         LEGACY_PMAP: lambda kind: every(kind.right, *FIRST_ALONE),
         NEW_PMAP: lambda kind: every(kind.right, *BOTH_DELETED),
@@ -279,8 +269,6 @@ def sentence(text: str) -> str:
     fact="donation.warning",
     cause="donated-copy-original-deleted",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_new_pmap(
         every(kind.right, SAID_EACH_TIME), "the warning is the new pmap's"
     ),
@@ -291,8 +279,6 @@ def sentence(text: str) -> str:
     claim=SUPPORTED,
     title=lambda kind: f"{sentence(kind.said)} is left as it is.",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, INTACT, SILENT),
 )
 @family(
@@ -301,8 +287,6 @@ def sentence(text: str) -> str:
     claim=SUPPORTED,
     title=lambda kind: f"{sentence(kind.said)} is left as it is.",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, INTACT, NOT_IN_THE_PROGRAM, SILENT),
 )
 @family(
@@ -312,8 +296,6 @@ def sentence(text: str) -> str:
     title="Donated, {kind.said} is left as it is, and a warning says so.",
     fact="donation.unusable",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM, SAID_ONCE),
 )
 @family(
@@ -323,8 +305,6 @@ def sentence(text: str) -> str:
     title="Donated, {kind.said} is left as it is.",
     fact="donation.unusable",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),
 )
 def donated(impl: Any, cluster: Any, kind: Kind) -> None:

@@ -186,7 +186,6 @@ def measured(cost: Cost) -> Expectation:
     "drop_in.memory.{cost}",
     cost=COSTS,
     claim="{cost.claim}",
-    fact=lambda cost: cost.fact,
     cause=lambda cost: WHOLE_STACK if cost.stacking is JNP else "",
     title="{cost.title}",
     needs=devices(8),

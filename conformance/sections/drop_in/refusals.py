@@ -35,7 +35,6 @@ from conformance.sections.drop_in.wrong_calls import (
     stacking=STACKINGS,
     only=lambda wrong, stacking: bool(wrong.by_np) or stacking is not NP,
     claim=SILENT,
-    fact=lambda wrong: wrong.fact,
     title="{wrong.title}, given to the replacement with {stacking.name}.stack.",
     needs=devices(8),
     left_out=NO_OTHER_PROCESS,

@@ -261,11 +261,8 @@ VALUES: Mapping[str, Value] = table(
     stacking=STACKINGS,
     only=lambda value, stacking: value.by_np or stacking is not NP,
     claim="{value.claim}",
-    fact=lambda value: value.fact,
     title="{value.title}, copies stacked by {stacking.name}.stack.",
     needs=devices(2),
-    topologies=lambda value: value.topologies,
-    left_out=lambda value: value.left_out,
     expect=lambda value: of_jax(value.as_original()),
 )
 def replicated_as_original(impl: Any, cluster: Any, value: Value, stacking: Stacking) -> None:
@@ -286,11 +283,8 @@ MAPPED: Mapping[str, Value] = {
     "drop_in.mapped.replicated.{value}",
     value=MAPPED,
     claim="{value.claim}",
-    fact=lambda value: value.fact,
     title="{value.title}: a map takes the replacement's copies of it.",
     needs=devices(2),
-    topologies=lambda value: value.topologies,
-    left_out=lambda value: value.left_out,
     expect=lambda value: everywhere(taken(value.copies)),
 )
 def replicated_into_map(impl: Any, cluster: Any, value: Value) -> None:

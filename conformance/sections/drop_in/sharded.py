@@ -323,11 +323,8 @@ KINDS: Mapping[str, Shards] = table(
     stacking=STACKINGS,
     only=lambda shards, stacking: shards.by_np or stacking is not NP,
     claim="{shards.claim}",
-    fact=lambda shards: shards.fact,
     title="{shards.title}, stacked by {stacking.name}.stack.",
     needs=devices(2),
-    topologies=lambda shards: shards.topologies,
-    left_out=lambda shards: shards.left_out,
     expect=lambda shards: of_jax(shards.as_original()),
 )
 def sharded_as_original(impl: Any, cluster: Any, shards: Shards, stacking: Stacking) -> None:
@@ -358,11 +355,8 @@ MAPPED: Mapping[str, Shards] = {
     "drop_in.mapped.sharded.{shards}",
     shards=MAPPED,
     claim="{shards.claim}",
-    fact=lambda shards: shards.fact,
     title="{shards.title}: a map takes what the replacement makes of them.",
     needs=devices(2),
-    topologies=lambda shards: shards.topologies,
-    left_out=lambda shards: shards.left_out,
     expect=lambda shards: everywhere(taken(shards.stacked)),
 )
 def sharded_into_map(impl: Any, cluster: Any, shards: Shards) -> None:

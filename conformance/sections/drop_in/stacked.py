@@ -138,7 +138,6 @@ def most_rows_on(device: Any) -> Iterator[list[int]]:
     "drop_in.stack.{way}",
     way=WAYS,
     claim="{way.claim}",
-    fact=lambda way: way.fact,
     cause=lambda way: WHOLE_STACK if way.stacking is JNP else "",
     title="{way.title}",
     needs=devices(2),

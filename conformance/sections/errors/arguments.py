@@ -54,9 +54,6 @@ PASSING = "errors.incompatible-devices.passes"
     fact="errors.incompatible-devices.unmapped-argument",
     cause="argument-elsewhere-refused",
     title="An unmapped argument lies {where.text}.",
-    needs=lambda where: where.needs,
-    topologies=lambda where: where.topologies,
-    left_out=lambda where: where.left_out,
     expect=lambda where: refused_unless_legacy(
         lambda place: where.rows(place.rows(WIDTH)) + addend(WIDTH)
     ),
@@ -75,9 +72,6 @@ def unmapped(impl: Any, cluster: Any, where: Where) -> None:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="A keyword argument lies {where.text}.",
-    needs=lambda where: where.needs,
-    topologies=lambda where: where.topologies,
-    left_out=lambda where: where.left_out,
     expect=lambda where: (
         refused_unless_legacy(times(3, where)) | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)}
     ),
@@ -97,9 +91,6 @@ def keyword(impl: Any, cluster: Any, where: Where) -> None:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="One leaf of a pytree argument lies {where.text}.",
-    needs=lambda where: where.needs,
-    topologies=lambda where: where.topologies,
-    left_out=lambda where: where.left_out,
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
 def leaf(impl: Any, cluster: Any, where: Where) -> None:
@@ -132,9 +123,6 @@ def refused_later(where: Where) -> Columns:
     fact=FACT,
     cause="argument-elsewhere-refused",
     title="After two fitting calls of the same wrapper, its argument lies {where.text}.",
-    needs=lambda where: where.needs,
-    topologies=lambda where: where.topologies,
-    left_out=lambda where: where.left_out,
     expect=refused_later,
 )
 def later_call(impl: Any, cluster: Any, where: Where) -> None:

@@ -154,7 +154,6 @@ def put_no_axis(impl: Any, cluster: Any, mesh: Making) -> None:
     fact=FACT,
     title="`device_put` of what lay {where.text}, {mesh.text}.",
     fixes="errors.incompatible-devices.{where}",
-    needs=lambda where: where.needs,
     # A process cannot put from devices that it does not hold, whatever the order.
     topologies=lambda where: ONE_PROCESS if where.key == "other-order" else where.topologies,
     left_out=lambda where: NOT_HELD if where.key == "other-order" else where.left_out,

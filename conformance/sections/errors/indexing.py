@@ -171,7 +171,6 @@ def cause_of(use: Use) -> str:
 @family(
     "errors.copy-arrays.{use}",
     use=USES,
-    fact=lambda use: use.fact,
     cause=cause_of,
     claim=claim_of,
     title="{use.text} of a map's output, in several processes.",
@@ -316,7 +315,6 @@ FIXES: Mapping[str, Fix] = table(
     fix=FIXES,
     claim="{fix.claim}",
     title="{fix.text}.",
-    fixes=lambda fix: fix.fixes,
     topologies=ONE_AND_SEVERAL,
     expect=lambda fix: {name: fix.expected(name) for name in IMPLEMENTATIONS},
 )

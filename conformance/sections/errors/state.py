@@ -287,8 +287,6 @@ def wrapper_fact(mistake: Mistake) -> str:
     fact=process_fact,
     claim=CLAIM,
     title="After {mistake.text}, a new map is right.",
-    needs=lambda mistake: mistake.needs,
-    topologies=lambda mistake: mistake.topologies,
     expect=lambda mistake: mistake.columns(
         after=returns(doubled(WIDTH)), after_again=returns(doubled(WIDTH))
     ),
@@ -308,8 +306,6 @@ def fresh_map(impl: Any, cluster: Any, mistake: Mistake) -> None:
     fact=wrapper_fact,
     claim=CLAIM,
     title="After {mistake.text}, the same wrapper is right about arguments that fit.",
-    needs=lambda mistake: mistake.needs,
-    topologies=lambda mistake: mistake.topologies,
     expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
 )
 def same_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
@@ -327,8 +323,6 @@ def same_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
     fact=wrapper_fact,
     claim=CLAIM,
     title="After {mistake.text}, a wrapper that worked before works as before.",
-    needs=lambda mistake: mistake.needs,
-    topologies=lambda mistake: mistake.topologies,
     expect=lambda mistake: mistake.columns(
         before=mistake.right,
         before_again=mistake.right,

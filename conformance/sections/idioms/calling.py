@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.probing.bodies import Body
 from conformance.sections.idioms import (
@@ -319,6 +319,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -328,6 +329,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
     expect=everywhere(steady()),
 )
@@ -338,6 +340,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -347,6 +350,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
     expect=communicates,
 )
@@ -357,6 +361,7 @@ CALLING: Mapping[str, Idiom] = table(
     claim=DONATED_STATE,
     title="{idiom.text} in a loop: what a step donated is deleted.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
     expect=everywhere(gave_up()),
 )

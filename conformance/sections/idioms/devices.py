@@ -229,9 +229,6 @@ DEVICES: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -240,9 +237,6 @@ DEVICES: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(steady()),
 )
 @family(
@@ -252,9 +246,6 @@ DEVICES: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -263,9 +254,6 @@ DEVICES: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=communicates,
 )
 def place(impl: Any, cluster: Any, idiom: Idiom) -> None:

@@ -314,9 +314,6 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -326,9 +323,6 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(steady()),
 )
 @family(
@@ -338,9 +332,6 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -349,9 +340,6 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=communicates,
 )
 def spread(impl: Any, cluster: Any, idiom: Idiom) -> None:

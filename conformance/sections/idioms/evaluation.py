@@ -267,9 +267,6 @@ EVALUATION: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -278,9 +275,6 @@ EVALUATION: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(steady()),
 )
 @family(
@@ -290,9 +284,6 @@ EVALUATION: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -301,9 +292,6 @@ EVALUATION: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=communicates,
 )
 def evaluate(impl: Any, cluster: Any, idiom: Idiom) -> None:

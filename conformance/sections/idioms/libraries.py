@@ -12,7 +12,7 @@ import numpy as np
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
+from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import not_applicable
 from conformance.sections.idioms import (
@@ -294,8 +294,8 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: wrapped(idiom, everywhere(numbers(idiom))),
 )
 @family(
@@ -304,8 +304,8 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    requires=lambda idiom: idiom.requires,
     only=lambda idiom: not idiom.compiles,
     expect=lambda idiom: wrapped(idiom, everywhere(steady())),
 )
@@ -316,8 +316,8 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: wrapped(idiom, everywhere(in_place(idiom))),
 )
 @family(
@@ -326,8 +326,8 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
+    topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: wrapped(idiom, communicates(idiom)),
 )
 def wrap(impl: Any, cluster: Any, idiom: Idiom) -> None:

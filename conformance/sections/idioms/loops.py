@@ -318,9 +318,6 @@ LOOPS: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -330,9 +327,6 @@ LOOPS: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(steady()),
 )
 @family(
@@ -342,9 +336,6 @@ LOOPS: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -354,9 +345,6 @@ LOOPS: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=communicates,
 )
 def run(impl: Any, cluster: Any, idiom: Idiom) -> None:

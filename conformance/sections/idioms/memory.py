@@ -338,8 +338,6 @@ LOOPS: Mapping[str, Sized] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: {idiom.there} at the peak.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
     fresh=True,
     expect=lambda idiom: everywhere(needed(idiom)),
 )

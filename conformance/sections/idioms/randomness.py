@@ -249,9 +249,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -260,9 +257,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(steady()),
 )
 @family(
@@ -272,9 +266,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -283,9 +274,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=communicates,
 )
 @family(
@@ -295,9 +283,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     claim=DONATED_STATE,
     title="{idiom.text} in a loop: what a step donated is deleted.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
-    requires=lambda idiom: idiom.requires,
     expect=everywhere(gave_up()),
 )
 def draw(impl: Any, cluster: Any, idiom: Idiom) -> None:

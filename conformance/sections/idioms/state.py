@@ -211,8 +211,6 @@ STATE: Mapping[str, Idiom] = table(
     claim=CLAIM,
     title="{idiom.text} in a loop: the model's numbers.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
 @family(
@@ -221,8 +219,6 @@ STATE: Mapping[str, Idiom] = table(
     claim=NO_RETRACE,
     title="{idiom.text} in a loop: nothing is traced or compiled after the second step.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
     expect=everywhere(steady()),
 )
 @family(
@@ -232,8 +228,6 @@ STATE: Mapping[str, Idiom] = table(
     claim=SAME_DEVICES,
     title="{idiom.text} in a loop: results stay on their devices, in order.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
 @family(
@@ -242,8 +236,6 @@ STATE: Mapping[str, Idiom] = table(
     claim=NO_NEW_COLLECTIVE,
     title="{idiom.text} in a loop: a step communicates what its collectives need.",
     needs=devices(2),
-    topologies=lambda idiom: idiom.topologies,
-    left_out=lambda idiom: idiom.left_out,
     expect=communicates,
 )
 def keep(impl: Any, cluster: Any, idiom: Idiom) -> None:

@@ -316,7 +316,6 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     shapes=ACCEPTED,
     claim=FIX,
     title=TITLE,
-    fact=lambda shapes: shapes.fact,
     topologies=ONE_AND_SEVERAL,
     expect=lambda shapes: of_shard_map(accepted(shapes), TAKEN_AS_THEY_ARE),
 )
@@ -325,7 +324,6 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     shapes=REFUSED,
     claim="migrate-pmap.local-shape-must-match",
     title=TITLE,
-    fact=lambda shapes: shapes.fact,
     topologies=ONE_AND_SEVERAL,
     expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),
 )
@@ -334,7 +332,6 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     shapes=UNEVEN,
     claim="pmap-silence.uneven-process-rows",
     title=TITLE,
-    fact=lambda shapes: shapes.fact,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),

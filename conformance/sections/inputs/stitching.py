@@ -131,7 +131,6 @@ MESHES: Mapping[str, MeshSize] = table(
     size=MESHES,
     claim=EXAMPLE,
     title="The example with data of the right size, on {size.text}.",
-    fact=lambda size: size.fact,
     topologies=ONE_DEVICE_TOO,
     expect=of_shard_map(
         steps(control=CONTROL, first_call=AS_SAID_BY_PROCESS, second_call=AS_SAID_BY_PROCESS),

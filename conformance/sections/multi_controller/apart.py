@@ -111,7 +111,6 @@ print("passed by")
 @family(
     "multi_controller.apart.{apart}",
     apart=APART,
-    claim=lambda apart: apart.claim,
     title="{apart.title}",
     left_out=OF_A_JOB,
     expect=lambda apart: of_jax(apart.expected),

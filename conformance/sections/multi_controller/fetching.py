@@ -63,7 +63,6 @@ USES: Mapping[str, Use] = table(
 @family(
     "multi_controller.fetch.{use}",
     use=USES,
-    claim=lambda use: use.claim,
     title="`{use.text}` of an array that spans several processes",
     fact=lambda use: f"multi_controller.fetch.{use.fact}",
     needs=processes(2),

@@ -52,7 +52,6 @@ CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-pr
     topologies=ONE_PROCESS,
     left_out=ONE_MACHINE,
     deadline_s=DEADLINE_S,
-    programs=lambda launcher: launcher.programs,
     expect=lambda size: of_jax(one_job(size)),
 )
 def launch(impl: Any, cluster: Any, launcher: Launcher, size: int) -> None:
@@ -71,7 +70,6 @@ def launch(impl: Any, cluster: Any, launcher: Launcher, size: int) -> None:
     topologies=ONE_PROCESS,
     left_out=ONE_MACHINE,
     deadline_s=DEADLINE_S,
-    programs=lambda launcher: launcher.programs,
     expect=of_jax(apart(2)),
 )
 def not_initialized(impl: Any, cluster: Any, launcher: Launcher) -> None:

@@ -205,7 +205,6 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
     claim="pmap-silence.axis-arguments",
     title="`axis_size=` with {size.text}, in several processes.",
     needs=processes(2),
-    topologies=lambda size: size.topologies,
     left_out=lambda size: (
         "2x2, where half is one process: multi-process-axis-size.own"
         if size.topologies == FOUR_PROCESSES

@@ -116,7 +116,6 @@ def _sum(devices: Any, rows: Any) -> Any:
     made=MESHES,
     claim=lambda made: f"multi-process-2026-08.{made.claim}",
     title="The mesh of `{made.text}`: its devices, and a sum over them",
-    topologies=lambda made: made.topologies,
     left_out=lambda made: UNINITIALIZED if made.topologies == SEVERAL_PROCESSES else "",
     expect=lambda made: of_jax(
         every(

@@ -115,7 +115,6 @@ PUTS: Mapping[str, Put] = table(
 @family(
     "multi_controller.transfer-address.{put}",
     put=PUTS,
-    claim=lambda put: put.claim,
     title="With an address to transfer by, {put.text}.",
     fact="multi_controller.transfer-address",
     left_out=OF_A_JOB,

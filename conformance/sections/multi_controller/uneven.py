@@ -99,7 +99,6 @@ USES: Mapping[str, Use] = table(
 @family(
     "multi_controller.uneven.{use}",
     use=USES,
-    claim=lambda use: use.claim,
     title="Two devices in one process and one in the other: {use.title}",
     left_out=OF_A_JOB,
     expect=lambda use: of_jax(

@@ -139,7 +139,6 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     way={**GETS, **INDICES},
     claim=lambda way: INDEXING if way.key in INDICES else DEVICE_GET,
     title="`{way.text}` of a map's output",
-    fact=lambda way: way.fact,
     topologies=ONE_AND_FOUR,
     expect=fetched,
 )
@@ -148,7 +147,6 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     way=CONVERSIONS,
     claim=CONVERTING,
     title="`{way.text}` of a map's output",
-    fact=lambda way: way.fact,
     topologies=ONE_PROCESS,
     left_out="in several processes: outputs.not-here.{way}",
     expect=fetched,

@@ -151,7 +151,6 @@ def _outside_jit(reduction: Reduction) -> Columns:
 @family(
     "outputs.reductions.outside-jit.{reduction}",
     reduction=REDUCTIONS,
-    claim=lambda reduction: reduction.claim,
     title="`{reduction.text}` of what a map returned, outside jit",
     fact="outputs.reductions.outside-jit",
     topologies=ONE_AND_SEVERAL,

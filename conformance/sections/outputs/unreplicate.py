@@ -85,9 +85,6 @@ SHARD: Mapping[str, Way] = table(
     title="{way.text} of {kind.text}",
     fact=lambda way, kind: f"outputs.unreplicate.{way.key}.{kind.fact}",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
-    requires=lambda way: way.requires,
     expect=lambda kind: kind.expected(),
 )
 @family(
@@ -99,8 +96,6 @@ SHARD: Mapping[str, Way] = table(
     title="{way.text} of {kind.text}",
     fact=lambda way, kind: f"outputs.unreplicate.{way.key}.{kind.fact}",
     needs=devices(2),
-    topologies=lambda kind: kind.topologies,
-    left_out=lambda kind: kind.left_out,
     expect=lambda kind: kind.on_one_device(),
 )
 def take_first(impl: Any, cluster: Any, way: Way, kind: Kind) -> None:

@@ -279,10 +279,8 @@ def operated(operation: Operation) -> Columns:
     "outputs.operation.{mode}.{operation}",
     mode=MODES,
     operation=OPERATIONS,
-    claim=lambda mode: mode.claim,
     title="`{operation.text}` of a map's output, {mode.text}",
     fact="outputs.operation.{mode}",
-    topologies=lambda mode: mode.topologies,
     expect=operated,
 )
 def operate(impl: Any, cluster: Any, mode: Mode, operation: Operation) -> None:

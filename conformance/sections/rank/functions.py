@@ -108,7 +108,6 @@ FUNCTIONS = table(
     axis=AXES,
     shape=table(LINE, GRID),
     only=lambda function, axis, shape: function.asked(axis, shape),
-    claim=lambda function: function.claim,
     title="`{function.text}(x{axis.text})` of {shape.sizes} per device, unchanged in shard_map",
     fact="rank.{function}",
     needs=devices(2),

@@ -52,7 +52,6 @@ DOUBLED_IN_PLACE: Columns = {
     form=FORMS,
     claim="migrate-pmap.rewrite-basic-map",
     title="{form.text}, the basic map returns its rows doubled.",
-    fact=lambda form: form.fact,
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
     expect=DOUBLED_IN_PLACE,

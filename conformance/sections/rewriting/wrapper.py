@@ -100,8 +100,6 @@ def line_of_all(place: Place) -> Any:
     making=MAKINGS,
     claim="migrate-pmap.mesh-as-written",
     title="The mesh of the examples, with its sizes {making.text}, is of all 8 devices along 'i'.",
-    fact=lambda making: making.fact,
-    fixes=lambda making: making.fixes,
     needs=devices(8),
     topologies=ONE_AND_FOUR,
     expect=of_jax(steps(mesh=returns(line_of_all))),

@@ -225,7 +225,6 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
     claim="sharded-computation.with-sharding-constraint",
     title="With the mesh of {sizes.text}, `with_sharding_constraint` in the function spreads the "
     "sums over all eight devices.",
-    fixes=lambda sizes: sizes.fixes,
     fact=AS_WRITTEN,
     needs=devices(COUNT),
     left_out=ONE_TABLE,

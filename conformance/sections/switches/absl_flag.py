@@ -39,7 +39,6 @@ VALUES: Mapping[str, Value] = table(
     "switches.absl-flag.{value}",
     value=VALUES,
     claim=CLAIM,
-    fact=lambda value: value.fact,
     title="{value.false}, in a program that calls config_with_absl before app.run.",
     left_out=OF_A_PROCESS,
     expect=lambda value: value.columns,

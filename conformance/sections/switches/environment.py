@@ -47,7 +47,6 @@ def title(value: Value) -> str:
     "switches.environment.{value}",
     value=VALUES,
     claim=lambda value: "migrate-pmap.environment-variable" if value is DIGIT else FALSE_LIKE,
-    fact=lambda value: value.fact,
     title=title,
     left_out=OF_A_PROCESS,
     expect=lambda value: value.columns,

@@ -186,7 +186,6 @@ PARSED_ALONE: Mapping[str, Way] = table(
     left_out=OF_A_PROCESS,
     expect=lambda way: only_old(obeyed_or(way.gone)),
     deadline_s=DEADLINE_S,
-    requires=lambda way: way.requires,
     selects=True,
 )
 @family(
@@ -198,7 +197,6 @@ PARSED_ALONE: Mapping[str, Way] = table(
     left_out=OF_A_PROCESS,
     expect=lambda way: only_old(until_removed(GIVEN, way.gone)),
     deadline_s=DEADLINE_S,
-    requires=lambda way: way.requires,
     selects=True,
 )
 def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
