@@ -60,7 +60,7 @@ def _head(found: Comparison, new: Results) -> Iterator[str]:
 
 def _parts(found: Comparison) -> Iterator[str]:
     for kind in Kind:
-        groups = found.of(kind)
+        groups = found.groups_of(kind)
         head = f"\n## {_HEADS[kind]}: {found.cells(kind)} cells, {len(groups)} causes\n"
         for group in groups:
             yield head + "\n".join(_group(group)) + "\n"

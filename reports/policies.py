@@ -91,4 +91,4 @@ def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:
 
 def of_upgrade(found: Upgrade, policies: Iterable[str]) -> dict[str, int]:
     """How many causes of an upgrade each policy is about."""
-    return {one: sum(len(found.of(group)) for group in _OF_CAUSES[one]) for one in policies}
+    return {one: sum(len(found.entries_in(group)) for group in _OF_CAUSES[one]) for one in policies}

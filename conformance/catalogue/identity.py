@@ -1,7 +1,7 @@
 """What tells a clause's program from every other: the code that runs, whatever is said about it.
 
 A digest is made of syntax trees: of the probe, the rows that it is given, and all that they use in
-our own modules, down to the methods of `impl` and `cluster` that are called by name. Comments,
+our own modules, of classes the methods that are called by name. Comments,
 docstrings, annotations, line breaks, the declaration, and the module in which something stands are
 no part of it; nor is what a clause expects, which may change while the program stays.
 """
@@ -9,6 +9,7 @@ no part of it; nor is what a clause expects, which may change while the program 
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import hashlib
 import json
@@ -59,8 +60,10 @@ def program_digest(clause: Clause) -> str:
     used: frozenset[str] = frozenset()
     while True:
         start = (probe, *made, *_row_parts(clause, used))
-        closure = dict.fromkeys(_closure(start))
-        nodes = [node for _, node in start] + [n for n in map(_bound, closure) if n is not None]
+        nodes = [node for _, node in start]
+        for place in _closure(start, used):
+            node = _bound(place)
+            nodes += [] if node is None else [_running(node, used)]
         more = used.union(*map(attributes_of, nodes))
         if more == used:
             break
@@ -114,7 +117,7 @@ def _keyword(keyword: ast.keyword) -> ast.expr:
     )
 
 
-def _closure(start: Iterable[Part]) -> Iterator[Place]:
+def _closure(start: Iterable[Part], used: frozenset[str]) -> Iterator[Place]:
     """Yield once each place that some code uses, and that what it uses does."""
     seen: set[Place] = set()
     todo = [place for module, node in start for place in _used(module, node)]
@@ -126,7 +129,24 @@ def _closure(start: Iterable[Part]) -> Iterator[Place]:
         yield place
         node = _bound(place)
         if node is not None:
-            todo += _used(module_of(place.module), node)
+            todo += _used(module_of(place.module), _running(node, used))
+
+
+def _running(node: ast.AST, used: frozenset[str]) -> ast.AST:
+    """Return a definition without the methods of a class that no used name can call."""
+    if not isinstance(node, ast.ClassDef):
+        return undeclared(node)
+    methods = (one.name for one in node.body if isinstance(one, ast.FunctionDef))
+    kept = frozenset(name for name in methods if name in used or name.startswith("__"))
+    return _with_methods(node, kept)
+
+
+@functools.cache
+def _with_methods(node: ast.ClassDef, names: frozenset[str]) -> ast.ClassDef:
+    bare = copy.copy(node)
+    kept = [one for one in node.body if not isinstance(one, ast.FunctionDef) or one.name in names]
+    bare.body = kept or [ast.copy_location(ast.Pass(), node)]
+    return bare
 
 
 def _used(module: Module, node: ast.AST) -> tuple[Place, ...]:

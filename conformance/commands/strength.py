@@ -63,7 +63,7 @@ def strength(
     if recorded.gone:
         print(f"{len(recorded.gone)} recorded clauses are no more", file=sys.stderr)
     parsed = {id(cell): observations(cell) for cell, _ in cells}
-    said = Messages.of(
+    said = Messages.from_raised(
         step.raised
         for seen in parsed.values()
         for one in seen

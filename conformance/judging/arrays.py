@@ -51,12 +51,12 @@ def _also(
     if not isinstance(values, OfEachStep):
         raise TypeError(f"{values.text}: no expectation of a step")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = values.of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.check_step(place, step)
         other = problem(place, step) if right else None
         return right and other is None, Problem(other, Code.NOTE) if other else saw
 
-    return OfEachStep(f"{values.text}, {text}", of)
+    return OfEachStep(f"{values.text}, {text}", check_step)
 
 
 def dealt_out(place: Place, sharding: Mapping[str, Any]) -> bool:

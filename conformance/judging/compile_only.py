@@ -68,7 +68,7 @@ def labelled(expectation: Expectation) -> Expectation:
     if not isinstance(expectation, OfEachStep) or structural(expectation):
         return expectation
     if any(map(is_figure, expectation.claims)):
-        return replace(expectation, text=LEFT_OUT + expectation.text, of=_not_compared)
+        return replace(expectation, text=LEFT_OUT + expectation.text, check_step=_not_compared)
     return replace(expectation, text=DRIVEN + expectation.text)
 
 

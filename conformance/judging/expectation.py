@@ -78,7 +78,7 @@ class OfEachStep:
     """
 
     text: str
-    of: Callable[[Place, Step], tuple[bool, str]]
+    check_step: Callable[[Place, Step], tuple[bool, str]]
     only: tuple[str, ...] = ()
     optional: bool = False  # the steps in `only` need not occur
     claims: frozenset[str] = OUTCOME
@@ -92,7 +92,7 @@ class OfEachStep:
             wanted = set(self.only) or ({*TWICE} if names & {*TWICE} else set())
             missing = wanted - names
             for step in steps:
-                holds, saw = self.of(Place(topology, seen.process), step)
+                holds, saw = self.check_step(Place(topology, seen.process), step)
                 code = code_of(self.claims, step, holds, saw)
                 # A plain text, as records hold: what it is about has its own key.
                 found = Finding(step.name, seen.process, holds, self.text, str(saw), code)
@@ -204,7 +204,9 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
         if not isinstance(expectation, OfEachStep):
             raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
         text = f"{name}: {expectation.text}"
-        parts.append(OfEachStep(text, expectation.of, (name,), optional, expectation.claims))
+        parts.append(
+            OfEachStep(text, expectation.check_step, (name,), optional, expectation.claims)
+        )
     return All(tuple(parts))
 
 
@@ -237,7 +239,7 @@ def returns(
     """
     said = text or (model.__doc__ or "").split("\n", 1)[0].strip() or "the model's values"
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         problem = against(model, place, step)
@@ -248,7 +250,7 @@ def returns(
                 return False, problem.said(f"it is {name}: ")
         return False, problem
 
-    return OfEachStep(f"returns {said}", of, claims=RESULT)
+    return OfEachStep(f"returns {said}", check_step, claims=RESULT)
 
 
 def raises(
@@ -270,7 +272,7 @@ def raises(
         raise ValueError(f"phase {phase!r} is none of {', '.join(PHASES)}")
     text = f"raises {name} whose message matches /{pattern}/" + (f" in {phase}" if phase else "")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         raised = step.raised
         if raised is None:
             if otherwise is None:
@@ -286,7 +288,7 @@ def raises(
         return holds, str(step)
 
     claims = {EXCEPTION} | ({PHASE} if phase else set()) | (RESULT if otherwise else set())
-    return OfEachStep(text, of, claims=frozenset(claims))
+    return OfEachStep(text, check_step, claims=frozenset(claims))
 
 
 def sharded(
@@ -301,7 +303,7 @@ def sharded(
     and `memory_kind`; `claims` is what of it `holds` looks at, where that is not type and spec.
     """
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         shardings = [leaf.sharding for leaf in step.leaves]
@@ -310,7 +312,7 @@ def sharded(
         saw = ", ".join(_sharding_text(s) for s in shardings if s)
         return all(holds(place, s) for s in shardings if s), saw
 
-    return OfEachStep(text, of, claims=claims)
+    return OfEachStep(text, check_step, claims=claims)
 
 
 def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
@@ -353,13 +355,13 @@ def noted(
     claims |= set() if at_most else {from_below(key)}
     claims |= {COMPILED} if compiled else set()
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if key not in step.extra:
             return False, f"nothing noted as {key!r}; {step}"
         value = step.extra[key]
         return holds(place, value), f"{key} = {value}" if show is None else show(value)
 
-    return OfEachStep(text, of, claims=frozenset(claims))
+    return OfEachStep(text, check_step, claims=frozenset(claims))
 
 
 def _sharding_text(sharding: Mapping[str, Any]) -> str:

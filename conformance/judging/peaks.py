@@ -19,10 +19,10 @@ def figured(
     if not isinstance(figure, OfEachStep):
         raise TypeError("a figure is noted of one step")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        return (False, str(step)) if step.raised is not None else figure.of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        return (False, str(step)) if step.raised is not None else figure.check_step(place, step)
 
-    return replace(figure, of=of)
+    return replace(figure, check_step=check_step)
 
 
 def known_within(resolution: float) -> Expectation:

@@ -23,7 +23,7 @@ class Spread:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def from_values(cls, values: Sequence[float]) -> Spread:
         """Median and quartiles; ValueError where there are no values."""
         if not values:
             raise ValueError("nothing was measured")
@@ -81,4 +81,4 @@ def slowest(by_process: Sequence[Sequence[float]]) -> list[float]:
 
 def seconds(blocks: Blocks) -> Mapping[str, float]:
     """Median and quartiles over all rounds of all blocks."""
-    return asdict(Spread.of([one for block in blocks for one in block]))
+    return asdict(Spread.from_values([one for block in blocks for one in block]))

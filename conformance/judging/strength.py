@@ -197,7 +197,7 @@ def remembering(expectation: Expectation, seen: Seen) -> Expectation:
         case All(parts):
             return All(tuple(remembering(part, seen) for part in parts))
         case OfEachStep():
-            return replace(expectation, of=_remembered(expectation.of, steps))
+            return replace(expectation, check_step=_remembered(expectation.check_step, steps))
         case _:
             return expectation
 
@@ -205,7 +205,7 @@ def remembering(expectation: Expectation, seen: Seen) -> Expectation:
 def _remembered(compare: Compare, steps: Collection[int]) -> Compare:
     found: dict[tuple[Place, int], tuple[bool, str]] = {}
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if id(step) not in steps:
             return compare(place, step)
         key = (place, id(step))
@@ -213,7 +213,7 @@ def _remembered(compare: Compare, steps: Collection[int]) -> Compare:
             found[key] = compare(place, step)
         return found[key]
 
-    return of
+    return check_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +225,13 @@ class _Unsaid(Leaf):
 
 
 def _unsaid(seen: Seen) -> tuple[Observation, ...]:
-    def of(leaf: Leaf) -> Leaf:
+    def change_leaf(leaf: Leaf) -> Leaf:
         return _Unsaid(**{one.name: getattr(leaf, one.name) for one in fields(leaf)})
 
     return tuple(
         replace(
             one,
-            steps=tuple(replace(s, leaves=tuple(map(of, s.leaves))) for s in one.steps),
+            steps=tuple(replace(s, leaves=tuple(map(change_leaf, s.leaves))) for s in one.steps),
         )
         for one in seen.observations
     )

@@ -85,11 +85,11 @@ class Comparison:
     vanished: int
     notes: tuple[str, ...]
 
-    def of(self, kind: Kind) -> tuple[Group, ...]:
+    def groups_of(self, kind: Kind) -> tuple[Group, ...]:
         return tuple(group for group in self.groups if group.kind is kind)
 
     def cells(self, kind: Kind) -> int:
-        return sum(len(group.changes) for group in self.of(kind))
+        return sum(len(group.changes) for group in self.groups_of(kind))
 
 
 def compare(

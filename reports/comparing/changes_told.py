@@ -64,7 +64,7 @@ def _lines(found: Comparison) -> Iterator[str]:
     for old, new in found.pairs:
         yield old if old == new else f"{old} → {new}"
     for kind in Kind:
-        groups = found.of(kind)
+        groups = found.groups_of(kind)
         if groups:
             yield ""
             yield f"{_PLURAL[kind]}: {found.cells(kind)} cells, {len(groups)} causes"

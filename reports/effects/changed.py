@@ -155,7 +155,7 @@ class Upgrade:
     compared: int
     missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
 
-    def of(self, group: Group) -> tuple[Entry, ...]:
+    def entries_in(self, group: Group) -> tuple[Entry, ...]:
         return tuple(one for one in self.entries if one.group is group)
 
     def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
@@ -164,7 +164,7 @@ class Upgrade:
         A part of what is not in the group, that shows where the whole does not, or that changes
         what ran while the whole only changes what raised, is by itself.
         """
-        some = self.of(group)
+        some = self.entries_in(group)
         wholes = {(e.cause.cause, e.by): e for e in some if e.cause is not None and not e.whole}
         parts: dict[int, list[Entry]] = {}
         for one in some:
@@ -182,4 +182,4 @@ class Upgrade:
     @property
     def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:
         """The groups that have entries, in order."""
-        return tuple((group, self.of(group)) for group in Group if self.of(group))
+        return tuple((group, self.entries_in(group)) for group in Group if self.entries_in(group))

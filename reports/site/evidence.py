@@ -78,7 +78,7 @@ class Views:
         self._shown: dict[bytes, Shown] = {}
         self._leaves: dict[str, LeafView] = {}
 
-    def of(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
+    def shown(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
         """What of `observations` a page holds."""
         if not isinstance(observations, Lazily):
             return self._made(observations)
@@ -117,7 +117,7 @@ def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
         source=f"{run.file}, run {run.run}",
         held=findings(f for f in cell.findings if f.holds and f.step != _PROOF)[:_FINDINGS],
         failed=findings(f for f in cell.findings if not f.holds)[:_FINDINGS],
-        shown=views.of(cell.observations),
+        shown=views.shown(cell.observations),
         faulty=tuple(_process(one) for one in _odd_first(cell)[:_FAULTY]),
     )
 

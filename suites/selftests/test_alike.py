@@ -81,11 +81,11 @@ class Alike(unittest.TestCase):
 
     def test_cells_that_judge_one_run_show_the_same_of_it(self) -> None:
         views, cells = Views(), self.cells()
-        shown = [views.of(one.observations) for one in [*cells, *cells]]
+        shown = [views.shown(one.observations) for one in [*cells, *cells]]
         assert all(one is other for one, other in zip(shown[:4], shown[4:], strict=True))
         by_text = {one.observations.text: view for one, view in zip(cells, shown, strict=False)}
         assert len({id(one) for one in shown}) == len(by_text)
-        alone = [Views().of(one.observations) for one in cells]
+        alone = [Views().shown(one.observations) for one in cells]
         assert alone == shown[:4]
 
     def test_a_question_is_asked_once_of_cells_alike_and_again_of_others(self) -> None:

@@ -126,6 +126,6 @@ class TestCodes(TestCase):
     def test_a_composed_expectation_keeps_the_code_of_its_part(self) -> None:
         assert isinstance(model, OfEachStep)
         values = model
-        composed = OfEachStep("both", lambda place, step: values.of(place, step))
+        composed = OfEachStep("both", lambda place, step: values.check_step(place, step))
 
         assert found(composed, returned(np.float32([1, 3]))).code == Code.VALUE

@@ -28,6 +28,9 @@ class Local:
     def used(self):
         return 1
 
+    def unused(self):
+        return 2
+
 @family(
     "errors.{form}",
     form=table(Form("a", "the row", aside=1), Form("b", "another")),
@@ -90,6 +93,7 @@ def test_other_code_is_another_program(make: Make, where: str, now: str, other: 
         pytest.param("main", "'''A probe.'''", "'''In other words.'''", id="docstring"),
         pytest.param("main", "    mapped = ", "    # why\n\n    mapped = ", id="comment"),
         pytest.param("main", 'Form("b", "another")', 'Form("b", "other")', id="another-row"),
+        pytest.param("main", "return 2", "return 3", id="method-that-nothing-calls"),
         pytest.param("main", "aside=1", "aside=2", id="field-that-nothing-reads"),
         pytest.param("main", "**OF,", 'fact="errors.one", **OF,', id="declaration"),
         pytest.param("helpers", "return x\n", "return -x\n", id="function-that-nothing-calls"),

@@ -47,8 +47,8 @@ def test_the_slowest_process_counts_round_by_round() -> None:
 
 
 def test_a_spread_is_median_and_quartiles() -> None:
-    assert Spread.of([1.0, 2.0, 3.0, 4.0, 5.0]) == Spread(3.0, 2.0, 4.0)
-    assert Spread.of([7.0]) == Spread(7.0, 7.0, 7.0)
+    assert Spread.from_values([1.0, 2.0, 3.0, 4.0, 5.0]) == Spread(3.0, 2.0, 4.0)
+    assert Spread.from_values([7.0]) == Spread(7.0, 7.0, 7.0)
     assert seconds([[1.0], [3.0], [2.0]])["median"] == 2.0
     with pytest.raises(ValueError, match="nothing was measured"):
-        Spread.of([])
+        Spread.from_values([])

@@ -79,7 +79,7 @@ def case(
     said = (step.raised for one in seen for step in one.steps if step.raised)
     other = replace(parse(observation(raised())).steps[0].raised, message=OTHER_MESSAGE)
     entries = (entry(saw),) if saw else ()
-    messages = Messages.of([*said, other])
+    messages = Messages.from_raised([*said, other])
     return Case(
         clause, implementation, TOPOLOGY, JAX, Seen(seen, fault), entries, messages=messages
     )
@@ -282,9 +282,9 @@ def test_another_message_of_jax_says_something_else() -> None:
     about = "Received incompatible devices for a computation: got argument x of f"
     near = "Received incompatible devices for a computation: got argument y of g"
     made = [replace(parse(observation(raised())).steps[0].raised, message=m) for m in (about, near)]
-    assert Messages.of(made).another(made[0]) is None
+    assert Messages.from_raised(made).another(made[0]) is None
     other = replace(made[0], message=OTHER_MESSAGE)
-    assert Messages.of([*made, other]).another(made[0]) == OTHER_MESSAGE
+    assert Messages.from_raised([*made, other]).another(made[0]) == OTHER_MESSAGE
 
 
 def test_what_the_judge_cannot_read_does_not_pass() -> None:

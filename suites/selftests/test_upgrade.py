@@ -152,7 +152,7 @@ class TestElsewhere(TestCase):
                 deviation=deviation(cause="one"),
             ),
         )
-        [entry] = found.of(Group.LIES)
+        [entry] = found.entries_in(Group.LIES)
         assert (entry.cause.cause if entry.cause else None) == slug
 
 

@@ -84,7 +84,7 @@ Change = Callable[[Case, Step, Step | None], Step | None]
 def in_one_process(name: str, aspect: str, change: Change) -> Perturbation:
     """Each step that claims `aspect`, changed in one process alone: where it is least seen."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         for step in _claiming(case, aspect):
             for at in reversed(range(len(case.seen.observations))):
                 changed = _changed(case, step, change, [at])
@@ -92,13 +92,13 @@ def in_one_process(name: str, aspect: str, change: Change) -> Perturbation:
                     yield changed
                     break
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def in_all_processes(name: str, aspect: str, change: Change) -> Perturbation:
     """Each step that claims `aspect`, changed in every process, where there are several."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         everyone = range(len(case.seen.observations))
         if len(everyone) > 1:
             for step in _claiming(case, aspect):
@@ -106,7 +106,7 @@ def in_all_processes(name: str, aspect: str, change: Change) -> Perturbation:
                 if changed is not None:
                     yield changed
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def of_observation(
@@ -114,7 +114,7 @@ def of_observation(
 ) -> Perturbation:
     """The last process's observation changed; `of_proof` where only what must be proven."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is not None or not case.seen.observations:
             return
         if of_proof and not case.proven:
@@ -124,7 +124,7 @@ def of_observation(
         if changed is not None:
             yield Seen((*others, changed))
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def failure(message: str = "INTERNAL: something else went wrong") -> Raised:

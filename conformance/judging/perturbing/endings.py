@@ -28,11 +28,11 @@ GARBAGE = Leaf("", "ArrayImpl", (), "int32", np.zeros((), np.int32), False, True
 
 
 def _raised(change: Callable[[Case, Raised], Raised | None]) -> Change:
-    def of(case: Case, step: Step, beside: Step | None) -> Step | None:
+    def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
         new = None if step.raised is None else change(case, step.raised)
         return None if new is None else replace(step, raised=new)
 
-    return of
+    return perturb_step
 
 
 def _type(case: Case, raised: Raised) -> Raised:
@@ -63,7 +63,7 @@ def _failed(case: Case, step: Step, beside: Step | None) -> Step | None:
 
 
 def _missing(name: str, *, everywhere: bool) -> Perturbation:
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         observations = case.seen.observations
         if case.seen.fault is not None or (everywhere and len(observations) == 1):
             return
@@ -74,7 +74,7 @@ def _missing(name: str, *, everywhere: bool) -> Perturbation:
                     after = tuple(_without(o, step) for o in before)
                     yield Seen((*observations[: -len(before)], *after))
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def _without(seen: Observation, step: str) -> Observation:

@@ -27,25 +27,25 @@ def _fault(
 ) -> Perturbation:
     """A fault in place of the one that was; None where there could be none such."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         if of_proof and not case.proven:
             return
         new = None if case.seen.fault is None else change(case, case.seen.fault)
         if new is not None:
             yield Seen(case.seen.observations, new)
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def _new(name: str, kind: str, detail: str) -> Perturbation:
     """A fault where there was none."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is None:
             mapped = WRAPPERS.get(case.implementation, ())[:1]
             yield Seen((), Fault(kind, detail, mapped))
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def hung_in(process: int) -> str:

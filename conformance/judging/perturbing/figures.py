@@ -29,7 +29,7 @@ def _noted(
 ) -> Perturbation:
     """Each figure that is claimed, changed in one process; None and no change are not judged."""
 
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is not None:
             return
         for step in case.steps:
@@ -57,7 +57,7 @@ def _noted(
 
         return in_one_process(name, aspects.figure(key), changed)
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def _costs(value: Any, number: Callable[[float], float], more: bool) -> Any:
@@ -139,7 +139,7 @@ def _counted(value: list[Any]) -> bool:
 
 
 def _absent(name: str) -> Perturbation:
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         for key in sorted({k for o in case.seen.observations for s in o.steps for k in s.extra}):
 
             def gone(_: Case, one: Step, beside: Step | None, key: str = key) -> Step | None:
@@ -148,7 +148,7 @@ def _absent(name: str) -> Perturbation:
 
             yield from in_one_process(name, aspects.figure(key), gone).of(case)
 
-    return Perturbation(name, of)
+    return Perturbation(name, perturb)
 
 
 def _silent(case: Case, step: Step, beside: Step | None) -> Step | None:

@@ -21,7 +21,7 @@ class Messages:
     _found: dict[tuple[str, frozenset[str]], str | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, all_raised: Iterable[Raised]) -> Messages:
+    def from_raised(cls, all_raised: Iterable[Raised]) -> Messages:
         """The messages of these exceptions."""
         found = cls()
         for one in sorted(all_raised, key=lambda one: (one.type, one.message)):

@@ -78,11 +78,11 @@ def _processes(case: Case, seen: Observation) -> Observation:
 def _whole(
     change: Callable[[tuple[Observation, ...]], tuple[Observation, ...]],
 ) -> Callable[[Case], Iterator[Seen]]:
-    def of(case: Case) -> Iterator[Seen]:
+    def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is None and case.seen.observations:
             yield Seen(change(case.seen.observations))
 
-    return of
+    return perturb
 
 
 PERTURBATIONS = (

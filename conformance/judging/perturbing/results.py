@@ -27,31 +27,31 @@ LEAST_PART = 0.5  # of a value that is added to it, beyond what any tolerance al
 def _of_last_leaf(change: Callable[[Leaf], Leaf | None]) -> Change:
     """Changes the last leaf alone: an expectation must look at all of them."""
 
-    def of(case: Case, step: Step, beside: Step | None) -> Step | None:
+    def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
         for at in reversed(range(len(step.leaves))):
             changed = change(step.leaves[at])
             if changed is not None:
                 return replace(step, leaves=(*step.leaves[:at], changed, *step.leaves[at + 1 :]))
         return None
 
-    return of
+    return perturb_step
 
 
 def _of_all_leaves(change: Callable[[Leaf], Leaf | None]) -> Change:
-    def of(case: Case, step: Step, beside: Step | None) -> Step | None:
+    def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
         changed = [change(leaf) for leaf in step.leaves]
         if not any(one is not None for one in changed):
             return None
         both = zip(step.leaves, changed, strict=True)
         return replace(step, leaves=tuple(old if new is None else new for old, new in both))
 
-    return of
+    return perturb_step
 
 
 def _valued(change: Callable[[Array], Array | None]) -> Callable[[Leaf], Leaf | None]:
     """Other values of the same shape and dtype, where they are others."""
 
-    def of(leaf: Leaf) -> Leaf | None:
+    def change_leaf(leaf: Leaf) -> Leaf | None:
         if leaf.local is None or not leaf.local.size:
             return None
         with np.errstate(all="ignore"):
@@ -61,7 +61,7 @@ def _valued(change: Callable[[Array], Array | None]) -> Callable[[Leaf], Leaf | 
         new = new.astype(leaf.local.dtype)
         return None if _same(leaf.local, new) else replace(leaf, local=new)
 
-    return of
+    return change_leaf
 
 
 def _same(old: Array, new: Array) -> bool:
@@ -147,11 +147,11 @@ def _dtype(leaf: Leaf) -> Leaf | None:
 
 
 def _sharding(change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Change:
-    def of(leaf: Leaf) -> Leaf | None:
+    def change_leaf(leaf: Leaf) -> Leaf | None:
         new = None if leaf.sharding is None else change(dict(leaf.sharding))
         return None if new is None else replace(leaf, sharding=new)
 
-    return _of_last_leaf(of)
+    return _of_last_leaf(change_leaf)
 
 
 def _type(sharding: dict[str, Any]) -> dict[str, Any]:

@@ -114,7 +114,7 @@ NOT_IN_THE_PROGRAM = steps(
 def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
     """How many warnings and log records of a step have `word` in their text."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         given = [one for one in step.warnings if word in one["message"]]
@@ -125,7 +125,7 @@ def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
         seen = "; ".join(said) or "nothing said"
         return count == wanted.get(step.name, 0), Problem(seen, Code.WARNING)
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, check_step)
 
 
 SILENT = told("onated", {}, "nothing is said of donation")

@@ -37,11 +37,11 @@ def one_of(*expected: Expectation) -> OfEachStep:
     if len(ways) < len(expected):
         raise TypeError("only returns(), raises() and the like are ways to say the same")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        told = [way.of(place, step) for way in ways]
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        told = [way.check_step(place, step) for way in ways]
         return any(holds for holds, _ in told), told[0][1]
 
-    return OfEachStep(", or ".join(way.text for way in ways), of)
+    return OfEachStep(", or ".join(way.text for way in ways), check_step)
 
 
 # JAX or its runtime names the deleted array; which of them was asked first changed with versions.

@@ -192,7 +192,7 @@ def placed(text: str, weak: Callable[[Place], list[bool]]) -> Expectation:
     The probe notes the devices' ids.
     """
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         wanted = step.extra.get(DEVICES)
         if step.raised is not None or wanted is None:
             return False, str(step)
@@ -209,19 +209,19 @@ def placed(text: str, weak: Callable[[Place], list[bool]]) -> Expectation:
         right = [("NamedSharding", [AXIS], wanted, True, one) for one in weak(place)]
         return seen == right, f"sharding, spec, devices, committed, weak: {seen}"
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, check_step)
 
 
 def structured(model: Callable[[Place], Tree]) -> Expectation:
     """The result is a pytree like the model's."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         found = step.extra.get(STRUCTURE)
         return found == str(jax.tree.structure(model(place))), f"{STRUCTURE} = {found}"
 
-    return OfEachStep("a pytree as the argument's", of)
+    return OfEachStep("a pytree as the argument's", check_step)
 
 
 def like_the_replacement() -> OfEachStep:
@@ -230,21 +230,21 @@ def like_the_replacement() -> OfEachStep:
     What the probe noted, which it can only where the replacement returned.
     """
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         found = step.extra.get(UNLIKE, [])
         return not found, f"{UNLIKE}: {found}" if found else "like the replacement"
 
-    return OfEachStep("the same shapes, dtypes, weak types and rows per device", of)
+    return OfEachStep("the same shapes, dtypes, weak types and rows per device", check_step)
 
 
 def of_sharding(kind: str) -> OfEachStep:
     """Every leaf of the original's result has this type of sharding."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         kinds = [(leaf.sharding or {}).get("type") for leaf in step.leaves]
         return kinds == [kind] * len(kinds), f"shardings: {kinds}"
 
-    return OfEachStep(f"a {kind}", of)
+    return OfEachStep(f"a {kind}", check_step)
 
 
 def of_the_original(expected: Expectation) -> Expectation:

@@ -295,13 +295,13 @@ def needed(model: Model, *known: Known) -> Expectation:
     right = returns(model)
     assert isinstance(right, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
-            holds, saw = right.of(place, step)
+            holds, saw = right.check_step(place, step)
             return holds, NOTHING_TO_FIX if holds else _wrong(saw)
         return _is_known(step.raised, known or KNOWN), f"remedied: {step}"
 
-    return OfEachStep("one of the errors that it remedies, or the right values", of)
+    return OfEachStep("one of the errors that it remedies, or the right values", check_step)
 
 
 def an_error(otherwise: Model, *known: Known) -> Expectation:
@@ -309,14 +309,14 @@ def an_error(otherwise: Model, *known: Known) -> Expectation:
     right = returns(otherwise)
     assert isinstance(right, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
-            holds, saw = right.of(place, step)
+            holds, saw = right.check_step(place, step)
             right_after_all = Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR)
             return False, right_after_all if holds else _wrong(saw)
         return _is_known(step.raised, known), str(step)
 
-    return OfEachStep("raises one of the known errors", of)
+    return OfEachStep("raises one of the known errors", check_step)
 
 
 def _wrong(saw: str) -> str:

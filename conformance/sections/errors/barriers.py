@@ -67,11 +67,11 @@ def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Exp
     assert isinstance(error, OfEachStep)
     assert isinstance(mistaken, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = mistaken.of(place, step)
-        return error.of(place, step) if right or step.raised is not None else (False, saw)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = mistaken.check_step(place, step)
+        return error.check_step(place, step) if right or step.raised is not None else (False, saw)
 
-    return OfEachStep(error.text, of)
+    return OfEachStep(error.text, check_step)
 
 
 @clause(

@@ -69,12 +69,12 @@ def data(place: Place, kernel: Kernel) -> list[Any]:
 def ends_of(kernel: Kernel) -> Callable[[Place], Any]:
     """The ends and the sum of what each of this process's devices holds."""
 
-    def of(place: Place) -> Any:
+    def model(place: Place) -> Any:
         mine = [place.mine(one) for one in data(place, kernel)]
         rows = [kernel.model(*row) for row in zip(*mine, strict=True)]
         return ends_and_sum(np.stack(rows).astype(np.float32))
 
-    return of
+    return model
 
 
 def right(kernel: Kernel) -> Expectation:

@@ -216,8 +216,8 @@ def at_once(*parts: Expectation) -> Expectation:
     if len(one_by_one) < len(parts):
         raise TypeError("only returns(), raises() and the like, not a group")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        found = [part.of(place, step) for part in one_by_one]
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        found = [part.check_step(place, step) for part in one_by_one]
         told = "; ".join(saw for _, saw in found)
         for part, (holds, saw) in zip(one_by_one, found, strict=True):
             if not holds:
@@ -226,7 +226,7 @@ def at_once(*parts: Expectation) -> Expectation:
 
     text = "; ".join(part.text for part in parts)
     return OfEachStep(
-        text, of, claims=frozenset[str]().union(*(part.claims for part in one_by_one))
+        text, check_step, claims=frozenset[str]().union(*(part.claims for part in one_by_one))
     )
 
 

@@ -39,13 +39,13 @@ from conformance.sections.indexing import (
 def committed_is(wanted: bool, text: str) -> OfEachStep:
     """Whether every array of a step is bound to its devices."""
 
-    def of(_: Place, step: Step) -> tuple[bool, str]:
+    def check_step(_: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         seen = [leaf.committed for leaf in step.leaves]
         return bool(seen) and all(one is wanted for one in seen), f"committed: {seen}"
 
-    return OfEachStep(text, of, claims=frozenset({BOUND}))
+    return OfEachStep(text, check_step, claims=frozenset({BOUND}))
 
 
 COMMITTED = committed_is(True, "committed to its devices, as legacy's")

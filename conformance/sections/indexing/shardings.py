@@ -136,13 +136,13 @@ def values(layout: Layout, form: Form, implementation: str) -> Expectation:
 def results(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     """The result's sharding, of every implementation that can have such an array."""
 
-    def of(implementation: str) -> Expectation:
+    def expectation(implementation: str) -> Expectation:
         return accessed(layout.result(implementation), values(layout, form, implementation))
 
     return {
         LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else NO_SPEC,
-        NEW_PMAP: NO_EXPLICIT if mesh.explicit else of(NEW_PMAP),
-        SHARD_MAP: of(SHARD_MAP),
+        NEW_PMAP: NO_EXPLICIT if mesh.explicit else expectation(NEW_PMAP),
+        SHARD_MAP: expectation(SHARD_MAP),
     }
 
 
@@ -158,13 +158,15 @@ def legacy_cost(layout: Layout, form: Form) -> Expectation:
 def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     """What the index moves. Legacy, which is what a user compares with, never communicates."""
 
-    def of(implementation: str, holds: Expectation) -> Expectation:
+    def expectation(implementation: str, holds: Expectation) -> Expectation:
         return accessed(holds, values(layout, form, implementation))
 
     return {
-        LEGACY_PMAP: NO_EXPLICIT if mesh.explicit else of(LEGACY_PMAP, legacy_cost(layout, form)),
-        NEW_PMAP: NO_EXPLICIT if mesh.explicit else of(NEW_PMAP, layout.cost),
-        SHARD_MAP: of(SHARD_MAP, layout.cost),
+        LEGACY_PMAP: NO_EXPLICIT
+        if mesh.explicit
+        else expectation(LEGACY_PMAP, legacy_cost(layout, form)),
+        NEW_PMAP: NO_EXPLICIT if mesh.explicit else expectation(NEW_PMAP, layout.cost),
+        SHARD_MAP: expectation(SHARD_MAP, layout.cost),
     }
 
 

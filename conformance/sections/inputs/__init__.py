@@ -58,15 +58,17 @@ def refuses(
     Where it is `taken` instead, that is said by name.
     """
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             said = raises(error, message(place), phase=phase)
-            return said.of(place, step) if isinstance(said, OfEachStep) else (False, str(step))
-        as_taken = returns_array(taken.held, taken.shape).of(place, step)[0]
+            return (
+                said.check_step(place, step) if isinstance(said, OfEachStep) else (False, str(step))
+            )
+        as_taken = returns_array(taken.held, taken.shape).check_step(place, step)[0]
         return False, f"it is {taken.text}: {step}" if as_taken else f"WRONG: {step}"
 
     patterns = f"/{message(SAMPLE)}/ on {SAMPLE.topology}" + (f" in {phase}" if phase else "")
-    return OfEachStep(f"raises {error} whose message matches {patterns}", of)
+    return OfEachStep(f"raises {error} whose message matches {patterns}", check_step)
 
 
 # A step of this name shows that the map works here, so that what follows comes from the data.

@@ -94,8 +94,8 @@ IN_PART = returns_array(example_doubled, _in_part)
 
 
 def _runs(place: Place, step: Step) -> tuple[bool, str]:
-    right, saw = AS_SAID.of(place, step)
-    if not right and IN_PART.of(place, step)[0]:
+    right, saw = AS_SAID.check_step(place, step)
+    if not right and IN_PART.check_step(place, step)[0]:
         saw = f"it is the rows of the mesh's processes alone: {step}"
     has_devices = place.first_row < place.topology.processes
     where = "in the mesh" if has_devices else "in a process without a device of the mesh"

@@ -55,13 +55,13 @@ def say(cluster: Any, name: str, function: Callable[[], str]) -> None:
 def says(said: str, wanted: Callable[[Place], str]) -> OfEachStep:
     """Every step notes this text; `said` is what the text is, in words."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None or TEXT not in step.extra:
             return False, str(step)
         text = step.extra[TEXT]
         return text == wanted(place), f"said {text!r}"
 
-    return OfEachStep(f"says {said}", of, claims=frozenset({figure(TEXT)}))
+    return OfEachStep(f"says {said}", check_step, claims=frozenset({figure(TEXT)}))
 
 
 def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) -> OfEachStep:
@@ -70,7 +70,7 @@ def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) ->
     The tolerance is absolute: a sum of sines is small beside its terms.
     """
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None or len(step.leaves) != 1:
             return False, str(step)
         leaf = step.leaves[0]
@@ -78,7 +78,7 @@ def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) ->
             return False, f"no float32 number: {step}"
         return bool(abs(float(leaf.local) - exact(place)) <= tolerance), str(step)
 
-    return OfEachStep(f"returns {said}", of, claims=RESULT)
+    return OfEachStep(f"returns {said}", check_step, claims=RESULT)
 
 
 def in_second_half(place: Place) -> bool:
@@ -92,22 +92,22 @@ def by_half(first: Expectation, second: Expectation) -> OfEachStep:
     assert isinstance(second, OfEachStep)
     one, other = first, second
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        return (other if in_second_half(place) else one).of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        return (other if in_second_half(place) else one).check_step(place, step)
 
     text = f"the first half of the processes {one.text}; the second half {other.text}"
-    return OfEachStep(text, of, claims=one.claims | other.claims)
+    return OfEachStep(text, check_step, claims=one.claims | other.claims)
 
 
 def either(*parts: Any) -> OfEachStep:
     """One of several, in each step."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        seen: list[tuple[bool, str]] = [part.of(place, step) for part in parts]
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        seen: list[tuple[bool, str]] = [part.check_step(place, step) for part in parts]
         return next((one for one in seen if one[0]), seen[0])
 
     text = ", or ".join(part.text for part in parts)
-    return OfEachStep(text, of, claims=frozenset().union(*(part.claims for part in parts)))
+    return OfEachStep(text, check_step, claims=frozenset().union(*(part.claims for part in parts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,13 @@ def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
     assert isinstance(wanted, OfEachStep)
     assert isinstance(instead, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        if step.raised is None and instead.of(place, step)[0]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        if step.raised is None and instead.check_step(place, step)[0]:
             text = f"it is {(taken.__doc__ or '').strip()}: {step}"
             return False, Problem(text, Code.VALUE)
-        return wanted.of(place, step)
+        return wanted.check_step(place, step)
 
-    return OfEachStep(wanted.text, of, claims=wanted.claims)
+    return OfEachStep(wanted.text, check_step, claims=wanted.claims)
 
 
 @dataclass(frozen=True, slots=True)

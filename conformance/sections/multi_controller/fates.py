@@ -129,14 +129,16 @@ def told(one: Ended) -> str:
 def ends(process: int, pattern: str, said: str) -> OfEachStep:
     """A process of the job ends as `pattern` says, which is to be all that `told` tells of it."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None or TEXT not in step.extra:
             return False, str(step)
         text = step.extra[TEXT]
         return re.fullmatch(pattern, text) is not None, text
 
     only = (f"process {process}",)
-    return OfEachStep(f"process {process} {said}", of, only, claims=frozenset({figure(TEXT)}))
+    return OfEachStep(
+        f"process {process} {said}", check_step, only, claims=frozenset({figure(TEXT)})
+    )
 
 
 def says(process: int, *lines: str) -> OfEachStep:
@@ -170,4 +172,4 @@ def by_heartbeat(process: int) -> Expectation:
 def _learns(process: int, how: str, said: str) -> Expectation:
     part = noted(LEARNED, f"process {process} {said}", lambda _, seen: seen == how)
     assert isinstance(part, OfEachStep)
-    return OfEachStep(part.text, part.of, (f"process {process}",), claims=part.claims)
+    return OfEachStep(part.text, part.check_step, (f"process {process}",), claims=part.claims)

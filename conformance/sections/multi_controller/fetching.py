@@ -83,7 +83,7 @@ def _where_it_is(place: Place, step: Step) -> tuple[bool, str]:
     is_last = place.process == place.topology.processes - 1
     assert isinstance(HERE, OfEachStep)
     assert isinstance(NOT_HERE, OfEachStep)
-    return (HERE if is_last else NOT_HERE).of(place, step)
+    return (HERE if is_last else NOT_HERE).check_step(place, step)
 
 
 @clause(

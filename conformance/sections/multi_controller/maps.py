@@ -116,8 +116,8 @@ def refused(
     assert isinstance(says, OfEachStep)
     assert isinstance(named, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = named.of(place, step)
-        return says.of(place, step) if right or step.raised is not None else (False, saw)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = named.check_step(place, step)
+        return says.check_step(place, step) if right or step.raised is not None else (False, saw)
 
-    return OfEachStep(says.text, of, claims=says.claims)
+    return OfEachStep(says.text, check_step, claims=says.claims)

@@ -263,15 +263,15 @@ def of_half(outside: Expectation) -> Expectation:
     assert isinstance(where, OfEachStep)
     assert isinstance(outside, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if not HALF.here(place):
-            return outside.of(place, step)
-        right, saw = values.of(place, step)
-        return where.of(place, step) if right else (right, saw)
+            return outside.check_step(place, step)
+        right, saw = values.check_step(place, step)
+        return where.check_step(place, step) if right else (right, saw)
 
     text = f"{values.text} in the processes that have devices in the list, else {outside.text}"
     claims = values.claims | where.claims | outside.claims
-    both = in_steps(OfEachStep(text, of, claims=claims), *TWICE)
+    both = in_steps(OfEachStep(text, check_step, claims=claims), *TWICE)
     return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
 
 

@@ -74,11 +74,11 @@ class Way:
     def model(self, rows: Model) -> Model:
         """What it makes of such rows."""
 
-        def of(place: Place) -> Any:
+        def model(place: Place) -> Any:
             return rows(place).reshape(-1) if self.flat else rows(place)
 
-        of.__doc__ = rows.__doc__
-        return of
+        model.__doc__ = rows.__doc__
+        return model
 
 
 GETS: Mapping[str, Way] = table(

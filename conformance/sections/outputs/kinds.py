@@ -79,9 +79,9 @@ def lying(values: Expectation, where: Expectation) -> OfEachStep:
     if not (isinstance(values, OfEachStep) and isinstance(where, OfEachStep)):
         raise TypeError("values and where they lie are expected of one step")
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = values.of(place, step)
-        lies, at = where.of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.check_step(place, step)
+        lies, at = where.check_step(place, step)
         if step.raised is not None:
             return False, str(step)
         told = f"{'the right values' if right else saw}; on {at}"
@@ -89,7 +89,7 @@ def lying(values: Expectation, where: Expectation) -> OfEachStep:
             return lies, Problem(told, Code.SHARDING)
         return False, saw.said(after=f"; on {at}") if isinstance(saw, Problem) else told
 
-    return OfEachStep(f"{values.text}; {where.text}", of)
+    return OfEachStep(f"{values.text}; {where.text}", check_step)
 
 
 # A map over one device has it in a NamedSharding, which from 0.12 on its shards keep.

@@ -75,11 +75,11 @@ class Reduction:
     def model(self, scores: Rows, text: str) -> Model:
         """What NumPy makes of such scores."""
 
-        def of(place: Place) -> Any:
+        def model(place: Place) -> Any:
             return np.asarray(self.numpy(*scores(place)))
 
-        of.__doc__ = f"NumPy's reduction of {text}"
-        return of
+        model.__doc__ = f"NumPy's reduction of {text}"
+        return model
 
     def mistakes(self, scores: Rows) -> dict[str, Model]:
         """What the guide has seen in its place."""
@@ -130,14 +130,14 @@ REDUCTIONS: Mapping[str, Reduction] = table(
 def silently_wrong(model: Model) -> Expectation:
     """Each call returns something else than the model's values, without an error."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         if against(model, place, step) is None:
             return False, Problem(f"the right values: {step}", Code.NOTE)
         return True, str(step)
 
-    return twice(OfEachStep("returns other values than NumPy's", of, claims=RESULT))
+    return twice(OfEachStep("returns other values than NumPy's", check_step, claims=RESULT))
 
 
 def _outside_jit(reduction: Reduction) -> Columns:

@@ -237,11 +237,11 @@ def classified(as_: str) -> Expectation:
     """The unchanged body falls into the class `as_`; what was seen starts with its class."""
     danger = " (the dangerous one)" if as_ == WRONG_VALUE else ""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         outcome = step.extra.get(OUTCOME)
         return outcome == as_, f"{outcome}: {step}"
 
-    return OfEachStep(f"the unchanged body gives: {as_}{danger}", of, UNCHANGED)
+    return OfEachStep(f"the unchanged body gives: {as_}{danger}", check_step, UNCHANGED)
 
 
 def move(impl: Any, cluster: Any, body: Body, model: Body, data: Data) -> None:

@@ -157,13 +157,13 @@ def worked_rows(place: Place) -> Any:
 def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
     """How many programs each call made the runtime compile, told by JAX's own log of them."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         count = sum("Finished XLA compilation" in one["message"] for one in step.logs)
         return holds(count), f"{count} programs compiled"
 
-    return OfEachStep(text, of)
+    return OfEachStep(text, check_step)
 
 
 @clause(

@@ -98,12 +98,12 @@ def _names(entry: Entry) -> tuple[str, ...]:
 
 
 def _typed(values: NDArray[Any], axes: Axes) -> str:
-    def of(size: int, entry: Entry) -> str:
+    def of_entry(size: int, entry: Entry) -> str:
         names = _names(entry)
         joined = f"({','.join(names)})" if len(names) > 1 else "".join(names)
         return f"{size}@{joined}" if joined else f"{size}"
 
-    sizes = (of(size, entry) for size, entry in zip(values.shape, axes, strict=True))
+    sizes = (of_entry(size, entry) for size, entry in zip(values.shape, axes, strict=True))
     return f"{values.dtype}[{','.join(sizes)}]"
 
 

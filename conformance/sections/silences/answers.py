@@ -110,8 +110,8 @@ def returns_weak(model: Model, *weak: bool) -> OfEachStep:
     values = returns(model)
     assert isinstance(values, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = values.of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.check_step(place, step)
         seen = tuple(leaf.weak_type for leaf in step.leaves)
         if right and seen != weak:
             text = f"weak types {list(seen)} in place of {list(weak)}: {saw}"
@@ -119,7 +119,7 @@ def returns_weak(model: Model, *weak: bool) -> OfEachStep:
         return right, saw
 
     kinds = ", ".join("weak" if one else "strong" for one in weak)
-    return OfEachStep(f"{values.text}, {kinds}", of, claims=RESULT | {WEAK_TYPE})
+    return OfEachStep(f"{values.text}, {kinds}", check_step, claims=RESULT | {WEAK_TYPE})
 
 
 def numbers(*shape: int) -> Any:

@@ -79,7 +79,7 @@ class Collective:
     def expected(self, groups: Groups, model: Callable[[Rows], Rows] | None = None) -> Model:
         """What this process's devices have of their groups."""
 
-        def of(place: Place) -> Any:
+        def modelled(place: Place) -> Any:
             blocks = place.all_rows(*self.shape(groups))
             whole: list[Any] = [None] * COUNT
             for group in groups.indices:
@@ -87,7 +87,7 @@ class Collective:
                     whole[device] = value
             return place.mine(np.stack(whole))
 
-        return of
+        return modelled
 
 
 def to_each(value: Rows, like: Rows) -> Rows:

@@ -61,7 +61,7 @@ class Mix:
 def lies(there: tuple[int, ...], committed: bool) -> Expectation:
     """Each array is over these devices, and committed to them or to none."""
 
-    def of(_: Place, step: Step) -> tuple[bool, str]:
+    def check_step(_: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         seen = [
@@ -73,7 +73,7 @@ def lies(there: tuple[int, ...], committed: bool) -> Expectation:
         return right, "; ".join(f"on {where}, {said(bound)}" for where, bound in seen)
 
     text = f"on {list(there)}, {said(committed)}, as legacy's"
-    return OfEachStep(text, of, claims=frozenset({COMMITTED, SHARDING_TYPE}))
+    return OfEachStep(text, check_step, claims=frozenset({COMMITTED, SHARDING_TYPE}))
 
 
 def said(committed: bool | None) -> str:

@@ -153,14 +153,14 @@ def returns_tree(model: Model, tree: str) -> OfEachStep:
     values = returns(model)
     assert isinstance(values, OfEachStep)
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = values.of(place, step)
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.check_step(place, step)
         noted = step.extra.get("tree")
         if right and noted != tree:
             return False, Problem(f"in {noted} in place of {tree}: {saw}", Code.NOTE)
         return right, saw
 
-    return OfEachStep(f"{values.text}, in {tree}", of, claims=RESULT | {figure("tree")})
+    return OfEachStep(f"{values.text}, in {tree}", check_step, claims=RESULT | {figure("tree")})
 
 
 def as_the_map(stage: Stage) -> Columns:

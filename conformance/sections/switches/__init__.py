@@ -81,12 +81,12 @@ def ran(*implementations: str) -> Expectation:
     """Each call ran the implementation named, and returned the right values."""
     wanted = [name_of(name) for name in implementations]
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         return what_ran(step) == wanted, saw_run(step)
 
     said = f"the calls run the {', '.join(WRAPPER[name] for name in implementations)}"
     values = returns(results(len(wanted)), text="the rows plus their sum, at every call")
-    return of_program(every(OfEachStep(said, of), values))
+    return of_program(every(OfEachStep(said, check_step), values))
 
 
 def of_program(expected: Expectation) -> Expectation:

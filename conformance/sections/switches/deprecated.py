@@ -117,7 +117,7 @@ def shown(name: Name, form: Form) -> Expectation:
     """A DeprecationWarning that says what to use is shown, and the name does what it did."""
     called = form.key == "call"
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
             return False, str(step)
         problem: str | None
@@ -131,7 +131,7 @@ def shown(name: Name, form: Form) -> Expectation:
         right = [w["category"] for w in told] == ["DeprecationWarning"]
         return right and problem is None, problem or saw_warnings(step)
 
-    return of_program(OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", of))
+    return of_program(OfEachStep(f"shows the DeprecationWarning {name.deprecated!r}", check_step))
 
 
 def warns_of(name: Name, form: Form) -> Expectation:

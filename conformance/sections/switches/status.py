@@ -87,7 +87,7 @@ DEPRECATED = f"Setting `{FLAG}` is deprecated in JAX v0.9.0 and will be removed 
 def told() -> Expectation:
     """The user learns that the old pmap does not run: by a warning that names the switch."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         named = [
             w for w in step.extra.get("warned", ()) if w["shown"] and FLAG in w["message"].lower()
         ]
@@ -95,7 +95,7 @@ def told() -> Expectation:
 
     return of_program(
         every(
-            OfEachStep("a warning that names the switch is shown", of),
+            OfEachStep("a warning that names the switch is shown", check_step),
             returns(results(2), text="the rows plus their sum, at both calls"),
         )
     )
@@ -109,7 +109,7 @@ def obeyed_or(told: Expectation) -> Expectation:
 def warned(text: str, *, shown: bool = False, says: str = DEPRECATED) -> Expectation:
     """A DeprecationWarning with this text is given, or `shown`; and the old pmap runs."""
 
-    def of(place: Place, step: Step) -> tuple[bool, str]:
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
         saw = saw_warnings(step) if step.raised is None else f"{step}; {saw_warnings(step)}"
         about = [
             w
@@ -118,7 +118,7 @@ def warned(text: str, *, shown: bool = False, says: str = DEPRECATED) -> Expecta
         ]
         return len(about) == 1 and about[0]["shown" if shown else "count"] > 0, saw
 
-    return of_program(OfEachStep(text, of))
+    return of_program(OfEachStep(text, check_step))
 
 
 def until_removed(expected: Expectation, gone: Expectation) -> Expectation:
