@@ -13,7 +13,7 @@ from typing import Any
 
 from reports.effects.pairs import LEGACY, Effects, Side, sides
 from reports.effects.upgrade import upgrade
-from reports.reading.codes import code_of
+from reports.reading.older import code_of
 from reports.reading.outcomes import Outcome
 from reports.reading.results import Results
 from reports.site.pairs import pairs

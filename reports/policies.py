@@ -19,7 +19,8 @@ from reports.fail_on import PolicyError as PolicyError
 from reports.fail_on import broken as broken
 from reports.fail_on import named as named
 from reports.reading.alike import failed
-from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
+from reports.reading.codes import DTYPE, SHAPE, VALUE
+from reports.reading.older import code_of
 from reports.reading.outcomes import Outcome
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict

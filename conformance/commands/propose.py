@@ -21,14 +21,22 @@ from conformance.catalogue.topology import Topology
 from conformance.commandline.results import Record
 from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
-from conformance.judging.deviations import SOME, Deviation, Processes
-from conformance.judging.expectation import Finding
+from conformance.judging.codes import Code
+from conformance.judging.deviations import Deviation, seen_patterns
+from conformance.judging.expectation import Fault, Finding
 from conformance.judging.judge import PROOF, Judgement, judge
+from conformance.judging.observation import Observation, Step
+from conformance.judging.seen import (
+    SOME,
+    Processes,
+    steps_of,
+)
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_ESCAPED = r"\\\g<0>"
 # What differs from run to run: a pattern ends before it.
 _PASSING = re.compile(r"0x[0-9a-f]{4,}|\bport \d|\bpid \d|/tmp/|\d{5,}")
 
@@ -42,6 +50,8 @@ class Judged:
     jax: str
     topology: str
     judgement: Judgement
+    observations: tuple[Observation, ...] = ()
+    fault: Fault | None = None
     packages: Mapping[str, str] = field(default_factory=dict)  # that its clause requires
 
     @property
@@ -64,7 +74,7 @@ class Entry:
     file: str
     clause: str
     implementation: str
-    saw: str | Mapping[str, str]
+    seen: Mapping[str, Any]  # `saw`, `steps` or `fault`, as TOML has it
     cells: tuple[tuple[str, tuple[str, ...]], ...]
     processes: Processes | Mapping[str, Processes]
     explains: bool
@@ -137,18 +147,21 @@ def _judged(catalogue: Catalogue, cell: Record, target: Record) -> Judged:
     clause = catalogue.clauses[cell["clause"]]
     of = (clause, cell["implementation"], topology, target["jax"])
     there = target.get("packages", {})
+    seen, fault = observations(cell), fault_of(cell)
     return Judged(
         cell["clause"],
         cell["implementation"],
         target["jax"],
         cell["topology"],
-        judge(*of, observations(cell), fault_of(cell)),
+        judge(*of, seen, fault),
+        seen,
+        fault,
         {name: there[name] for name in clause.requires if name in there},
     )
 
 
 def _explains(entry: Deviation, one: Judged) -> bool:
-    return not one.unproven and entry.explains(one.judgement.reason, one.compared)
+    return not one.unproven and entry.explains(one.compared, one.observations, one.fault)
 
 
 def _excess(entry: Deviation, some: Iterable[Judged]) -> Excess:
@@ -176,11 +189,22 @@ def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
 
 
 def _kind(one: Judged) -> tuple[Any, ...]:
-    """What fails, by steps and by how what was seen begins."""
+    """What fails, by steps: the type of what was raised, else what was compared, and how."""
     failed = [f for f in one.compared if not f.holds]
     if not failed:
         return (one.judgement.verdict,)
-    return tuple(sorted({(f.step, " ".join(f.saw.split()[:2])) for f in failed}))
+    steps = steps_of(one.observations)
+    return tuple(
+        sorted({(f.step, *_kind_of_step(steps.get((f.process, f.step)), f)) for f in failed})
+    )
+
+
+def _kind_of_step(step: Step | None, failed: Finding) -> tuple[str, ...]:
+    if step is None:
+        return ("absent",)
+    if step.raised is not None:
+        return (step.raised.type, step.raised.phase)
+    return ("", failed.code, failed.mistake, failed.values)
 
 
 def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
@@ -210,20 +234,20 @@ def _entry(
 ) -> Entry:
     first = group[0]
     clause = catalogue.clauses[first.clause]
-    saw = _saw(group)
+    seen = _seen(group)
     places = _cells(group, clause.topologies, ran)
     made = Deviation(
         clause=(first.clause,),
         implementation=(first.implementation,),
-        saw=saw,
         review=datetime.date.max,
         processes=_failing(first),
+        **seen_patterns(seen),
     )
     return Entry(
         file=clause.where[0].removesuffix(".py") + ".toml",
         clause=first.clause,
         implementation=first.implementation,
-        saw=saw,
+        seen=seen,
         cells=places,
         processes=made.processes,
         explains=all(_explains(made, one) for one in group),
@@ -251,18 +275,55 @@ def _without_others(some: set[str], of: set[str]) -> str:
     )
 
 
-def _saw(group: Sequence[Judged]) -> str | dict[str, str]:
-    """The pattern of what was seen: of each step that fails, where several are compared."""
+def _seen(group: Sequence[Judged]) -> dict[str, Any]:
+    """Return what was seen: of each step that fails, where several are compared."""
     if not any(one.compared for one in group):
-        return pattern(one.judgement.reason for one in group)
-    by_step: dict[str, list[str]] = {}
+        return {"fault": _fault(group)}
+    by_step: dict[str, list[tuple[Step | None, Finding]]] = {}
     for one in group:
+        steps = steps_of(one.observations)
         for f in one.compared:
             if not f.holds:
-                by_step.setdefault(f.step, []).append(f.saw)
-    patterns = {step: pattern(texts) for step, texts in by_step.items()}
+                by_step.setdefault(f.step, []).append((steps.get((f.process, f.step)), f))
+    tables = {step: _table(some) for step, some in by_step.items()}
     alone = all(len({f.step for f in one.compared}) == 1 for one in group)
-    return next(iter(patterns.values())) if alone else patterns
+    return {"saw": next(iter(tables.values()))} if alone else {"steps": tables}
+
+
+def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
+    """Return the fields that all of these have in common, of one kind of failure (`_kind`)."""
+    step, failed = some[0]
+    codes = sorted({f.code for _, f in some})
+    code = codes[0] if len(codes) == 1 else codes
+    if step is None:
+        return {"absent": True, "code": code}
+    raised = [one.raised for one, _ in some if one is not None and one.raised is not None]
+    if raised:
+        error: dict[str, Any] = {
+            "type": raised[0].type,
+            "phase": raised[0].phase,
+            "message": pattern(" ".join(one.message.split()) for one in raised),
+        }
+        return error if codes == [Code.ERROR] else error | {"code": code}
+    table: dict[str, Any] = {"code": code}
+    for key in ("mistake", "values"):
+        if value := getattr(failed, key):
+            table[key] = _SPECIAL.sub(_ESCAPED, value)
+    if "mistake" in table:
+        return table
+    seen = [one for one, _ in some if one is not None]
+    return table | {"returned": pattern(", ".join(map(str, one.leaves)) for one in seen)}
+
+
+def _fault(group: Sequence[Judged]) -> dict[str, Any]:
+    """Return how the cases of a group ended, by what is the same of all."""
+    faults = [one.fault for one in group if one.fault is not None]
+    table: dict[str, Any] = {"kind": faults[0].kind}
+    for key, name in (("signal", "signal"), ("exit", "exit"), ("step", "in_step")):
+        values = {getattr(one.processes[0], name) for one in faults if one.processes}
+        if len(values) == 1 and (value := values.pop()) not in (None, ""):
+            table[key] = value
+    return table
 
 
 def pattern(texts: Iterable[str]) -> str:
@@ -277,7 +338,7 @@ def pattern(texts: Iterable[str]) -> str:
                 break
         else:
             beginnings.append(text)
-    said = list(dict.fromkeys(_SPECIAL.sub(r"\\\g<0>", one) for one in beginnings))
+    said = list(dict.fromkeys(_SPECIAL.sub(_ESCAPED, one) for one in beginnings))
     return f"^{said[0]}" if len(said) == 1 else f"^({'|'.join(said)})"
 
 

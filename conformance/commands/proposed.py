@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.commands.propose import Entry, Excess, Proposal
-from conformance.judging.deviations import Deviation, Processes
+from conformance.judging.deviations import Deviation
+from conformance.judging.seen import Processes
 
 REVIEW_IN_DAYS = 120
 
@@ -63,11 +64,12 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
         yield f"cells = [{', '.join(said)}]"
     for name, versions in one.packages.items():
         yield f"packages.{_key(name)} = {_text(versions)}"
-    if isinstance(one.saw, str):
-        yield f"saw = {_text(one.saw)}"
-    else:
-        for step, text in one.saw.items():
-            yield f"saw.{json.dumps(step, ensure_ascii=False)} = {_text(text)}"
+    for key, value in one.seen.items():
+        if key == "steps":
+            for step, table in value.items():
+                yield f"steps.{json.dumps(step, ensure_ascii=False)} = {_table(table)}"
+        else:
+            yield f"{key} = {_table(value)}"
     if isinstance(one.processes, Mapping):
         for step, some in one.processes.items():
             yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
@@ -77,6 +79,19 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
     yield f"review = {review.isoformat()}"
     if not one.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"
+
+
+def _table(table: Mapping[str, Any]) -> str:
+    """A table of texts, numbers, booleans and lists of texts in a line of TOML."""
+    return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in table.items())} }}"
+
+
+def _value(one: Any) -> str:
+    if isinstance(one, str):
+        return _text(one)
+    if isinstance(one, list):
+        return f"[{', '.join(map(_value, one))}]"
+    return json.dumps(one)
 
 
 def _key(name: str) -> str:
@@ -121,7 +136,7 @@ def record(found: Proposal) -> dict[str, Any]:
                 "file": one.file,
                 "clause": one.clause,
                 "implementation": one.implementation,
-                "saw": one.saw if isinstance(one.saw, str) else dict(one.saw),
+                "seen": dict(one.seen),
                 "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
                 "processes": one.processes,
                 "packages": dict(one.packages),

@@ -41,20 +41,44 @@ class Code(StrEnum):
     PROOF = "proof"
 
 
+class Values(StrEnum):
+    """How the values compare of a step that returned where an error was expected."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNREAD = "unread"  # no process could read them
+
+
 class Problem(str):
-    """A line about what is wrong that still knows what kind of thing is."""
+    """What is wrong, as a line for readers and as fields for programs.
 
-    __slots__ = ("code",)
-    code: Code
+    `code` is what kind of thing is wrong; None leaves that to `code_of`. `mistake` names the known
+    mistake whose values were seen, `values` says how they compare where an error was expected.
+    """
 
-    def __new__(cls, text: str, code: Code) -> Problem:
+    __slots__ = ("code", "mistake", "values")
+    code: Code | None
+    mistake: str
+    values: str
+
+    def __new__(
+        cls, text: str, code: Code | None = None, *, mistake: str = "", values: str = ""
+    ) -> Problem:
         made = super().__new__(cls, text)
         made.code = code
+        made.mistake = mistake
+        made.values = values
         return made
 
-    def said(self, before: str = "", after: str = "") -> Problem:
-        """The same with words around it."""
-        return Problem(f"{before}{self}{after}", self.code)
+    def framed(self, before: str = "", after: str = "", *, values: str = "") -> Problem:
+        """Return the same problem with words around its text."""
+        text = f"{before}{self}{after}"
+        return Problem(text, self.code, mistake=self.mistake, values=values or self.values)
+
+
+def mistaken(mistake: str, text: str, code: Code | None = None, *, values: str = "") -> Problem:
+    """Return the problem that a step has the values of a known mistake; `text` shows them."""
+    return Problem(f"it is {mistake}: {text}", code, mistake=mistake, values=values)
 
 
 _OF_ASPECT = {
@@ -89,7 +113,7 @@ def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
 
     An expectation that speaks of values and of something else says by a `Problem` which it was.
     """
-    if isinstance(saw, Problem):
+    if isinstance(saw, Problem) and saw.code is not None:
         return saw.code
     asked = set(claims)
     if step.raised is not None and not (holds and EXCEPTION not in asked):

@@ -7,7 +7,7 @@ each finding says which it is, and what else was measured where the steps were t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from conformance.catalogue.expected import Expectation
@@ -82,10 +82,18 @@ def said(seen: Observation) -> str:
     return f"compiled for {compiled.get('chips')} {compiled.get('chip')}, not run"
 
 
-def first_of(findings: Sequence[Finding]) -> Finding:
-    """The first that is about what was compiled."""
-    others = (DRIVEN, LEFT_OUT)
-    return next((f for f in findings if not f.expected.startswith(others)), findings[0])
+def first_of(findings: Sequence[Finding], expectation: Expectation) -> Finding:
+    """Return the first finding that is about what was compiled, else the first of all."""
+    texts = set(_structural_texts(expectation))
+    return next((f for f in findings if f.expected in texts), findings[0])
+
+
+def _structural_texts(expectation: Expectation) -> Iterator[str]:
+    if isinstance(expectation, All):
+        for part in expectation.parts:
+            yield from _structural_texts(part)
+    elif not isinstance(expectation, OfEachStep) or structural(expectation):
+        yield expectation.text
 
 
 def proofs(seen: Observation, topology: Topology, step: str) -> list[Finding]:

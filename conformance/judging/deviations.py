@@ -10,7 +10,7 @@ import datetime
 import functools
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,25 +22,29 @@ from packaging.version import Version
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
-from conformance.judging.expectation import Finding
+from conformance.judging.expectation import Fault, Finding
+from conformance.judging.observation import Observation
+from conformance.judging.seen import (
+    SOME,
+    FaultPattern,
+    PatternError,
+    Processes,
+    StepPattern,
+    chosen,
+    fault_pattern,
+    step_pattern,
+    steps_of,
+)
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
 FILES = "*/*.toml"
 
-# Which of the processes, in order, by words that hold on every topology.
-SOME: Mapping[str, Callable[[list[int]], list[int]]] = {
-    "all": lambda every: every,
-    "all but the first": lambda every: every[1:],
-    "all but the last": lambda every: every[:-1],
-    "the first half": lambda every: every[: len(every) // 2],
-    "the second half": lambda every: every[len(every) // 2 :],
-}
-
-
 _WILDCARDS = frozenset("*?[")
 
-Processes = tuple[int, ...] | str  # their numbers, or one of the words of SOME
+
+Patterns = tuple[StepPattern, ...]  # any of which may be seen
+SEEN = ("saw", "steps", "fault")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +52,22 @@ class Deviation:
     """One entry: which cells, what is seen in them, why, and when to look again.
 
     `clause`, `platform` and `topology` are shell patterns, `jax` a version range; `cells` are
-    several pairs of range and topologies in place of one. `saw` is a regular expression that must
-    be found in what every failed comparison saw (for a fault, in its text), so that nothing new can
-    hide behind an old entry; where several steps are compared it says of each step that fails what
-    is seen in it, and no other step may fail. Why is said by the `cause`, and by `note` what is
-    special to these cells. `processes` are those that see it, of every step or, in a table, of each
-    step that it names; the others' are all. `packages` are version ranges of packages that the
-    clause requires: the entry holds where the target has each in its range. `review` is a date.
+    several pairs of range and topologies in place of one. What is seen is said by one of three:
+    `saw`, of the one step that is compared; `steps`, of each step that fails, where several are
+    compared: no other step may fail; `fault`, where the case does not come back. Each is a pattern
+    of recorded fields (`judging.seen`), or several, any of which may be seen, so that nothing new
+    can hide behind an old entry. Why is said by the `cause`, and by `note` what is special to these
+    cells. `processes` are those that see it, of every step or, in a table, of each step that it
+    names; the others' are all. `packages` are version ranges of packages that the clause requires:
+    the entry holds where the target has each in its range. `review` is a date.
     """
 
     clause: tuple[str, ...]
     implementation: tuple[str, ...]
-    saw: str | Mapping[str, str]
     review: datetime.date
+    saw: Patterns = ()
+    steps: Mapping[str, Patterns] = field(default_factory=dict)
+    fault: FaultPattern | None = None
     cause: str = ""
     why: str = ""
     link: str = ""
@@ -77,9 +84,11 @@ class Deviation:
     @property
     def seen(self) -> str:
         """What is seen, in a line."""
-        if isinstance(self.saw, str):
-            return self.saw
-        return "; ".join(f"{step}: {pattern}" for step, pattern in self.saw.items())
+        if self.fault is not None:
+            return str(self.fault)
+        if self.saw:
+            return _any_of(self.saw)
+        return "; ".join(f"{step}: {_any_of(some)}" for step, some in self.steps.items())
 
     @property
     def versions(self) -> str:
@@ -127,22 +136,33 @@ class Deviation:
             for name, versions in self.packages.items()
         )
 
-    def explains(self, reason: str, findings: Sequence[Finding]) -> bool:
-        """Whether what failed of the `findings` is what the entry says.
+    def explains(
+        self,
+        findings: Sequence[Finding],
+        observations: Sequence[Observation],
+        fault: Fault | None = None,
+    ) -> bool:
+        """Return whether what failed of the `findings` is what the entry says.
 
-        Where there are none the case did not come back: then it is about `reason`, a fault's text.
+        Where there are none the case did not come back: then it is about the `fault`.
         """
         failed = [f for f in findings if not f.holds]
         if not failed:
-            return isinstance(self.saw, str) and _found(self.saw, reason)
-        if isinstance(self.saw, str):
-            # Which step fails is said by `saw` itself only where there is but one.
-            if len({f.step for f in findings}) > 1:
-                return False
-            return all(_found(self.saw, f.saw) for f in failed) and self._where(findings)
-        if {f.step for f in failed} != set(self.saw):
+            return self.fault is not None and fault is not None and self.fault.agrees(fault)
+        # Which step fails is said by `saw` itself only where there is but one.
+        if self.saw and len({f.step for f in findings}) > 1:
             return False
-        return all(_found(self.saw[f.step], f.saw) for f in failed) and self._where(findings)
+        steps = dict.fromkeys((f.step for f in failed), self.saw) if self.saw else self.steps
+        if {f.step for f in failed} != set(steps):
+            return False
+        of_step = steps_of(observations)
+        together: dict[tuple[int, str], list[Finding]] = {}
+        for one in failed:
+            together.setdefault((one.process, one.step), []).append(one)
+        return self._where(findings) and all(
+            any(pattern.agrees(of_step.get(place), some) for pattern in steps[place[1]])
+            for place, some in together.items()
+        )
 
     def _where(self, findings: Sequence[Finding]) -> bool:
         """Whether each step that fails does so in the processes that the entry names, or in all."""
@@ -158,7 +178,7 @@ class Deviation:
         named = self.processes
         if isinstance(named, Mapping):
             named = named.get(step, "all")
-        return set(SOME[named](sorted(every))) if isinstance(named, str) else every & set(named)
+        return set(chosen(named, sorted(every)))
 
 
 class DeviationError(ValueError):
@@ -263,10 +283,6 @@ def _matches(clause: str, pattern: str) -> bool:
     return fnmatchcase(clause, pattern)
 
 
-def _found(pattern: str, text: str) -> bool:
-    return re.search(pattern, text, re.DOTALL) is not None
-
-
 @functools.lru_cache(maxsize=4096)  # a run asks the same few questions for every cell
 def _within(versions: str, jax: str) -> bool:
     return SpecifierSet(versions).contains(Version(jax), prereleases=True)
@@ -275,14 +291,16 @@ def _within(versions: str, jax: str) -> bool:
 def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     where = f"{file}, entry {number} ({raw.get('clause', 'no clause')})"
     known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
-    required = {"clause", "implementation", "saw", "cause", "review"}
+    required = {"clause", "implementation", "cause", "review"}
     if raw.keys() - known or required - raw.keys():
         raise DeviationError(
             f"{where}: unknown keys {sorted(raw.keys() - known)}, "
             f"missing keys {sorted(required - raw.keys())}"
         )
     lists = ("clause", "implementation", "platform", "topology")
-    for key in raw.keys() - {"review", "cells", "saw", "processes", "packages"}:
+    if len(raw.keys() & SEEN) != 1:
+        raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
+    for key in raw.keys() - {"review", "cells", "processes", "packages", *SEEN}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
             several = ", or several in a list" if key in lists else ""
@@ -296,7 +314,7 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     if type(raw["review"]) is not datetime.date:
         raise DeviationError(f"{where}: review must be a date, written 2027-01-31 without quotes")
     if "processes" in raw:
-        raw["processes"] = _processes_by_step(raw["processes"], raw["saw"], where)
+        raw["processes"] = _processes_by_step(raw["processes"], raw.get("steps"), where)
     if "cells" in raw:
         raw["cells"] = _cells(raw, where)
     packages = _packages(raw.get("packages", {}), where)
@@ -305,10 +323,8 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
             SpecifierSet(versions)
         for versions, _ in raw.get("cells") or ((raw.get("jax", ""), ()),):
             SpecifierSet(versions)
-        for pattern in _patterns(raw["saw"], where):
-            if re.compile(pattern).search(""):
-                raise DeviationError(f"{where}: {pattern} is found in whatever is seen: narrow it")
-    except (InvalidSpecifier, re.error) as error:
+        raw |= seen_patterns(raw)
+    except (InvalidSpecifier, PatternError, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
     raw |= _said_by(raw, where)
     return Deviation(**raw, where=f"{file}, entry {number}")
@@ -327,13 +343,27 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     return {"why": why, "link": cause.links[0], "kind": cause.kind}
 
 
-def _patterns(saw: Any, where: str) -> list[str]:
-    patterns = [*saw, *saw.values()] if isinstance(saw, dict) else [saw]
-    if not patterns or not all(isinstance(one, str) and one for one in patterns):
-        raise DeviationError(
-            f"{where}: saw must be a text, or a table of steps, each with its text"
-        )
-    return list(saw.values()) if isinstance(saw, dict) else patterns
+def seen_patterns(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry of TOML says is seen, as `Deviation` takes it, or raise PatternError."""
+    if "fault" in entry:
+        return {"fault": fault_pattern(entry["fault"])}
+    if "saw" in entry:
+        return {"saw": _alternatives(entry["saw"])}
+    steps = entry["steps"]
+    if not isinstance(steps, dict) or not steps:
+        raise PatternError("steps is a table of steps, each with what is seen in it")
+    return {"steps": {step: _alternatives(some) for step, some in steps.items()}}
+
+
+def _alternatives(some: Any) -> Patterns:
+    found = tuple(map(step_pattern, some if isinstance(some, list) else [some]))
+    if not found:
+        raise PatternError("what is seen is a table of fields, or several in a list")
+    return found
+
+
+def _any_of(some: Patterns) -> str:
+    return " or ".join(map(str, some))
 
 
 def _packages(some: Any, where: str) -> Mapping[str, str]:
@@ -343,12 +373,12 @@ def _packages(some: Any, where: str) -> Mapping[str, str]:
     return some
 
 
-def _processes_by_step(some: Any, saw: Any, where: str) -> Processes | Mapping[str, Processes]:
+def _processes_by_step(some: Any, steps: Any, where: str) -> Processes | Mapping[str, Processes]:
     if not isinstance(some, dict):
         return _processes(some, where)
-    if unknown := some.keys() - (saw.keys() if isinstance(saw, dict) else ()):
+    if unknown := some.keys() - (steps.keys() if isinstance(steps, dict) else ()):
         raise DeviationError(
-            f"{where}: processes names {', '.join(sorted(unknown))}, of which saw says nothing"
+            f"{where}: processes names {', '.join(sorted(unknown))}, of which steps says nothing"
         )
     return {step: _processes(one, where) for step, one in some.items()}
 

@@ -26,7 +26,7 @@ from conformance.judging.aspects import (
     figure,
     from_below,
 )
-from conformance.judging.codes import Code, Problem, code_of
+from conformance.judging.codes import Code, Problem, Values, code_of, mistaken
 from conformance.judging.comparing import HALF_TOLERANCE as HALF_TOLERANCE
 from conformance.judging.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERANCE
 from conformance.judging.comparing import Model as Model
@@ -43,7 +43,12 @@ RIGHT_VALUES = "no error, and the right values"  # of a step that was expected t
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One comparison: in which step and process, whether it holds, expected, seen, of what."""
+    """One comparison: in which step and process, whether it holds, expected, seen, of what.
+
+    `mistake` names the known mistake whose values were seen; `values` says how the values compare
+    of a step that returned where an error was expected (`codes.Values`). Both are empty elsewhere.
+    `error_expected` is whether the expectation that failed was one of an error.
+    """
 
     step: str
     process: int
@@ -51,6 +56,9 @@ class Finding:
     expected: str
     saw: str
     code: str = ""
+    mistake: str = ""
+    values: str = ""
+    error_expected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ TWICE = ("first call", "second call")  # the steps of `cluster.twice`
 class OfEachStep:
     """An expectation that looks at one step of one process at a time.
 
-    `claims` are the `aspects` of a step that it speaks of.
+    `claims` are the `aspects` of a step that it speaks of; `error` is whether it expects one.
     """
 
     text: str
@@ -82,6 +90,7 @@ class OfEachStep:
     only: tuple[str, ...] = ()
     optional: bool = False  # the steps in `only` need not occur
     claims: frozenset[str] = OUTCOME
+    error: bool = False
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         findings = []
@@ -94,14 +103,21 @@ class OfEachStep:
             for step in steps:
                 holds, saw = self.check_step(Place(topology, seen.process), step)
                 code = code_of(self.claims, step, holds, saw)
-                # A plain text, as records hold: what it is about has its own key.
-                found = Finding(step.name, seen.process, holds, self.text, str(saw), code)
-                findings.append(found)
+                findings.append(self._finding(step.name, seen.process, holds, saw, code))
             if not self.optional and (not steps or missing):
                 absent = ", ".join(sorted(missing)) or "any step"
                 saw = "the probe did not get there"
                 findings.append(Finding(absent, seen.process, False, self.text, saw, Code.ENDING))
         return findings
+
+    def _finding(self, step: str, process: int, holds: bool, saw: str, code: Code) -> Finding:
+        """Return a finding of plain texts, as records hold: the fields of a problem are its own."""
+        found = Finding(step, process, holds, self.text, str(saw), code)
+        if holds:
+            return found
+        if isinstance(saw, Problem):
+            found = replace(found, mistake=saw.mistake, values=saw.values)
+        return replace(found, error_expected=self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +220,7 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
         if not isinstance(expectation, OfEachStep):
             raise TypeError(f"step {name!r}: only returns(), raises() and the like, not a group")
         text = f"{name}: {expectation.text}"
-        parts.append(
-            OfEachStep(text, expectation.check_step, (name,), optional, expectation.claims)
-        )
+        parts.append(replace(expectation, text=text, only=(name,), optional=optional))
     return All(tuple(parts))
 
 
@@ -247,7 +261,7 @@ def returns(
             return True, str(step)
         for name, mistake in (mistakes or {}).items():
             if against(mistake, place, step) is None:
-                return False, problem.said(f"it is {name}: ")
+                return False, mistaken(name, problem, problem.code)
         return False, problem
 
     return OfEachStep(f"returns {said}", check_step, claims=RESULT)
@@ -277,9 +291,7 @@ def raises(
         if raised is None:
             if otherwise is None:
                 return False, str(step)
-            problem = against(otherwise, place, step)
-            right = Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR)
-            return False, right if problem is None else problem.said("WRONG: ")
+            return False, returned_instead(step, against(otherwise, place, step))
         holds = (
             name in (raised.type, *raised.bases)
             and re.search(pattern, raised.message, re.DOTALL) is not None
@@ -288,7 +300,18 @@ def raises(
         return holds, str(step)
 
     claims = {EXCEPTION} | ({PHASE} if phase else set()) | (RESULT if otherwise else set())
-    return OfEachStep(text, check_step, claims=frozenset(claims))
+    return OfEachStep(text, check_step, claims=frozenset(claims), error=True)
+
+
+def returned_instead(step: Step, problem: Problem | None) -> Problem:
+    """Return what is seen of a step that returned where an error was expected.
+
+    `problem` is how its values differ from the right ones; None where they do not.
+    """
+    if problem is None:
+        return Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR, values=Values.RIGHT)
+    unread = any(leaf.local is None for leaf in step.leaves)
+    return problem.framed("WRONG: ", values=Values.UNREAD if unread else Values.WRONG)
 
 
 def sharded(

@@ -10,18 +10,24 @@ from conformance.catalogue.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where a process was when its cluster faulted: its finished steps, and the one it was in."""
+    """Where a process was when its cluster faulted: its finished steps, and the one it was in.
+
+    `signal` or `exit` say how it ended, where it had.
+    """
 
     process: int
     finished: tuple[str, ...]
     in_step: str
+    signal: str | None = None
+    exit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
 
-    `mapped` are the kinds of the maps that the processes had made by then.
+    `mapped` are the kinds of the maps that the processes had made by then; of `processes` the one
+    that ended or stalled first is the first.
     """
 
     kind: str

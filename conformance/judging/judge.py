@@ -7,7 +7,6 @@ held. Anything less deviates.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -20,6 +19,7 @@ from conformance.judging.codes import Code
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
+from conformance.judging.seen import steps_of
 
 PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type
@@ -27,9 +27,10 @@ SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
 
 _OF_FINDING = tuple(one.name for one in fields(Finding))
+_OF_EVERY_FINDING = ("step", "process", "holds", "expected", "saw", "code")
 
-# As XLA's allocators say it: nothing is known of the clause, but that it needs more than there is.
-_OUT_OF_MEMORY = re.compile(r"raised \w+ \(phase \w+\): RESOURCE_EXHAUSTED")
+# How XLA's allocators begin: nothing is known of the clause, but that it needs more than there is.
+_OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
 # The kind of wrapper (`implementations.wrapper_kind`) that proves each implementation.
 WRAPPERS: Mapping[str, tuple[str, ...]] = {
@@ -62,7 +63,8 @@ def told(judgement: Judgement) -> dict[str, Any]:
 
 def _record(one: Finding) -> dict[str, Any]:
     """A finding as JSON: of a run there are millions, and `asdict` copies each value."""
-    return {name: getattr(one, name) for name in _OF_FINDING}
+    keys = _OF_EVERY_FINDING if one.holds else _OF_FINDING
+    return {key: getattr(one, key) for key in keys}
 
 
 def _told(entry: Deviation) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def judge(
         )
     unproven = [f for f in seen.findings if f.step == PROOF and not f.holds]
     compared = [f for f in seen.findings if f.step != PROOF]
-    if unproven or not entry.explains(seen.reason, compared):
+    if unproven or not entry.explains(compared, observations, fault):
         return Judgement(
             seen.verdict,
             f"{seen.reason} — not what {entry.where} says is seen: {entry.seen}"
@@ -113,7 +115,7 @@ def judge(
 def _unnamed(entry: Deviation, compared: Sequence[Finding]) -> str:
     """The steps that fail though the entry names others alone."""
     failed = dict.fromkeys(f.step for f in compared if not f.holds)
-    more = [f"“{one}”" for one in failed if not isinstance(entry.saw, str) and one not in entry.saw]
+    more = [f"“{one}”" for one in failed if entry.steps and one not in entry.steps]
     return f"; it says nothing of {', '.join(more)}, where something fails too" if more else ""
 
 
@@ -184,12 +186,13 @@ def _compare(
     findings += compared
     failed = [f for f in findings if not f.holds]
     if not failed:
-        said = shortened(compile_only.first_of(compared).saw)
+        said = shortened(compile_only.first_of(compared, clause.expect[implementation]).saw)
         return Judgement(names.CONFORMS, _prefixed(said, compiled), tuple(findings))
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
     said = f"{first.step}: {shortened(first.saw)}"
-    if _OUT_OF_MEMORY.search(first.saw):
+    step = steps_of(observations).get((first.process, first.step))
+    if step is not None and step.raised and step.raised.message.startswith(_OUT_OF_MEMORY):
         said = f"out of the device's memory: {said}"
     return Judgement(names.DEVIATES, _prefixed(said, compiled), tuple(findings))
 

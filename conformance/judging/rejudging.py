@@ -100,7 +100,13 @@ def fault_of(cell: Record) -> Fault | None:
     # A record that does not carry what was mapped passed, so that it was what it should be.
     mapped = fault.get("mapped", WRAPPERS.get(cell["implementation"], ())[:1])
     there = (
-        Whereabouts(one["process"], tuple(one.get("steps", ())), one.get("in_step", ""))
+        Whereabouts(
+            one["process"],
+            tuple(one.get("steps", ())),
+            one.get("in_step", ""),
+            one["signal"],
+            one["exit"],
+        )
         for one in fault["processes"]
     )
     return Fault(fault["kind"], fault["detail"], tuple(mapped), tuple(there))

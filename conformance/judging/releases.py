@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.catalogue.topology import Topology
 from conformance.judging.codes import Code
-from conformance.judging.expectation import Expectation, Finding
+from conformance.judging.expectation import All, Expectation, Finding
 from conformance.judging.observation import Observation
 
 
@@ -65,3 +65,10 @@ def by_release(release: str, *, before: Expectation, since: Expectation) -> Expe
 def absent(step: str, why: str) -> Expectation:
     """The probe must leave out this step: what it calls is not there any more."""
     return Absent(step, why)
+
+
+def changes(expectation: Expectation) -> bool:
+    """Return whether what is expected differs between releases, as a whole or in a part."""
+    if isinstance(expectation, All):
+        return any(map(changes, expectation.parts))
+    return isinstance(expectation, ByRelease)

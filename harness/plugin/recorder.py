@@ -15,6 +15,7 @@ from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
 from conformance.commandline.results import SCHEMA_VERSION
+from conformance.judging.releases import changes
 from harness.plugin.placing import ResultsFile
 from harness.running.tiers import Tier
 
@@ -241,6 +242,7 @@ def clause_record(clause: Clause, source: str) -> dict[str, Any]:
         "fixes": clause.fixes,
         "topologies": list(clause.topologies),
         "expected": {name: e.text for name, e in clause.expect.items()},
+        "by_release": [name for name, e in clause.expect.items() if changes(e)],
         "fact": clause.fact,
         "left_out": clause.left_out,
         "cause": clause.cause,

@@ -214,7 +214,9 @@ class Runner:
 def _fault(result: CaseResult) -> Fault | None:
     if result.fault is None:
         return None
-    processes = (Whereabouts(s.process, s.steps, s.in_step) for s in result.fault.processes)
+    processes = (
+        Whereabouts(s.process, s.steps, s.in_step, s.signal, s.exit) for s in result.fault.processes
+    )
     return Fault(result.fault.kind, result.fault.detail, result.mapped, tuple(processes))
 
 

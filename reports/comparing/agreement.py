@@ -26,7 +26,6 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
-SINCE = "; since then: "  # in an expectation that differs by release
 WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
 
 _RAN = (
@@ -293,7 +292,7 @@ def documented(results: Results, pair: Pair, one: Cell, other: Cell, step: str |
         fixed = results.clauses.get(clause.fixes)
         return fixed.claim if fixed else clause.claim
     old, new = clause.expected.get(pair.old, ""), clause.expected.get(pair.new, "")
-    by_release = SINCE in new and pair.old_jax != pair.new_jax
+    by_release = pair.new in clause.by_release and pair.old_jax != pair.new_jax
     if old == new and not by_release:
         return ""
     return "" if step in failed_steps(one) | failed_steps(other) else clause.claim

@@ -36,9 +36,8 @@ _ARRAYS = ("ArrayImpl", "ndarray")
 _SAID = 160  # characters of an error's text in a sentence
 _NUMBERS_SHOWN = 6
 _WORDS_KEPT = 5
-# How a process of a plain job is named as a step, and how the text about its end begins.
+# How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
 _JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
-_MISTAKE = "it is "  # how what was seen begins where it is a mistake that has a name
 _SECOND = ("second call", " again")  # how the names of steps end that repeat one
 # What a probe counted and returned, which no user's program computes.
 _COUNTED = {"as often as it was traced after each call": "The function is traced again"}
@@ -72,10 +71,11 @@ def of_job(step: str) -> bool:
 
 def job_died(step: Step) -> Effect | None:
     """How a process of a plain job ended that should have ended otherwise: hung, or by a signal."""
-    ends = [saw for _, _, saw in step.failed if of_job(step.name)]
-    if any(saw.startswith(_HANGS) for saw in ends):
+    if not step.failed or not of_job(step.name):
+        return None
+    if step.job == _HANGS:
         return Effect.HANGS
-    return Effect.CRASHES if any(saw.startswith(_SIGNAL) for saw in ends) else None
+    return Effect.CRASHES if step.job.startswith(_SIGNAL) else None
 
 
 def failing(new: Digest) -> Felt | None:
@@ -87,9 +87,9 @@ def failing(new: Digest) -> Felt | None:
             continue
         if step.outcome == RAISED:
             return Felt(Effect.RAISES, _error(step), step.name, _kind(step))
-        code, _, saw = step.failed[0]
-        said = f"not as it should be: {_cut(saw)}"
-        return Felt(_OF_CODE.get(code, Effect.LIES_ELSEWHERE), said, step.name, code)
+        first = step.failed[0]
+        said = f"not as it should be: {_cut(first.saw)}"
+        return Felt(_OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), said, step.name, first.code)
     return None
 
 
@@ -126,7 +126,7 @@ def _alone(new: Digest) -> Iterator[Felt]:
             if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
                 yield _other_numbers(step, wrong)
             elif (died := job_died(step)) is not None:
-                yield Felt(died, _cut(step.failed[0][2]), step.name, died.value)
+                yield Felt(died, _cut(step.failed[0].saw), step.name, died.value)
             elif _fails_again(before, step) and step.failed:
                 yield Felt(Effect.RAISES, _error(step), step.name, _kind(step), second_call=True)
             before = step
@@ -188,12 +188,7 @@ def _fails_again(before: Step | None, step: Step) -> bool:
 
 def _wrong(step: Step) -> str | None:
     """What is said of a value that is not the model's; None where none is wrong."""
-    return next((saw for code, _, saw in step.failed if code in _WRONG or mistaken(saw)), None)
-
-
-def mistaken(saw: str) -> bool:
-    """Whether what was seen, in place of an error too, is a mistake that has a name."""
-    return saw.startswith(_MISTAKE)
+    return next((one.saw for one in step.failed if one.code in _WRONG or one.mistake), None)
 
 
 def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from reports.comparing.fields import message_kept
 from reports.reading.alike import failed as failed_of
-from reports.reading.codes import code_of
+from reports.reading.older import completed
 from reports.reading.records import Cell, Fault
 
 Json = Mapping[str, Any]
 
 RETURNED, RAISED = "returned", "raised"
 
+_PARTED = " | "  # the lines of the text that a plain job noted
 _MESSAGE_SHOWN = 240  # characters of an error's text in a sentence
 _SAME_ERROR = {"XlaRuntimeError": "JaxRuntimeError"}  # two names of one class
 
@@ -39,6 +40,16 @@ class Leaf(NamedTuple):
     devices: tuple[int, ...] | None
     memory_kind: str
     deleted: bool
+
+
+class Failed(NamedTuple):
+    """A comparison that did not hold; the fields are those of `reading.records.Finding`."""
+
+    code: str
+    saw: str
+    mistake: str = ""
+    values: str = ""
+    error_expected: bool = False
 
 
 class Step(NamedTuple):
@@ -60,7 +71,8 @@ class Step(NamedTuple):
     reused: int | None = None
     gone: tuple[bool, ...] | None = None
     lies: tuple[tuple[int, ...], ...] | None = None
-    failed: tuple[tuple[str, str, str], ...] = ()  # code, expected, saw
+    failed: tuple[Failed, ...] = ()
+    job: str = ""  # how a process of a plain job ended: "exit 0", "SIGABRT", "hangs"
 
 
 class Died(NamedTuple):
@@ -79,7 +91,7 @@ class Digest:
     died: Died | None
     processes: tuple[tuple[int, tuple[Step, ...]], ...]
     holds: bool
-    failed: tuple[tuple[str, str, str], ...] = field(default=())
+    failed: tuple[Failed, ...] = field(default=())
 
     def steps(self) -> Iterator[tuple[int, Step]]:
         """Every step with its process."""
@@ -90,10 +102,12 @@ class Digest:
 
 def digest(cell: Cell) -> Digest:
     """What of `cell` a user could feel."""
-    failed: dict[tuple[str, int | None], list[tuple[str, str, str]]] = {}
-    for one in failed_of(cell):
+    failed: dict[tuple[str, int | None], list[Failed]] = {}
+    for one in map(completed, failed_of(cell)):
         key = (one.step or "", one.process)
-        failed.setdefault(key, []).append((code_of(one), one.expected, one.saw))
+        failed.setdefault(key, []).append(
+            Failed(one.code, one.saw, one.mistake, one.values, one.error_expected)
+        )
     return Digest(
         died=_died(cell.fault),
         processes=tuple(
@@ -107,7 +121,7 @@ def digest(cell: Cell) -> Digest:
 
 
 def _known(
-    observation: Json, failed: Mapping[tuple[str, int | None], list[tuple[str, str, str]]]
+    observation: Json, failed: Mapping[tuple[str, int | None], list[Failed]]
 ) -> tuple[Step, ...] | None:
     """The steps of a process; None where its record is of no shape that is known here."""
     try:
@@ -134,7 +148,7 @@ def _died(fault: Fault | None) -> Died | None:
 def _steps(
     observation: Json,
     process: int,
-    failed: Mapping[tuple[str, int | None], list[tuple[str, str, str]]],
+    failed: Mapping[tuple[str, int | None], list[Failed]],
 ) -> Iterator[Step]:
     """The steps, those of one name numbered."""
     counted: Counter[str] = Counter()
@@ -146,7 +160,7 @@ def _steps(
         yield _step(shown, record, tuple(wrong))
 
 
-def _step(name: str, record: Json, failed: tuple[tuple[str, str, str], ...]) -> Step:
+def _step(name: str, record: Json, failed: tuple[Failed, ...]) -> Step:
     leaves = _list(_map(record.get("value")).get("leaves"))
     warnings = _list(record.get("warnings"))
     step = Step(
@@ -194,6 +208,7 @@ def _noted(extra: Json, compiled: int | None) -> dict[str, Any]:
         "reused": _reused(extra),
         "gone": _gone(extra),
         "lies": _lies(extra),
+        "job": job_end(extra)[0],
     }
 
 
@@ -227,6 +242,12 @@ def _frozen(values: list[Any]) -> tuple[Any, ...]:
     if not values or not isinstance(values[0], list):
         return tuple(values)
     return tuple(map(tuple, values))
+
+
+def job_end(extra: Json) -> tuple[str, ...]:
+    """Return how a process of a plain job ended, then the lines that it printed, as noted."""
+    text = extra.get("text")
+    return tuple(text.split(_PARTED)) if isinstance(text, str) else ("",)
 
 
 def _moved(

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reports.effects.derive import WITHOUT_THE_FIX, of_job
-from reports.effects.digest import RAISED
+from reports.effects.digest import RAISED, job_end
 from reports.reading.alike import failed
-from reports.reading.codes import DTYPE, SHAPE, VALUE, code_of
+from reports.reading.codes import DTYPE, SHAPE, VALUE
+from reports.reading.older import code_of
 from reports.reading.outcomes import Outcome
 from reports.reading.records import Cell
 from reports.reading.verdicts import Verdict
@@ -23,8 +24,7 @@ RETURNS = "returns"  # how a cell ended that ended well
 _CRASHED = "crashed"
 _AGAIN = ("second call", " again")  # how the names of steps end that repeat one
 _WRONG = {VALUE, SHAPE, DTYPE}
-# A process of a plain job is a step whose text is its end and what it printed, parted by these.
-_PARTED, _WELL = " | ", "exit 0"
+_WELL = "exit 0"  # how a process of a plain job ends that ends well
 _PRINTED = 60  # characters of what a job printed
 
 
@@ -75,9 +75,8 @@ def _job(steps: list[Mapping[str, Any]]) -> str:
     told = []
     for step in steps:
         extra = step.get("extra")
-        text = extra.get("text") if isinstance(extra, dict) else None
-        if of_job(str(step.get("name"))) and isinstance(text, str):
-            told.append(text.split(_PARTED))
+        if of_job(str(step.get("name"))) and isinstance(extra, dict) and job_end(extra)[0]:
+            told.append(job_end(extra))
     if not told:
         return ""
     end, *printed = next((one for one in told if one[0] != _WELL), told[0])

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from reports.effects.derive import WITHOUT_THE_FIX, job_died, mistaken
-from reports.effects.digest import RAISED, RETURNED, Digest, Step
+from reports.effects.derive import WITHOUT_THE_FIX, job_died
+from reports.effects.digest import RAISED, RETURNED, Digest, Failed, Step
 from reports.effects.effect import Effect
-from reports.reading.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, VALUE
+from reports.reading.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE
 
 _WRONG = (VALUE, SHAPE, DTYPE)
-_ANNOUNCED = "raises"  # how an expectation of an error begins
-_HARMLESS = "WRONG: no local values"  # what shows no numbers shows no wrong ones
 
 
 class Harm(StrEnum):
@@ -68,16 +66,18 @@ def harm(seen: Digest | None, *, fix: bool) -> Harm:
 def _of_step(step: Step) -> Harm:
     if job_died(step) is not None:
         return Harm.DIES
-    codes = {code for code, _, _ in step.failed}
+    codes = {one.code for one in step.failed}
     if step.outcome == RAISED:
-        announced = all(expected.startswith(_ANNOUNCED) for _, expected, _ in step.failed)
+        announced = all(one.error_expected for one in step.failed)
         return Harm.REST if announced else Harm.RAISES
     if step.outcome == RETURNED and any(map(_other_numbers, step.failed)):
         return Harm.WRONG_NUMBERS
     return Harm.COSTS if codes & {COLLECTIVE, MEMORY} else Harm.REST
 
 
-def _other_numbers(finding: tuple[str, str, str]) -> bool:
-    """Whether a step returned what is wrong, in place of the right numbers or of an error."""
-    code, _, saw = finding
-    return (code in _WRONG or mistaken(saw)) and not saw.startswith(_HARMLESS)
+def _other_numbers(one: Failed) -> bool:
+    """Return whether a step returned wrong values, in place of the right ones or of an error.
+
+    What shows no values shows no wrong ones.
+    """
+    return (one.code in _WRONG or bool(one.mistake)) and one.values != UNREAD

@@ -147,7 +147,7 @@ class _Made:
         # A repair is told by what was wrong; or by what lets pass now what was refused.
         told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
         failed = () if other.digest is None else other.digest.failed
-        noted = bool(failed) and all(code == NOTE for code, _, _ in failed)
+        noted = bool(failed) and all(one.code == NOTE for one in failed)
         why = self._why(seen, group, [cell.cause for cell in told], noted)
         return _Changed(seen, self._key(seen, group, why), why.says)
 

@@ -98,8 +98,9 @@ class Clause:
     """One executable check of a claim.
 
     `topologies` are those it is declared for, where known; `fact` is what it varies, `parameters`
-    the keys of its rows, `source` its program as text that runs by itself: empty where the files
-    have no cell of it.
+    the keys of its rows, `source` its program as it is written: empty where the files have no cell
+    of it; `by_release` are the implementations of which another thing is expected from some release
+    on.
     """
 
     clause: str
@@ -116,6 +117,7 @@ class Clause:
     left_out: str = ""
     cause: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    by_release: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,9 @@ class Growth:
 class Finding:
     """One thing that the judge looked at, in one process or (None) across them.
 
-    `code` is what was compared; empty in results from before findings had one (`reading.codes`).
+    `code` is what was compared; empty in results from before findings had one (`reading.older`). Of
+    a finding that does not hold, `mistake` names the known mistake whose values were seen, `values`
+    says how they compare where an error was expected, and `error_expected` whether one was.
     """
 
     step: str | None
@@ -223,6 +227,9 @@ class Finding:
     expected: str
     saw: str
     code: str = ""
+    mistake: str = ""
+    values: str = ""
+    error_expected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 from reports.reading.files import records
 from reports.reading.lazily import ResultsError as ResultsError
 from reports.reading.lazily import Scratch
+from reports.reading.older import with_releases
 from reports.reading.order import (
     implementation_order,
     labels,
@@ -267,7 +268,7 @@ class _Merge:
                 return  # of a file that has no cell of it: shown as it was when it ran
             if (before.source, before.expected) != (clause.source, clause.expected):
                 self.note(f"{clause.clause} differs from earlier results; its text here is shown")
-        self.clauses[clause.clause] = clause
+        self.clauses[clause.clause] = with_releases(clause)
 
     def _target_of(self, record: Cell | Timing, kind: str) -> tuple[Target, TargetKey]:
         target = self.here.get(record.target)

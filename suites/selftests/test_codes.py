@@ -118,7 +118,7 @@ class TestCodes(TestCase):
         assert code_of(claims, returned(RIGHT), False, "as said") is code
 
     def test_a_line_keeps_its_code_with_words_around_it(self) -> None:
-        problem = Problem("wrong", Code.VALUE).said("it is ", "!")
+        problem = Problem("wrong", Code.VALUE, mistake="that").framed("it is ", "!")
 
         assert (problem, problem.code) == ("it is wrong!", Code.VALUE)
         assert code_of({WARNINGS}, RAISED, False, problem) is Code.VALUE

@@ -99,7 +99,7 @@ def test_a_release_that_was_not_run_is_named(covered: Any, expected: Any) -> Non
 
 
 def test_an_entry_that_excused_nothing_is_idle(covered: Any) -> None:
-    one = replace(entry("returned"), clause=("errors.*",), jax=">=0.9")
+    one = replace(entry(saw={"code": "value"}), clause=("errors.*",), jax=">=0.9")
     (idle,) = covered([*BOTH, cell(target="jax==0.10.0")], (clause(),), one).idle
     assert (idle.entry, idle.jax) == (one, ("0.9.0", "0.10.0"))
     excused = [cell(verdict="known deviation"), cell(target="jax==0.10.0")]
@@ -107,7 +107,7 @@ def test_an_entry_that_excused_nothing_is_idle(covered: Any) -> None:
 
 
 def test_an_entry_about_what_was_not_run_is_counted(covered: Any) -> None:
-    one = replace(entry("returned"), clause=("errors.a",), jax="<0.9")
+    one = replace(entry(saw={"code": "value"}), clause=("errors.a",), jax="<0.9")
     found = covered(BOTH, (clause(),), one)
     assert (found.idle, found.unasked) == ((), 1)
 

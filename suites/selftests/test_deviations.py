@@ -14,21 +14,32 @@ from typing import Any
 
 import pytest
 import real
-from observations import clause_of
+from observations import Json, clause_of, observation, raised, received, returned
 
 from conformance.catalogue.causes import Cause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
 from conformance.judging import deviations
 from conformance.judging.deviations import (
+    SEEN,
     Deviation,
     DeviationError,
     load,
     matching,
     of_no_package,
+    seen_patterns,
     unmatched,
 )
-from conformance.judging.expectation import All, Finding, NotApplicable, returns
+from conformance.judging.expectation import (
+    All,
+    Fault,
+    Finding,
+    NotApplicable,
+    Whereabouts,
+)
+from conformance.judging.expectation import returns as expects
+from conformance.judging.observation import Observation
+from conformance.judging.seen import step_pattern
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
@@ -42,7 +53,7 @@ Cell = tuple[str, str, str, str, str]
 GOOD: dict[str, str] = {
     "clause": "'errors.a'",
     "implementation": "'new_pmap'",
-    "saw": "'returned'",
+    "saw": "{ code = 'value' }",
     "cause": "'a-cause'",
     "review": "2027-01-31",
 }
@@ -81,11 +92,18 @@ def read(tmp_path: Path, known: None) -> Any:
     return run
 
 
+VALUE = {"code": "value"}
+
+
 def entry(**other: Any) -> Deviation:
+    """An entry; `saw`, `steps` and `fault` as in TOML."""
+    seen = {key: other.pop(key) for key in SEEN if key in other}
+    if seen:
+        other = {"saw": (), **seen_patterns(seen), **other}
     facts: dict[str, Any] = {
         "clause": ("errors.a",),
         "implementation": (NEW_PMAP,),
-        "saw": "returned",
+        "saw": (step_pattern(VALUE),),
         "cause": "a-cause",
         "why": "The check was removed.",
         "link": "https://example.org/first",
@@ -129,19 +147,21 @@ def test_a_file_without_entries_is_read(read: Any) -> None:
     ("text", "said"),
     [
         (toml(because="'x'"), r"unknown keys \['because'\]"),
-        *((toml(**{key: None}), rf"missing keys \['{key}'\]") for key in GOOD),
+        *((toml(**{key: None}), rf"missing keys \['{key}'\]") for key in GOOD if key != "saw"),
+        (toml(saw=None), "what is seen is said by one of saw, steps, fault"),
+        (toml(steps="{ 'a call' = { code = 'value' } }"), "is said by one of saw, steps, fault"),
         (toml(implementation="'pmap'"), "no implementation is called pmap"),
         (toml(implementation="['new_pmap', 'jit']"), "no implementation is called jit"),
-        (toml(saw="'('"), "unterminated subpattern"),
-        (toml(saw="'.*'"), r"\.\* is found in whatever is seen: narrow it"),
-        (toml(saw="""{"first call" = "^(raised)?"}"""), "is found in whatever is seen"),
+        (toml(saw="{ message = '(' }"), "unterminated subpattern"),
+        (toml(saw="{ message = '.*' }"), r"'\.\*' is found in whatever is seen: narrow it"),
+        (toml(saw="{ noted = { paths = ['^(a)?'] }, code = 'note' }"), "found in whatever is seen"),
         (toml(jax="'0.8 to 0.9'"), "Invalid specifier"),
         (toml(review="'2027-01-31'"), "review must be a date"),
         (toml(review="2027"), "review must be a date"),
         (toml(review="2027-01-31T08:00:00"), "review must be a date"),
         (toml(clause="3"), "clause"),
         (toml(implementation="3"), "implementation"),
-        (toml(saw="3"), "saw"),
+        (toml(saw="3"), "a table of fields"),
         (toml(jax="0.9"), "jax"),
     ],
 )
@@ -168,9 +188,9 @@ def test_a_cause_says_why_and_where_to_read_more(read: Any) -> None:
 
 
 def test_what_is_seen_may_be_said_of_each_step(read: Any) -> None:
-    steps = "{ 'first call' = '^returned', 'second call' = 'KeyError$' }"
-    (one,) = read(toml(saw=steps))
-    assert one.saw == {"first call": "^returned", "second call": "KeyError$"}
+    steps = "{ 'first call' = { code = 'value' }, 'second call' = { type = 'KeyError' } }"
+    (one,) = read(toml(saw=None, steps=steps))
+    assert one == entry(steps={"first call": VALUE, "second call": {"type": "KeyError"}})
 
 
 @pytest.mark.parametrize(
@@ -207,12 +227,21 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(kind="'platform'"), r"unknown keys \['kind'\]"),
         (toml(cause="3"), "cause must be a text"),
         (toml(note="''"), "note must be a text"),
-        (toml(saw="''"), "saw must be a text, or a table of steps"),
-        (toml(saw="{}"), "saw must be a text, or a table of steps"),
-        (toml(saw="['x']"), "saw must be a text, or a table of steps"),
-        (toml(saw="{ 'first call' = '' }"), "saw must be a text, or a table of steps"),
-        (toml(saw="{ 'first call' = ['x'] }"), "saw must be a text, or a table"),
-        (toml(saw="{ 'first call' = '(' }"), "unterminated subpattern"),
+        (toml(saw="''"), "a table of fields"),
+        (toml(saw="{}"), "a table of fields"),
+        (toml(saw="[]"), "a table of fields, or several in a list"),
+        (toml(saw="['x']"), "a table of fields"),
+        (toml(saw="{ said = 'x' }"), "said is no field; there are type, phase, message"),
+        (toml(saw="{ returned = 'x' }"), "say by `code` what was compared and failed"),
+        (toml(saw="{ code = 'values' }"), "code is 'values', not of value, shape"),
+        (toml(saw="{ code = [] }"), r"code is \[\], not of"),
+        (toml(saw=None, steps="{}"), "steps is a table of steps"),
+        (toml(saw=None, steps="{ 'a call' = 'x' }"), "a table of fields"),
+        (toml(saw=None, fault="'hung'"), "a table of fields"),
+        (toml(saw=None, fault="{ signal = 'SIGABRT' }"), "a fault has a kind"),
+        (toml(saw=None, fault="{ kind = 'hung', text = 'x' }"), "text is no field"),
+        (toml(saw=None, fault="{ kind = 'hung', in_step = 'x' }"), "in_step is written"),
+        (toml(saw=None, fault="{ kind = 'hung', in_step = { a = 'some' } }"), "in_step is written"),
         (toml(cells="[{ jax = '<0.9' }]", jax="'<0.9'"), "leave those two out"),
         (toml(cells="[{ jax = '<0.9' }]", topology="'1x8'"), "leave those two out"),
         (toml(cells="[]"), "cells are written"),
@@ -225,8 +254,11 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(processes="'the last'"), "processes are written"),
         (toml(processes="[]"), "processes are written"),
         (toml(processes="['2']"), "processes are written"),
-        (toml(processes="{ 'again' = 2 }", saw="{ 'again' = 'x' }"), "processes are written"),
-        (toml(processes="{ 'first call' = [1] }"), "names first call, of which saw says nothing"),
+        (
+            toml(processes="{ a = 2 }", saw=None, steps="{ a = { code = 'value' } }"),
+            "processes are written",
+        ),
+        (toml(processes="{ 'a call' = [1] }"), "names a call, of which steps says nothing"),
         (toml(packages="'>=0.12'"), "packages are written"),
         (toml(packages="['flax']"), "packages are written"),
         (toml(packages="{ flax = 0.12 }"), "packages are written"),
@@ -345,7 +377,7 @@ def test_what_an_entry_says_of_packages_is_told_with_its_versions() -> None:
 
 def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> None:
     (one,) = read(toml(packages="{ flax = '<0.12' }"))
-    bare = replace(clause_of(returns(lambda place: None)), id="errors.a")
+    bare = replace(clause_of(expects(lambda place: None)), id="errors.a")
     (said,) = of_no_package([one], {"errors.a": bare})
     assert said == "some.toml, entry 1: errors.a does not require flax: of which package is it?"
     assert of_no_package([one], {"errors.a": replace(bare, requires=("flax",))}) == []
@@ -368,54 +400,86 @@ def test_two_entries_that_claim_one_cell_are_refused() -> None:
         matching(both, "errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
 
 
-FIRST, SECOND = ("first call", "returned float32[2]\n[2., 4.]"), ("second call", "raised KeyError")
-BOTH = {"first call", "second call"}
+REFUSED = raised("KeyError", "no")
+OTHER = raised("ValueError", "no")
+CODES = {"returned": "value", "raised": "error"}
 
 
-def findings(failed: list[tuple[str, str]], compared: set[str], process: int = 0) -> list[Finding]:
-    """What was compared in a process: these steps, of which those failed."""
-    held = sorted(compared - {step for step, _ in failed})
-    return [
-        *(Finding(step, process, False, "another thing", saw) for step, saw in failed),
-        *(Finding(step, process, True, "it", "it") for step in held),
+def seen_by(*steps: Json, holding: Iterable[str] = (), process: int = 0) -> Any:
+    """The findings on one process, and what it observed: these steps fail, those hold."""
+    findings = [
+        *(Finding(s["name"], process, False, "it", "", CODES[s["outcome"]]) for s in steps),
+        *(Finding(name, process, True, "it", "it") for name in holding),
     ]
+    return findings, received(observation(*steps, process=process))
+
+
+def explains(one: Deviation, *processes: tuple[list[Finding], Observation]) -> bool:
+    """Whether an entry explains what these processes saw."""
+    findings = [finding for some, _ in processes for finding in some]
+    return one.explains(findings, [seen for _, seen in processes])
+
+
+def step(record: Json, name: str) -> Json:
+    return record | {"name": name}
+
+
+WRONG = returned([2.0, 4.0])
 
 
 def test_an_entry_explains_what_its_pattern_finds() -> None:
-    assert entry(saw="returned .*4").explains("", findings([FIRST], {"first call"}))
-    assert not entry(saw="returned .*4").explains("", findings([SECOND], {"second call"}))
+    one = entry(saw=VALUE | {"returned": "4[.]"})
+    assert explains(one, seen_by(WRONG))
+    assert not explains(one, seen_by(returned([2.0, 3.0])))
+    assert not explains(one, seen_by(REFUSED))
 
 
-def test_a_fault_is_explained_by_its_text() -> None:
-    assert entry(saw="by SIGSEGV").explains("process 1 was killed by SIGSEGV", [])
-    assert not entry(saw="by SIGSEGV").explains("process 1 was killed by SIGABRT", [])
-    assert not entry(saw={"first call": "by SIGSEGV"}).explains("was killed by SIGSEGV", [])
+def test_one_of_several_patterns_is_enough() -> None:
+    one = entry(saw=[VALUE, {"type": "KeyError"}])
+    assert explains(one, seen_by(WRONG), seen_by(REFUSED, process=1))
+    assert not explains(one, seen_by(WRONG), seen_by(OTHER, process=1))
+
+
+def test_a_fault_is_explained_by_what_ended_first() -> None:
+    def ended(signal: str) -> Fault:
+        return Fault("crashed", "", processes=(Whereabouts(1, (), "a call", signal),))
+
+    one = entry(fault={"kind": "crashed", "signal": "SIGSEGV"})
+    assert one.explains([], [], ended("SIGSEGV"))
+    assert not one.explains([], [], ended("SIGABRT"))
+    assert not one.explains([], [])
+    assert not entry().explains([], [], ended("SIGSEGV"))
 
 
 def test_which_of_several_steps_fails_must_be_said() -> None:
-    assert entry().explains("", findings([FIRST], {"first call"}))
-    assert not entry().explains("", findings([FIRST], BOTH))
+    assert explains(entry(), seen_by(WRONG))
+    assert not explains(entry(), seen_by(WRONG, holding=["second call"]))
+
+
+FIRST, SECOND = step(WRONG, "first call"), step(REFUSED, "second call")
 
 
 @pytest.mark.parametrize(
     ("failed", "explained"),
     [
         ([FIRST, SECOND], True),
-        ([SECOND, FIRST, FIRST], True),
+        ([SECOND, FIRST], True),
         ([FIRST], False),
         ([SECOND], False),
-        ([FIRST, SECOND, ("third call", "raised KeyError")], False),
-        ([FIRST, ("second call", "raised ValueError")], False),
-        ([FIRST, SECOND, ("second call", "raised ValueError")], False),
-        ([("first call", SECOND[1]), ("second call", FIRST[1])], False),
+        ([FIRST, SECOND, step(REFUSED, "third call")], False),
+        ([FIRST, step(OTHER, "second call")], False),
+        ([step(REFUSED, "first call"), step(WRONG, "second call")], False),
     ],
 )
 def test_the_steps_that_are_named_and_no_others_must_fail(
-    failed: list[tuple[str, str]], explained: bool
+    failed: list[Json], explained: bool
 ) -> None:
-    one = entry(saw={"first call": "^returned .*4", "second call": "KeyError$"})
-    assert one.explains("", findings(failed, {*BOTH, "third call"})) is explained
-    assert one.seen == "first call: ^returned .*4; second call: KeyError$"
+    one = entry(
+        steps={"first call": VALUE | {"returned": "4[.]"}, "second call": {"type": "KeyError"}}
+    )
+    holding = {"first call", "second call", "third call"} - {one["name"] for one in failed}
+    assert explains(one, seen_by(*failed, holding=holding)) is explained
+    assert one.seen == 'first call: code ["value"], returned 4[.]; second call: type KeyError'
 
 
 @pytest.mark.parametrize(
@@ -439,11 +503,10 @@ def test_a_step_fails_in_each_process_or_in_those_that_are_named(
     processes: tuple[int, ...] | str, failing: set[int], explained: bool
 ) -> None:
     seen = [
-        finding
-        for process in range(4)
-        for finding in findings([FIRST] if process in failing else [], {"first call"}, process)
+        seen_by(WRONG, process=p) if p in failing else seen_by(holding=["a call"], process=p)
+        for p in range(4)
     ]
-    assert entry(processes=processes).explains("", seen) is explained
+    assert explains(entry(processes=processes), *seen) is explained
 
 
 @pytest.mark.parametrize(
@@ -458,23 +521,16 @@ def test_a_step_fails_in_each_process_or_in_those_that_are_named(
 def test_each_step_may_fail_in_processes_of_its_own(
     first: set[int], second: set[int], explained: bool
 ) -> None:
-    seen = [
-        finding
-        for process in range(2)
-        for finding in findings(
-            [
-                (step, saw)
-                for failing, (step, saw) in ((first, FIRST), (second, SECOND))
-                if process in failing
-            ],
-            BOTH,
-            process,
-        )
-    ]
+    seen = []
+    for process in range(2):
+        failed = [one for some, one in ((first, FIRST), (second, SECOND)) if process in some]
+        holding = {"first call", "second call"} - {one["name"] for one in failed}
+        seen.append(seen_by(*failed, holding=holding, process=process))
     one = entry(
-        saw={FIRST[0]: "4", SECOND[0]: "KeyError$"}, processes={FIRST[0]: "all but the first"}
+        steps={"first call": VALUE, "second call": {"type": "KeyError"}},
+        processes={"first call": "all but the first"},
     )
-    assert one.explains("", seen) is explained
+    assert explains(one, *seen) is explained
 
 
 def test_an_entry_that_matches_nothing_is_found() -> None:
@@ -517,7 +573,7 @@ def test_every_entry_is_about_a_published_cell() -> None:
 def test_every_clause_that_an_entry_names_has_a_cell_of_it() -> None:
     """A name of a list that matches nothing would go unnoticed behind the others."""
     alone = [replace(one, clause=(name,)) for one in real.entries() for name in one.clause]
-    assert [(one.clause, one.saw) for one in unmatched(alone, published_cells())] == []
+    assert [(one.clause, one.seen) for one in unmatched(alone, published_cells())] == []
 
 
 def test_every_implementation_that_an_entry_names_has_a_cell_of_it() -> None:
@@ -525,7 +581,7 @@ def test_every_implementation_that_an_entry_names_has_a_cell_of_it() -> None:
         replace(one, implementation=(n,)) for one in real.entries() for n in one.implementation
     ]
     found = unmatched(alone, published_cells())
-    assert [(one.clause, one.implementation, one.saw) for one in found] == []
+    assert [(one.clause, one.implementation, one.seen) for one in found] == []
 
 
 def test_no_cell_is_claimed_twice() -> None:
@@ -545,12 +601,11 @@ def test_no_review_is_overdue() -> None:
 
 
 def test_an_entry_of_several_steps_says_what_is_seen_in_which() -> None:
-    """One pattern for all of them explains a fault alone: the judge refuses it for values."""
-    of_faults = ("^process ", "process ", "^no answer", "no answer")
+    """The judge refuses one pattern for all of them."""
     unclear = [
         entry.where
         for entry in real.entries()
-        if isinstance(entry.saw, str) and not entry.saw.startswith(of_faults)
+        if entry.saw
         for id, clause in real.catalogue().clauses.items()
         if entry.names(id)
         for name in entry.implementation
@@ -570,5 +625,5 @@ def test_every_entry_says_why_and_where_to_read_more() -> None:
     for one in real.entries():
         assert one.why.strip(), one
         assert one.link.strip(), one
-        assert not one.explains("", findings([("a step", "")], {"a step"})), one
-        assert not one.explains("", []), f"{one.seen!r} explains everything"
+        assert not one.explains([Finding("a step", 0, False, "it", "")], []), one
+        assert not one.explains([], []), f"{one.seen!r} explains everything"

@@ -14,7 +14,7 @@ from parameterized import parameterized
 from reports.effects.derive import alone, derive, failing
 from reports.effects.digest import Digest, digest
 from reports.effects.effect import Effect
-from reports.reading.codes import code_of
+from reports.reading.older import code_of
 from reports.reading.records import Cell, Finding, decode
 
 RECORDED = Path(__file__).with_name("recorded_pairs.jsonl")

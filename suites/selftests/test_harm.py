@@ -65,7 +65,8 @@ class TestHarm(TestCase):
     def test_a_process_of_a_job_that_hangs_or_is_killed(
         self, which: Harm, name: str, saw: str
     ) -> None:
-        assert of(returned(1.0, name=name), saw, "note", "process 0 ends with status 0") is which
+        step = returned(1.0, name=name) | {"extra": {"text": saw}}
+        assert of(step, saw, "note", "process 0 ends with status 0") is which
 
     def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
         assert harm(died("crashed", "SIGABRT"), fix=True) is Harm.DIES

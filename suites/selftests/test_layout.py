@@ -11,6 +11,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -264,3 +265,55 @@ def test_imports_are_found_where_they_run() -> None:
 def test_no_two_files_of_tests_have_one_name() -> None:
     names = [file.name for file in (ROOT / "suites").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names)), "pytest imports them by it: rename one"
+
+
+# What the judge writes for readers; fields beside it say the same for programs.
+RENDERED = {"saw", "expected", "reason"}
+MATCHES = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "find", "count"}
+READS_OLDER_FILES = "reports/reading/older.py"
+
+
+@pytest.mark.parametrize("package", ["conformance/judging", "conformance/commands", "reports"])
+def test_no_code_matches_a_text_that_other_code_has_rendered(package: str) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in sorted((ROOT / package).rglob("*.py"))
+        if str(file.relative_to(ROOT)) != READS_OLDER_FILES
+        for line in matched_texts(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'one.saw.startswith("it is ")',
+        're.search("raised", one.saw)',
+        "_WORDS.search(f.expected)",
+        '"WRONG" in one.saw',
+        'finding.reason.partition(":")',
+    ],
+)
+def test_a_match_of_a_rendered_text_is_found(source: str) -> None:
+    assert matched_texts(source) == [1]
+
+
+def matched_texts(source: str) -> list[int]:
+    """The lines in which a text for readers is looked into."""
+    return [node.lineno for node in ast.walk(ast.parse(source)) if _matches_text(node)]
+
+
+def _matches_text(node: ast.AST) -> TypeGuard[ast.expr]:
+    if isinstance(node, ast.Compare):
+        word = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        within = any(isinstance(one, ast.In | ast.NotIn) for one in node.ops)
+        return word and within and any(map(_is_rendered, node.comparators))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in MATCHES:
+        return _is_rendered(node.func.value)
+    return node.func.attr in {"search", "match", "fullmatch"} and any(map(_is_rendered, node.args))
+
+
+def _is_rendered(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in RENDERED

@@ -42,6 +42,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import not_applicable, raises, returns
+from conformance.judging.seen import step_pattern
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -76,7 +77,7 @@ def entry() -> Deviation:
     return Deviation(
         clause=("errors.*",),
         implementation=(NEW_PMAP,),
-        saw="wrong values",
+        saw=(step_pattern({"code": "value"}),),
         why="the check was removed",
         link="https://example.org/issues/1",
         kind="implementation",

@@ -14,6 +14,7 @@ from conformance.judging.perturbing.proofs import other_than
 
 ELSEWHERE = 'File "elsewhere.py", line 1 in other'
 ANOTHER_STEP = "another step"
+SEGMENTATION_FAULT, ABORTED = "SIGSEGV", "SIGABRT"
 LONG_S = 12
 
 _IN_STEP = re.compile(r"in step “[^”]*”")
@@ -43,7 +44,8 @@ def _new(name: str, kind: str, detail: str) -> Perturbation:
     def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is None:
             mapped = WRAPPERS.get(case.implementation, ())[:1]
-            yield Seen((), Fault(kind, detail, mapped))
+            signal = SEGMENTATION_FAULT if kind == names.CRASHED else None
+            yield Seen((), Fault(kind, detail, mapped, (Whereabouts(0, (), "", signal),)))
 
     return Perturbation(name, perturb)
 
@@ -63,15 +65,18 @@ def crashed_in(process: int) -> str:
 def _of_the_other_kind(case: Case, fault: Fault) -> Fault:
     process = _processes(fault)[0]
     if fault.kind == names.CRASHED:
-        return replace(fault, kind=names.HUNG, detail=hung_in(process))
-    return replace(fault, kind=names.CRASHED, detail=crashed_in(process))
+        there = tuple(replace(one, signal=None, exit=None) for one in fault.processes)
+        return replace(fault, kind=names.HUNG, detail=hung_in(process), processes=there)
+    there = tuple(replace(one, signal=SEGMENTATION_FAULT) for one in fault.processes)
+    return replace(fault, kind=names.CRASHED, detail=crashed_in(process), processes=there)
 
 
 def _by_another_signal(case: Case, fault: Fault) -> Fault | None:
     if fault.kind != names.CRASHED:
         return None
-    other = "SIGABRT" if "SIGSEGV" in fault.detail else "SIGSEGV"
-    return replace(fault, detail=_SIGNAL.sub(other, fault.detail))
+    other = ABORTED if SEGMENTATION_FAULT in fault.detail else SEGMENTATION_FAULT
+    there = tuple(replace(one, signal=one.signal and other) for one in fault.processes)
+    return replace(fault, detail=_SIGNAL.sub(other, fault.detail), processes=there)
 
 
 def _in_another_step(case: Case, fault: Fault) -> Fault:
@@ -95,13 +100,17 @@ def _in_another_process(case: Case, fault: Fault) -> Fault | None:
     detail = hung_in(other) if fault.kind == names.HUNG else crashed_in(other)
     frame, signal = _FRAME.search(fault.detail), _SIGNAL.search(fault.detail)
     detail = detail.replace(ELSEWHERE, frame[0]) if frame else detail
-    detail = detail.replace("SIGSEGV", signal[0]) if signal else detail
+    detail = detail.replace(SEGMENTATION_FAULT, signal[0]) if signal else detail
     step = next((one.in_step for one in fault.processes if one.in_step), "")
-    there = tuple(
-        Whereabouts(one.process, one.finished, step if one.process == other else "")
+    died = next(((one.signal, one.exit) for one in fault.processes), (None, None))
+    there = [
+        Whereabouts(one.process, one.finished, step, *died)
+        if one.process == other
+        else Whereabouts(one.process, one.finished, "")
         for one in fault.processes
-    )
-    return replace(fault, detail=detail, processes=there)
+    ]
+    there.sort(key=lambda one: one.process != other)
+    return replace(fault, detail=detail, processes=tuple(there))
 
 
 def _processes(fault: Fault) -> list[int]:

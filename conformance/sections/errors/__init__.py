@@ -18,15 +18,15 @@ from conformance.catalogue.clause import Need, processes
 from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
-from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns
+from conformance.judging.comparing import against
 from conformance.judging.expectation import (
-    RIGHT_VALUES,
     Expectation,
     Model,
     OfEachStep,
     noted,
     raises,
+    returned_instead,
     returns,
     steps,
 )
@@ -292,13 +292,13 @@ def needed(model: Model, *known: Known) -> Expectation:
     Which of the two is for the error's own clause to judge; the cell says it, so that a fix of
     nothing can be told from a fix.
     """
-    right = returns(model)
-    assert isinstance(right, OfEachStep)
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
-            holds, saw = right.check_step(place, step)
-            return holds, NOTHING_TO_FIX if holds else _wrong(saw)
+            problem = against(model, place, step)
+            if problem is None:
+                return True, NOTHING_TO_FIX
+            return False, returned_instead(step, problem)
         return _is_known(step.raised, known or KNOWN), f"remedied: {step}"
 
     return OfEachStep("one of the errors that it remedies, or the right values", check_step)
@@ -306,21 +306,13 @@ def needed(model: Model, *known: Known) -> Expectation:
 
 def an_error(otherwise: Model, *known: Known) -> Expectation:
     """One of these errors, whichever: which of them it is, is for its own clause to judge."""
-    right = returns(otherwise)
-    assert isinstance(right, OfEachStep)
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None:
-            holds, saw = right.check_step(place, step)
-            right_after_all = Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR)
-            return False, right_after_all if holds else _wrong(saw)
+            return False, returned_instead(step, against(otherwise, place, step))
         return _is_known(step.raised, known), str(step)
 
-    return OfEachStep("raises one of the known errors", check_step)
-
-
-def _wrong(saw: str) -> str:
-    return saw.said("WRONG: ") if isinstance(saw, Problem) else f"WRONG: {saw}"
+    return OfEachStep("raises one of the known errors", check_step, error=True)
 
 
 def _is_known(raised: Raised, known: Iterable[Known]) -> bool:

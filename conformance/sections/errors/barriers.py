@@ -71,7 +71,7 @@ def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Exp
         right, saw = mistaken.check_step(place, step)
         return error.check_step(place, step) if right or step.raised is not None else (False, saw)
 
-    return OfEachStep(error.text, check_step)
+    return OfEachStep(error.text, check_step, error=True)
 
 
 @clause(

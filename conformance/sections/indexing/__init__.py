@@ -221,7 +221,10 @@ def at_once(*parts: Expectation) -> Expectation:
         told = "; ".join(saw for _, saw in found)
         for part, (holds, saw) in zip(one_by_one, found, strict=True):
             if not holds:
-                return False, Problem(told, code_of(part.claims, step, holds, saw))
+                code = code_of(part.claims, step, holds, saw)
+                mistake = saw.mistake if isinstance(saw, Problem) else ""
+                values = saw.values if isinstance(saw, Problem) else ""
+                return False, Problem(told, code, mistake=mistake, values=values)
         return True, told
 
     text = "; ".join(part.text for part in parts)

@@ -35,7 +35,8 @@ def _whose(place: Place, step: Step) -> tuple[bool, str]:
     own = against(first_row, place, step) is None
     if not own:
         return problem is None, problem or str(step)
-    return problem is None, Problem("it is the process's own first row", Code.VALUE)
+    own_row = "the process's own first row"
+    return problem is None, Problem(f"it is {own_row}", Code.VALUE, mistake=own_row)
 
 
 WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)

@@ -15,6 +15,7 @@ import jax
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.arrays import returns_array
+from conformance.judging.codes import Problem, Values, mistaken
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
 from conformance.judging.observation import Step
@@ -65,10 +66,13 @@ def refuses(
                 said.check_step(place, step) if isinstance(said, OfEachStep) else (False, str(step))
             )
         as_taken = returns_array(taken.held, taken.shape).check_step(place, step)[0]
-        return False, f"it is {taken.text}: {step}" if as_taken else f"WRONG: {step}"
+        if as_taken:
+            return False, mistaken(taken.text, str(step))
+        return False, Problem(f"WRONG: {step}", values=Values.WRONG)
 
     patterns = f"/{message(SAMPLE)}/ on {SAMPLE.topology}" + (f" in {phase}" if phase else "")
-    return OfEachStep(f"raises {error} whose message matches {patterns}", check_step)
+    text = f"raises {error} whose message matches {patterns}"
+    return OfEachStep(text, check_step, error=True)
 
 
 # A step of this name shows that the map works here, so that what follows comes from the data.

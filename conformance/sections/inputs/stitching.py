@@ -13,6 +13,7 @@ from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
 from conformance.judging.arrays import returns_array
+from conformance.judging.codes import Problem, mistaken
 from conformance.judging.columns import of_jax, of_shard_map
 from conformance.judging.expectation import Model, OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
@@ -96,10 +97,11 @@ IN_PART = returns_array(example_doubled, _in_part)
 def _runs(place: Place, step: Step) -> tuple[bool, str]:
     right, saw = AS_SAID.check_step(place, step)
     if not right and IN_PART.check_step(place, step)[0]:
-        saw = f"it is the rows of the mesh's processes alone: {step}"
+        saw = mistaken("the rows of the mesh's processes alone", str(step))
     has_devices = place.first_row < place.topology.processes
     where = "in the mesh" if has_devices else "in a process without a device of the mesh"
-    return right, f"{where}: {saw}"
+    said = saw if isinstance(saw, Problem) else Problem(saw)
+    return right, said.framed(f"{where}: ")
 
 
 AS_SAID_BY_PROCESS = OfEachStep(AS_SAID.text, _runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.codes import Code, Problem
+from conformance.judging.codes import Code, mistaken
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
@@ -50,11 +50,10 @@ def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None and instead.check_step(place, step)[0]:
-            text = f"it is {(taken.__doc__ or '').strip()}: {step}"
-            return False, Problem(text, Code.VALUE)
+            return False, mistaken((taken.__doc__ or "").strip(), str(step), Code.VALUE)
         return wanted.check_step(place, step)
 
-    return OfEachStep(wanted.text, check_step, claims=wanted.claims)
+    return replace(wanted, check_step=check_step)
 
 
 @dataclass(frozen=True, slots=True)

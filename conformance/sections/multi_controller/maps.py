@@ -7,7 +7,7 @@ them all, so that what spans one process alone shows by its values: the same sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -120,4 +120,4 @@ def refused(
         right, saw = named.check_step(place, step)
         return says.check_step(place, step) if right or step.raised is not None else (False, saw)
 
-    return OfEachStep(says.text, check_step, claims=says.claims)
+    return replace(says, check_step=check_step)

@@ -87,7 +87,7 @@ def lying(values: Expectation, where: Expectation) -> OfEachStep:
         told = f"{'the right values' if right else saw}; on {at}"
         if right:
             return lies, Problem(told, Code.SHARDING)
-        return False, saw.said(after=f"; on {at}") if isinstance(saw, Problem) else told
+        return False, saw.framed(after=f"; on {at}") if isinstance(saw, Problem) else told
 
     return OfEachStep(f"{values.text}; {where.text}", check_step)
 

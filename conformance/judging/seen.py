@@ -1,0 +1,256 @@
+"""What a deviation entry says is seen, as patterns of the fields that were recorded.
+
+A pattern mirrors what it is compared with: a text is a regular expression that must be found (in a
+name, that must match it whole), a table names the keys that must be there, a list has an element
+for each, anything else is equal. Of a number a table gives bounds, `at_least` and `at_most`, of a
+list what each of its elements is.
+Compared are JAX's own words and what was measured, never a sentence of this project.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.judging.codes import Code
+from conformance.judging.expectation import Fault, Finding
+from conformance.judging.observation import Observation, Step
+
+# Which of the processes, in order, by words that hold on every topology.
+SOME: Mapping[str, Callable[[list[int]], list[int]]] = {
+    "all": lambda every: every,
+    "all but the first": lambda every: every[1:],
+    "all but the last": lambda every: every[:-1],
+    "the first half": lambda every: every[: len(every) // 2],
+    "the second half": lambda every: every[len(every) // 2 :],
+}
+
+Processes = tuple[int, ...] | str  # their numbers, or one of the words of SOME
+
+OF_A_STEP = (
+    *("type", "phase", "message"),  # of what it raised
+    "returned",  # the values, as they are shown
+    "leaves",  # the recorded leaves: type, shape, dtype, weak_type, committed, sharding
+    "noted",  # what the probe noted, by key
+    "warnings",  # each category, message, count
+    "logs",  # each logger, level, message
+    "code",  # what was compared and failed (`codes.Code`), or several
+    "mistake",  # the known mistake whose values were seen
+    "values",  # of a step that returned where an error was expected (`codes.Values`)
+    "absent",  # true of a step that the probe did not reach
+)
+AT_LEAST, AT_MOST = "at_least", "at_most"
+NAMES = ("type", "phase", "code", "mistake", "values", "kind", "signal", "step")
+OF_A_FAULT = ("kind", "process", "signal", "exit", "step", "in_step")
+
+
+UNLIKELY = "no pattern is about this: 0"  # what is found here and in nothing is found everywhere
+
+
+class PatternError(ValueError):
+    """A table of an entry that is no pattern; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPattern:
+    """What is seen in a step that fails; `code` is a list, and `error` alone if not given."""
+
+    fields: Mapping[str, Any]
+
+    def agrees(self, step: Step | None, failed: Sequence[Finding]) -> bool:
+        """Return whether a step, of which these comparisons failed, is what the pattern says."""
+        return _fields_agree({"code": [Code.ERROR], **self.fields}, shown(step, failed))
+
+    def __str__(self) -> str:
+        return _in_words(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPattern:
+    """How the cluster ends.
+
+    `kind` is crashed or hung; `process` is the number of the one that ended or stalled first, and
+    `signal`, `exit` and `step` are its own; `in_step` says of each step which processes are in it.
+    """
+
+    fields: Mapping[str, Any]
+
+    def agrees(self, fault: Fault) -> bool:
+        """Return whether a fault is what the pattern says."""
+        first = fault.processes[0] if fault.processes else None
+        known: dict[str, Any] = {"kind": fault.kind}
+        if first is not None:
+            known |= {"process": first.process, "signal": first.signal}
+            known |= {"exit": first.exit, "step": first.in_step}
+        plain = {key: value for key, value in self.fields.items() if key != "in_step"}
+        return _fields_agree(plain, known) and all(
+            sorted(one.process for one in fault.processes if one.in_step == step)
+            == chosen(some, sorted(one.process for one in fault.processes))
+            for step, some in self.fields.get("in_step", {}).items()
+        )
+
+    def __str__(self) -> str:
+        return _in_words(self.fields)
+
+
+def chosen(some: Processes, every: list[int]) -> list[int]:
+    """Return those of `every` process, in order, that are meant by a word of SOME or by number."""
+    return SOME[some](every) if isinstance(some, str) else [one for one in every if one in some]
+
+
+def shown(step: Step | None, failed: Sequence[Finding]) -> dict[str, Any]:
+    """Return a step, None where the probe did not reach it, as what a pattern is compared with."""
+    view: dict[str, Any] = {"code": sorted({one.code for one in failed})}
+    for key, values in (
+        ("mistake", {one.mistake for one in failed} - {""}),
+        ("values", {one.values for one in failed} - {""}),
+    ):
+        if len(values) == 1:
+            view[key] = values.pop()
+    if step is None:
+        return view | {"absent": True}
+    view |= {"noted": step.extra, "warnings": step.warnings, "logs": step.logs}
+    if step.raised is not None:
+        raised = step.raised
+        message = " ".join(raised.message.split())
+        return view | {"type": raised.type, "phase": raised.phase, "message": message}
+    leaves = [
+        {
+            "type": leaf.type,
+            "shape": leaf.shape,
+            "dtype": leaf.dtype,
+            "weak_type": leaf.weak_type,
+            "committed": leaf.committed,
+            "sharding": leaf.sharding,
+        }
+        for leaf in step.leaves
+    ]
+    returned = ", ".join(map(str, step.leaves)) or "nothing"
+    return view | {"leaves": leaves, "returned": returned}
+
+
+def _fields_agree(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    return all(
+        key in there and agrees(_whole(one) if key in NAMES else one, there[key])
+        for key, one in wanted.items()
+    )
+
+
+def _whole(pattern: Any) -> Any:
+    """Return the pattern of a name, or of a list of them, such that it matches the whole of it."""
+    if isinstance(pattern, list):
+        return [_whole(one) for one in pattern]
+    return rf"\A(?:{pattern})\Z" if isinstance(pattern, str) else pattern
+
+
+def agrees(pattern: Any, value: Any) -> bool:
+    """Return whether a value is what a pattern says; a text is found in another value's JSON."""
+    match pattern:
+        case str():
+            text = (
+                value
+                if isinstance(value, str)
+                else json.dumps(value, ensure_ascii=False, sort_keys=True)
+            )
+            return re.search(pattern, text, re.DOTALL) is not None
+        case Mapping():
+            return _table_agrees(pattern, value)
+        case list() | tuple():
+            return (
+                isinstance(value, Sequence)
+                and not isinstance(value, str)
+                and len(pattern) == len(value)
+                and all(map(agrees, pattern, value))
+            )
+        case _:
+            return type(pattern) is type(value) and bool(pattern == value)
+
+
+def _table_agrees(pattern: Mapping[str, Any], value: Any) -> bool:
+    match value:
+        case Mapping():
+            return all(key in value and agrees(one, value[key]) for key, one in pattern.items())
+        case list() | tuple():
+            return bool(value) and all(agrees(pattern, one) for one in value)
+        case int() | float():
+            least, most = pattern.get(AT_LEAST, -math.inf), pattern.get(AT_MOST, math.inf)
+            return bool(pattern.keys() <= {AT_LEAST, AT_MOST} and least <= value <= most)
+        case _:
+            return False
+
+
+def steps_of(observations: Iterable[Observation]) -> dict[tuple[int, str], Step]:
+    """Return the steps by process and name; of several of one name the first that raised."""
+    found: dict[tuple[int, str], Step] = {}
+    for seen in observations:
+        for step in seen.steps:
+            key = (seen.process, step.name)
+            if key not in found or (found[key].raised is None and step.raised is not None):
+                found[key] = step
+    return found
+
+
+def step_pattern(table: Any) -> StepPattern:
+    """Read a pattern of a step from an entry's table; PatternError says what is wrong with it."""
+    fields = _checked(table, OF_A_STEP)
+    if "code" in fields:
+        code = [fields["code"]] if isinstance(fields["code"], str) else fields["code"]
+        known = [one.value for one in Code]
+        if not isinstance(code, list) or not code or not set(code) <= set(known):
+            raise PatternError(f"code is {fields['code']!r}, not of {', '.join(known)}")
+        fields["code"] = sorted(code)
+    elif not fields.keys() & {"type", "message"}:
+        raise PatternError("where nothing is raised, say by `code` what was compared and failed")
+    return StepPattern(fields)
+
+
+def fault_pattern(table: Any) -> FaultPattern:
+    """Read a pattern of a fault from an entry's table; PatternError says what is wrong with it."""
+    fields = _checked(table, OF_A_FAULT)
+    if "kind" not in fields:
+        raise PatternError("a fault has a kind: crashed or hung")
+    places = fields.get("in_step", {})
+    if not isinstance(places, dict) or not all(map(_are_processes, places.values())):
+        raise PatternError('in_step is written {"first call" = "all but the last"}')
+    return FaultPattern(fields)
+
+
+def _are_processes(some: Any) -> bool:
+    if isinstance(some, str):
+        return some in SOME
+    return isinstance(some, list) and {type(one) for one in some} <= {int}
+
+
+def _checked(table: Any, keys: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(table, dict) or not table:
+        raise PatternError("what is seen is a table of fields")
+    if unknown := sorted(table.keys() - set(keys)):
+        raise PatternError(f"{', '.join(unknown)} is no field; there are {', '.join(keys)}")
+    for text in _texts(table):
+        if all(re.search(text, one, re.DOTALL) for one in ("", UNLIKELY)):
+            raise PatternError(f"{text!r} is found in whatever is seen: narrow it")
+    return dict(table)
+
+
+def _texts(pattern: Any) -> Iterable[str]:
+    match pattern:
+        case str():
+            yield pattern
+        case dict():
+            for one in pattern.values():
+                yield from _texts(one)
+        case list():
+            for one in pattern:
+                yield from _texts(one)
+
+
+def _in_words(fields: Mapping[str, Any]) -> str:
+    said = (
+        f"{key} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in fields.items()
+    )
+    return ", ".join(said)
