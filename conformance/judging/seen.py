@@ -249,8 +249,10 @@ def _texts(pattern: Any) -> Iterable[str]:
 
 
 def _in_words(fields: Mapping[str, Any]) -> str:
-    said = (
-        f"{key} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in fields.items()
-    )
-    return ", ".join(said)
+    return ", ".join(f"{key} {_value_in_words(value)}" for key, value in fields.items())
+
+
+def _value_in_words(value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return " and ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -479,7 +479,7 @@ def test_the_steps_that_are_named_and_no_others_must_fail(
     )
     holding = {"first call", "second call", "third call"} - {one["name"] for one in failed}
     assert explains(one, seen_by(*failed, holding=holding)) is explained
-    assert one.seen == 'first call: code ["value"], returned 4[.]; second call: type KeyError'
+    assert one.seen == "first call: code value, returned 4[.]; second call: type KeyError"
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def test_a_known_deviation_fits_the_schema() -> None:
     record = only(GOOD, runner)
     assert record["verdict"] == names.KNOWN_DEVIATION
     assert record["deviation"] == {
-        "observed": "wrong values",
+        "observed": "code value",
         "cause": "",
         "why": "the check was removed",
         "link": "https://example.org/issues/1",
