@@ -13,9 +13,16 @@ from typing import Any
 import numpy as np
 
 from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import (
+    CRASHED,
+    HUNG,
+    IMPLEMENTATIONS,
+    LEGACY_PMAP,
+    NEW_PMAP,
+    SHARD_MAP,
+)
 from conformance.catalogue.topology import Place, Topology
-from conformance.judging.expectation import Expectation
+from conformance.judging.expectation import Expectation, Fault, Whereabouts
 from conformance.judging.observation import Observation, parse, to_json
 
 Json = dict[str, Any]
@@ -159,3 +166,16 @@ def clause_of(
 
 def sample_probe(impl: Any, cluster: Any) -> None:
     """The rows are doubled."""
+
+
+def crashed(step: str, *mapped: str, signal: str = "SIGSEGV") -> Fault:
+    """The first process was killed in this step, if any, after these maps were made."""
+    where = f"in step “{step}”" if step else "before any step"
+    detail = f"process 0 was killed by {signal} {where}"
+    return Fault(CRASHED, detail, mapped, (Whereabouts(0, (), step, signal),))
+
+
+def hung(step: str, *mapped: str) -> Fault:
+    """The first process did not come back from this step, after these maps were made."""
+    detail = f"no answer within 6 s from process 0; in step “{step}”"
+    return Fault(HUNG, detail, mapped, (Whereabouts(0, (), step),))

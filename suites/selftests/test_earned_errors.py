@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import Json, leaf, observation, raised, received, returned
+from observations import Json, crashed, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
 from conformance.catalogue import names
@@ -228,9 +228,7 @@ def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
     known = matching(entries(), id, NEW_PMAP, jax, "cpu", "1x8")
 
     def verdict(step: str) -> str:
-        there = (Whereabouts(0, (), step),)
-        detail = f"process 0 was killed by SIGSEGV in step “{step}”"
-        fault = Fault(names.CRASHED, detail, ("new pmap",), there)
+        fault = crashed(step, "new pmap")
         return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, known).verdict
 
     assert verdict("second call") == names.KNOWN_DEVIATION

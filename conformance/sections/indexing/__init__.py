@@ -19,10 +19,8 @@ import numpy as np
 from conformance.catalogue.family import table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.codes import Problem, code_of
 from conformance.judging.expectation import (
     Expectation,
-    OfEachStep,
     along,
     every,
     in_steps,
@@ -30,7 +28,6 @@ from conformance.judging.expectation import (
     returns,
     sharded,
 )
-from conformance.judging.observation import Step
 from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
@@ -208,29 +205,6 @@ def moves(
 def accessed(*parts: Expectation) -> Expectation:
     """All of `parts` of the step that reads an output, which must occur."""
     return in_steps(every(*parts), ACCESS)
-
-
-def at_once(*parts: Expectation) -> Expectation:
-    """All of `parts` as one: a step that fails says what each of them saw, in their order."""
-    one_by_one = [part for part in parts if isinstance(part, OfEachStep)]
-    if len(one_by_one) < len(parts):
-        raise TypeError("only returns(), raises() and the like, not a group")
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        found = [part.check_step(place, step) for part in one_by_one]
-        told = "; ".join(saw for _, saw in found)
-        for part, (holds, saw) in zip(one_by_one, found, strict=True):
-            if not holds:
-                code = code_of(part.claims, step, holds, saw)
-                mistake = saw.mistake if isinstance(saw, Problem) else ""
-                values = saw.values if isinstance(saw, Problem) else ""
-                return False, Problem(told, code, mistake=mistake, values=values)
-        return True, told
-
-    text = "; ".join(part.text for part in parts)
-    return OfEachStep(
-        text, check_step, claims=frozenset[str]().union(*(part.claims for part in one_by_one))
-    )
 
 
 COMMUNICATES = moves(

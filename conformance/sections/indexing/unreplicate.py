@@ -17,7 +17,6 @@ from conformance.sections.indexing import (
     Form,
     access,
     accessed,
-    at_once,
     first_of_all,
     first_row,
     moves,
@@ -50,7 +49,7 @@ WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
     expect={
         LEGACY_PMAP: not_applicable("the statement is about arrays of the new jax.pmap"),
         NEW_PMAP: accessed(ALL_GATHER, returns(first_row)),
-        SHARD_MAP: accessed(at_once(ALL_GATHER, WHOSE)),
+        SHARD_MAP: accessed(ALL_GATHER, WHOSE),
     },
 )
 def unreplicate(impl: Any, cluster: Any) -> None:
