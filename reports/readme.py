@@ -1,7 +1,7 @@
 """The part of the README that is made of published results: what upgrades change, in counts.
 
-It stands between two marks, is written by `python -m reports readme`, and a self-test says when the
-results have moved on.
+It stands between two marks, is written by `pmap-conformance dev readme`, and a self-test says when
+the results have moved on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reports.input_error import InputError
 from reports.reading.results import Results
 from reports.site.names import implementation_words
 
-BEGIN = "<!-- made by `python -m reports readme`: -->"
+BEGIN = "<!-- made by `pmap-conformance dev readme`: -->"
 END = "<!-- until here -->"
 FINDINGS = 3  # the gravest that are told
 

@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("drop_in")
-def test_drop_in(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_drop_in as test_drop_in

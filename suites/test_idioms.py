@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("idioms")
-def test_idioms(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_idioms as test_idioms

@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("indexing")
-def test_indexing(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_indexing as test_indexing

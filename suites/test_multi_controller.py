@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("multi_controller")
-def test_multi_controller(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_multi_controller as test_multi_controller

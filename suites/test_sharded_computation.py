@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("sharded_computation")
-def test_sharded_computation(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_sharded_computation as test_sharded_computation

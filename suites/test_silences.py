@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("silences")
-def test_silences(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_silences as test_silences

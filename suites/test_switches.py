@@ -2,11 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.plugin.session import Cell
-
-
-@pytest.mark.section("switches")
-def test_switches(cell: Cell) -> None:
-    cell.check()
+from harness.suite.test_sections import test_switches as test_switches

@@ -5,14 +5,4 @@ Run with `-m benchmark`, without `-n`.
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from harness.plugin.session import Timed
-from harness.running.lane import CLOCK
-
-
-@pytest.mark.benchmark(timer=CLOCK)
-def test_timing(timed: Timed, benchmark: Any) -> None:
-    timed.measure(benchmark)
+from harness.suite.test_sections import test_timing as test_timing

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+PROGRAM = "pmap-conformance"  # before what it prints on standard error
+
 EXIT_FAILED = 2  # it could not be done, or not be written
 EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_NOT_READ = 141  # and SIGPIPE: nobody reads the output to its end
@@ -18,9 +20,8 @@ EXIT_TERMINATED = 143  # and SIGTERM
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def without_traceback(command: Callable[[], int], name: str = "error") -> int:
+def without_traceback(command: Callable[[], int]) -> int:
     """Run a command whole, its last output included; its exit status.
-
     An OSError that the command did not report, an interrupt, SIGTERM and output that nobody reads
     or that cannot be written end it with a status of their own. On SIGTERM what is unfinished is
     removed, as on an interrupt.
@@ -37,13 +38,13 @@ def without_traceback(command: Callable[[], int], name: str = "error") -> int:
     except OSError as error:
         where = "standard output: " if of_output(error) else ""
         _write_no_more()
-        print(f"{name}: {where}{reason(error)}", file=sys.stderr)
+        print(f"{PROGRAM}: {where}{reason(error)}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:
-        print("interrupted: what was not finished is not written", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted: what was not finished is not written", file=sys.stderr)
         return EXIT_INTERRUPTED
     except _Terminated:
-        print("terminated: what was not finished is not written", file=sys.stderr)
+        print(f"{PROGRAM}: terminated: what was not finished is not written", file=sys.stderr)
         return EXIT_TERMINATED
     finally:
         if ends:

@@ -1,1 +1,1 @@
-"""What `python -m conformance` does, a module per subcommand."""
+"""What commands on the catalogue and on recorded cells do, a module each; runs nothing."""

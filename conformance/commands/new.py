@@ -54,8 +54,7 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
     if claim not in claims.claims:
         raise ValueError(
             f"no claim is called {claim}{did_you_mean(claim, claims.claims)}: "
-            "`python -m conformance claims` "
-            "lists them"
+            "`pmap-conformance list claims` lists them"
         )
     if not ID.fullmatch(id):
         raise ValueError(f"{id}: an id is dotted lower-case words, as in errors.other-device")

@@ -75,7 +75,7 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
             yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
     elif one.processes != "all":
         yield f"processes = {_numbers(one.processes)}"
-    yield 'cause = ""  # one that `python -m conformance causes` lists, or a new one'
+    yield 'cause = ""  # one that `pmap-conformance causes list` lists, or a new one'
     yield f"review = {review.isoformat()}"
     if not one.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"

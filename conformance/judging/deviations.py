@@ -335,7 +335,7 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     cause = load_causes().get(raw["cause"])
     if cause is None:
         raise DeviationError(
-            f"{where}: no cause is called {raw['cause']}: `python -m conformance causes` lists "
+            f"{where}: no cause is called {raw['cause']}: `pmap-conformance causes list` lists "
             f"them; a new one is sections/<section>/causes/{raw['cause']}.toml, and beside it the "
             "program that shows it, of the same name with .py"
         )

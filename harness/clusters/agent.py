@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.commandline import limits
-from conformance.commandline.ending import reason
+from conformance.commandline.ending import PROGRAM, reason, without_traceback
 from harness.clusters import deadlines, machine
 from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish, open_to_controller
 from harness.clusters.output import Output
@@ -41,13 +41,19 @@ class AgentError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the controller until the connection ends; 2 where it could not be reached."""
-    chosen = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m harness.clusters.agent", description=__doc__)
+    add(parser)
+    return serve(parser.parse_args(arguments))
+
+
+def serve(chosen: argparse.Namespace) -> int:
+    """Serve the controller that the options of `add` name; 2 where it could not be reached."""
     try:
         key = read_key(chosen.key_file, os.environ.get(KEY_VARIABLE))
         rank = chosen.rank if chosen.rank is not None else machine.rank_in_job(os.environ)
         _serve(chosen.controller, key, rank, chosen.place, chosen.patience)
     except AgentError as error:
-        print(f"agent: {error}", file=sys.stderr, flush=True)
+        print(f"{PROGRAM}: {error}", file=sys.stderr, flush=True)
     return EXIT_REFUSED
 
 
@@ -152,8 +158,8 @@ def new_key() -> str:
     return secrets.token_bytes(2 * FEWEST_KEY_BYTES).hex()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m harness agent", description=__doc__)
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of an agent."""
     parser.add_argument("--controller", type=limits.address, required=True, metavar="HOST:PORT")
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help=f"else the variable {KEY_VARIABLE}"
@@ -171,8 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="for a controller that is not there yet (default: %(default)g)",
     )
-    return parser
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(without_traceback(main))

@@ -88,7 +88,7 @@ def check(config: pytest.Config) -> None:
     if results and results.endswith(".xz"):
         raise ValueError(
             f"--results {results}: a run writes line by line; name a .jsonl, and compress it "
-            "afterwards: python -m harness rejudge FILE -o FILE.xz"
+            "afterwards: pmap-conformance results merge FILE -o FILE.xz"
         )
 
 

@@ -27,7 +27,7 @@ def add(group: pytest.OptionGroup) -> None:
         "--hosts",
         type=limits.whole(1, MOST_HOSTS),
         metavar="N",
-        help="run on N hosts, on each of which `python -m harness agent` dials in; with -n they "
+        help="run on N hosts, on each of which `pmap-conformance agent` dials in; with -n they "
         "are divided among the test processes",
     )
     group.addoption(

@@ -11,6 +11,7 @@ from conformance.catalogue.clause import Clause
 from conformance.judging.observation import Observation, parse, shortened
 from harness.running.cells import CellId
 
+INSTALLED = "harness/suite/"  # how node ids begin of what an installed wheel has
 MOST_FAILED = 6  # comparisons that are shown
 MOST_FRAMES = 6  # of an exception that a probe raised, the innermost
 MOST_STACK_LINES = 12
@@ -42,7 +43,12 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: Mapping[str, A
 
 
 def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") -> str:
-    """The one line that runs this cell alone."""
+    """The one line that runs this cell alone.
+
+    What `pmap-conformance run` collected, it runs again: no folder of tests need be there.
+    """
+    if nodeid.startswith(INSTALLED):
+        return _run_again(cell, clause, platform)
     words = ["pytest", nodeid, *(("-m", "benchmark") if clause.timing else ())]
     if cell.target != "current":
         words += ["--target", cell.target]
@@ -52,6 +58,16 @@ def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") 
         words += ["--platform", platform]
     if cell.topology not in clause.topologies:
         words += ["--topology", cell.topology]
+    return shlex.join(words)
+
+
+def _run_again(cell: CellId, clause: Clause, platform: str) -> str:
+    words = ["pmap-conformance", "run", "--clause", clause.id, "--target", cell.target]
+    words += ["--implementation", cell.implementation, "--topology", cell.topology]
+    if cell.target != "current":
+        words += [word for package in clause.requires for word in ("--extra", package)]
+    words += ["--section", "timing"] if clause.timing else []
+    words += ["--", "--platform", platform] if platform != "cpu" else []
     return shlex.join(words)
 
 

@@ -25,6 +25,10 @@ RED = (names.DEVIATES, names.CRASHED, names.HUNG, names.FLAKY)
 MOST_NAMED = 10  # red records, in the message that refuses them
 
 
+class RedError(ResultsError):
+    """Records are red that were not to be; the message names some."""
+
+
 @dataclass(frozen=True, slots=True)
 class Anew:
     """Keeps every cell whose program is today's, whatever its verdict."""
@@ -56,12 +60,12 @@ class Anew:
             self.red.add(name)
 
     def refuse_red(self, timings: Iterable[Record]) -> None:
-        """ResultsError where a cell, or a measurement of the time lane, is red."""
+        """RedError where a cell, or a measurement of the time lane, is red."""
         for one in timings:
             self._note(one, f"{one['timing']} ({one['contender']})")
         if self.red:
             some = "; ".join(sorted(self.red)[:MOST_NAMED])
-            raise ResultsError(f"{len(self.red)} records are red, so nothing was written: {some}")
+            raise RedError(f"{len(self.red)} records are red, so nothing was written: {some}")
 
 
 def rejudge(
@@ -73,7 +77,7 @@ def rejudge(
 ) -> Gathered:
     """Write the newest record of every cell of `files` to `output`; what it is made of.
 
-    Timings and what else stands beside cells are taken over as they are. ResultsError where a
+    Timings and what else stands beside cells are taken over as they are. RedError where a
     record is red and `no_red` is asked for: then nothing is written.
     """
     if output.resolve() in {file.resolve() for file in files}:

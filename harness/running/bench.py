@@ -1,4 +1,4 @@
-"""What the harness itself costs: `python -m harness.running.bench [SPEC]`.
+"""What the harness itself costs: `pmap-conformance dev bench`.
 
 Times a cluster from a warm zygote, a recycle after a kill, and the wall time of a case minus the
 time inside its probe, as medians with the range, beside what they should be on an idle machine.
@@ -6,10 +6,8 @@ time inside its probe, as medians with the range, beside what they should be on 
 
 from __future__ import annotations
 
-import argparse
 import signal
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from conformance.catalogue.names import NEW_PMAP
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case
 from harness.running.pool import Pool
-from harness.targets.target import Target, TargetError, provision
+from harness.targets.target import Target, provision
 
 FAULTS = ("harness.clusters.faults",)
 STARTS, RECYCLES, CASES, UNCOUNTED_CASES = 7, 7, 100, 5
@@ -37,23 +35,15 @@ class Aim:
 AIMS = (Aim("1x8", 0.3, 0.3, 0.001), Aim("4x2", 0.3, 0.3, 0.005))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 2 where the target cannot be had."""
-    parser = argparse.ArgumentParser(prog="python -m harness.running.bench", description=__doc__)
-    parser.add_argument("spec", nargs="?", default="current", help="as for --target")
-    chosen = parser.parse_args(arguments)
-    try:
-        target = provision(chosen.spec, progress=_say)
-    except TargetError as error:
-        _say(str(error))
-        return 2
+def measure(spec: str, progress: Callable[[str], None]) -> None:
+    """Print the table of a target. TargetError where it cannot be had."""
+    target = provision(spec, progress=progress)
     for aim in AIMS:
-        pool = Pool(FAULTS, progress=_say)
+        pool = Pool(FAULTS, progress=progress)
         try:
             _topology(pool, target, aim)
         finally:
             pool.close()
-    return 0
 
 
 def _topology(pool: Pool, target: Target, aim: Aim) -> None:
@@ -101,11 +91,3 @@ def _print(what: str, seconds: Sequence[float], aim_s: float) -> None:
     above = "" if median <= aim_s else "   above"
     text = f"median {median * 1000:8.2f} ms   ({spread}); aim {aim_s * 1000:g} ms{above}"
     print(f"  {what:<22} {text}", flush=True)
-
-
-def _say(text: str) -> None:
-    print(f"conformance: {text}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

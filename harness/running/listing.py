@@ -1,4 +1,4 @@
-"""The cells of a tier, without a run: `python -m harness list`."""
+"""The cells of a tier, without a run: `pmap-conformance list cells`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ UNKNOWN_S = 0.1  # of a run that the file of durations does not name
 WAITS_FROM_S = 2.0  # a shorter run is not worth a thread of its own
 WAITS_BELOW = 0.5  # share of its time in which a run that mostly waits keeps one core busy
 
-FILE = Path(__file__).with_name("durations.json")  # as `python -m harness durations` writes it
+FILE = Path(__file__).with_name("durations.json")  # by `pmap-conformance results durations`
 
 
 class Run(NamedTuple):

@@ -1,4 +1,4 @@
-"""How long the command line tools take, each as a process of its own: `python -m harness bench`.
+"""How long the command line tools take, each as a process of its own: `pmap-conformance dev bench`.
 
 A call that is not counted comes first, so that files and compiled modules are in memory, and the
 reports have kept their answers. The aims are for an idle machine with two cores.
@@ -20,40 +20,47 @@ PUBLISHED = "reports/published/matrix.jsonl.xz"
 CALLS = 3
 
 _CLAUSE = "rank.argmax.no-axis.1d"
-_SUITES = ("pytest", "suites/", "--ignore=suites/selftests", "-p", "no:cacheprovider", "-q")
+_SUITES = ("suites/", "--ignore=suites/selftests", "-p", "no:cacheprovider", "-q")
 _SIDES = ("--from", "legacy_pmap@0.9.0", "--to", "new_pmap@0.12.0.1")
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A command, as the words after `python -m`, and the seconds that it should take at most.
+    """A command, as its words, and the seconds that it should take at most.
 
-    Those that an answer takes which is made anew have no aim.
+    `module` is what Python runs with them. What is made anew and not kept has no aim.
     """
 
     words: tuple[str, ...]
     aim_s: float | None
+    module: str = "harness.commandline"
 
     @property
     def reads_published(self) -> bool:
         """Whether the command needs the published results, which only a checkout has."""
         return PUBLISHED in self.words
 
+    @property
+    def name(self) -> str:
+        """What a user types."""
+        program = "pmap-conformance" if self.module == "harness.commandline" else self.module
+        return " ".join((program, *self.words))
+
 
 TOOLS = (
-    Tool(("conformance", "--help"), 0.3),
-    Tool(("harness", "--help"), 0.3),
-    Tool(("harness", "agent", "--help"), 0.3),
-    Tool(("reports", "--help"), 0.3),
-    Tool(("conformance", "claims"), 1.0),
-    Tool(("conformance", "show", _CLAUSE), 1.0),
-    Tool(("harness", "targets"), 1.0),
-    Tool((*_SUITES, "--collect-only"), 4.0),
-    Tool((*_SUITES, "--clause", _CLAUSE, "--target", "current"), 5.0),
-    Tool(("reports", "summary", PUBLISHED), 3.0),
-    Tool(("reports", "upgrade", PUBLISHED, *_SIDES), 3.0),
-    Tool(("reports", "summary", PUBLISHED, "--no-cache"), None),
-    Tool(("reports", "upgrade", PUBLISHED, *_SIDES, "--no-cache"), None),
+    Tool(("--help",), 0.3),
+    Tool(("run", "--help"), 0.3),
+    Tool(("results", "summary", "--help"), 0.3),
+    Tool(("agent", "--help"), 0.3),
+    Tool(("list", "claims"), 1.0),
+    Tool(("show", _CLAUSE), 1.0),
+    Tool(("targets", "list"), 1.0),
+    Tool((*_SUITES, "--collect-only"), 4.0, "pytest"),
+    Tool((*_SUITES, "--clause", _CLAUSE, "--target", "current"), 5.0, "pytest"),
+    Tool(("results", "summary", PUBLISHED), 3.0),
+    Tool(("report", "upgrade", PUBLISHED, *_SIDES), 3.0),
+    Tool(("results", "summary", PUBLISHED, "--no-cache"), None),
+    Tool(("report", "upgrade", PUBLISHED, *_SIDES, "--no-cache"), None),
 )
 
 
@@ -72,7 +79,7 @@ def called(tool: Tool) -> float:
     """The seconds that a call takes; CalledProcessError where the command fails."""
     began = time.monotonic()
     subprocess.run(
-        [sys.executable, "-m", *tool.words],
+        [sys.executable, "-m", tool.module, *tool.words],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -87,4 +94,4 @@ def line(tool: Tool, seconds: Sequence[float]) -> str:
     aim = "no aim" if tool.aim_s is None else f"aim {tool.aim_s:g} s"
     above = "   above" if tool.aim_s is not None and median > tool.aim_s else ""
     spread = f"({least:.2f} to {most:.2f}, n={len(seconds)})"
-    return f"  median {median:5.2f} s   {spread}; {aim}{above}   {' '.join(tool.words)}"
+    return f"  median {median:5.2f} s   {spread}; {aim}{above}   {tool.name}"

@@ -159,8 +159,8 @@ def agree(results: Results, entries: Sequence[Entry], oracle: str | None = None)
 def _given(results: Results, oracle: str) -> Target:
     name, _, version = oracle.rpartition("@")
     if name not in ("", LEGACY):
-        raise CompareError(f"--oracle {oracle}: write it {LEGACY}@VERSION")
-    return chosen(results, version, "--oracle")
+        raise CompareError(f"--reference {oracle}: write it {LEGACY}@VERSION")
+    return chosen(results, version, "--reference")
 
 
 def _sound(results: Results, clause: str, topology: str) -> Target | None:

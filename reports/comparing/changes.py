@@ -93,12 +93,19 @@ class Comparison:
 
 
 def compare(
-    old: Results, new: Results, from_target: str | None = None, to_target: str | None = None
+    old: Results,
+    new: Results,
+    from_target: str | None = None,
+    to_target: str | None = None,
+    implementation: str | None = None,
 ) -> Comparison:
-    """What changed from `old` to `new`; CompareError where they have nothing in common."""
+    """What changed from `old` to `new`; CompareError where they have nothing in common.
+
+    `from_target` and `to_target` choose a JAX of each, `implementation` one of all.
+    """
     pairs = _pairs(old, new, from_target, to_target)
-    before = _cells(old, {a.key: (b.key if b else a.key) for a, b in pairs if a})
-    after = _cells(new, {b.key: b.key for _, b in pairs if b})
+    before = _cells(old, {a.key: (b.key if b else a.key) for a, b in pairs if a}, implementation)
+    after = _cells(new, {b.key: b.key for _, b in pairs if b}, implementation)
     both = [key for key in after if key in before]
     if not both:
         raise CompareError(
@@ -177,7 +184,9 @@ def _only(some: Sequence[Target]) -> Target | None:
     return some[0] if len(some) == 1 else None
 
 
-def _cells(results: Results, targets: Mapping[TargetKey, TargetKey]) -> dict[CellKey, Outcome]:
+def _cells(
+    results: Results, targets: Mapping[TargetKey, TargetKey], implementation: str | None
+) -> dict[CellKey, Outcome]:
     """The recorded cells of `targets`, under the targets' names in the new run.
 
     A cell that was not run is one of which nothing is known, as if it were not there.
@@ -186,6 +195,7 @@ def _cells(results: Results, targets: Mapping[TargetKey, TargetKey]) -> dict[Cel
         key._replace(target=targets[key.target]): outcome
         for key, outcome in results.outcomes.items()
         if key.target in targets and outcome.verdict is not Verdict.NOT_RUN
+        if implementation in (None, key.implementation)
     }
 
 

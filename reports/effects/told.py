@@ -89,7 +89,7 @@ def command(results: Results, entry: Entry) -> str:
     """How the smallest program is seen: the cause's file, or a clause shown whole."""
     if entry.cause is not None and entry.cause.file:
         return entry.cause.file
-    return f"python -m conformance show {entry.smallest}"
+    return f"pmap-conformance show {entry.smallest}"
 
 
 def helps(remedy: Remedy) -> str:

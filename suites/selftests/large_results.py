@@ -105,7 +105,16 @@ def measured(file: Path, site: Path) -> tuple[float, float, float]:
 
 def _measured(file: Path, site: Path) -> tuple[float, float, float]:
     began = time.perf_counter()
-    command = [sys.executable, "-m", "reports", "build", str(file), "-o", str(site)]
+    command = [
+        sys.executable,
+        "-m",
+        "harness.commandline",
+        "report",
+        "site",
+        str(file),
+        "-o",
+        str(site),
+    ]
     building = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(building.pid, 0)  # its own and its children's, and no other's
     wall = time.perf_counter() - began

@@ -25,7 +25,7 @@ from sample_results import (
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.comparing.agreement import Agreement, Found, Sort, agree
 from reports.comparing.agreement_told import as_json, as_text
 from reports.comparing.changes import CompareError
@@ -459,8 +459,10 @@ def test_the_exit_status_says_whether_a_difference_is_new(tmp_path: Path, capsys
     results = str(write(tmp_path / "results", [*HEAD, *cells]))
     entries = tmp_path / "entries.toml"
     entries.write_text("")
-    assert main(["agreement", results, "--entries", str(entries), "--json"]) == 1
+    assert (
+        main(["report", "agreement", results, "--entries", str(entries), "--format", "json"]) == 1
+    )
     assert json.loads(capsys.readouterr().out)["new"] == 1
     entries.write_text("[[difference]]\n" + ENTRY.replace('"a"', '"*"').replace('"b"', '"*"'))
-    assert main(["agreement", results, "--entries", str(entries)]) == 0
-    assert main(["agreement", results, "--entries", str(tmp_path / "none")]) == 2
+    assert main(["report", "agreement", results, "--entries", str(entries)]) == 0
+    assert main(["report", "agreement", results, "--entries", str(tmp_path / "none")]) == 2

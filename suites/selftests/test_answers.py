@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from sample_results import cell, claim, clause, target, write
 
+from harness.commandline.command import DONE, FAILED, FOUND
+from harness.commandline.main import main
 from reports import answers, policies
-from reports.__main__ import OK, USAGE_OR_INPUT_ERROR, WORSE, main
 from reports.answers import Answer, answered
 from reports.reading import results as reading
 
@@ -64,14 +65,16 @@ def always(answer: Answer) -> Callable[[], Answer]:
 
 # The commands
 
+SIDES = ("--from", "new_pmap@0.9.0", "--to", "shard_map@0.9.0")
+
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["summary", "--fail-on", "red"],
-        ["summary", "--json"],
-        ["upgrade", "--from", "new_pmap@0.9.0", "--to", "shard_map@0.9.0"],
-        ["upgrade", "--from", "new_pmap@0.9.0", "--to", "shard_map@0.9.0", "--markdown"],
+        ["results", "summary", "--fail-on", "red"],
+        ["results", "summary", "--format", "json"],
+        ["report", "upgrade", *SIDES],
+        ["report", "upgrade", *SIDES, "--format", "markdown"],
     ],
     ids=" ".join,
 )
@@ -82,7 +85,7 @@ def test_a_second_call_prints_the_same_and_reads_no_results(
     loads: list[int],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = [command[0], str(run), *command[1:]]
+    command = [*command[:2], str(run), *command[2:]]
     told = [(main(command), capsys.readouterr()) for _ in range(3)]
     assert told[0] == told[1] == told[2]
     assert told[0][1].out
@@ -95,16 +98,18 @@ def test_a_second_call_prints_the_same_and_reads_no_results(
 def test_the_exit_status_is_kept(
     folder: Path, run: Path, loads: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for asked, status in (("red", WORSE), ("hangs", OK), ("crashes", WORSE), ("none", OK)):
-        assert [main(["summary", str(run), "--fail-on", asked]) for _ in range(2)] == [status] * 2
+    for asked, status in (("red", FOUND), ("hangs", DONE), ("crashes", FOUND), ("none", DONE)):
+        assert [main(["results", "summary", str(run), "--fail-on", asked]) for _ in range(2)] == [
+            status
+        ] * 2
     assert len(loads) == 4
-    assert "reports: fails on red 1" in capsys.readouterr().err
+    assert "pmap-conformance: fails on red 1" in capsys.readouterr().err
 
 
 def test_a_file_that_changed_is_read_again(
     folder: Path, run: Path, loads: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["summary", str(run), "--fail-on", "red"]) == WORSE
+    assert main(["results", "summary", str(run), "--fail-on", "red"]) == FOUND
     before = run.stat()
     text = run.read_text(encoding="utf-8")
     changed = text.replace('"verdict": "crashed"', '"verdict": "removed"')
@@ -112,7 +117,7 @@ def test_a_file_that_changed_is_read_again(
     assert changed != text
     run.write_text(changed, encoding="utf-8")
     os.utime(run, ns=(before.st_atime_ns, before.st_mtime_ns))  # as a copy may have it
-    assert main(["summary", str(run), "--fail-on", "red"]) == OK
+    assert main(["results", "summary", str(run), "--fail-on", "red"]) == DONE
     assert len(loads) == 2
 
 
@@ -123,7 +128,7 @@ def test_what_cannot_be_read_is_no_answer(
     missing = run.with_name("missing.jsonl")
     for file, said in ((run, "kind is None"), (missing, "No such file")):
         for _ in range(2):
-            assert main(["summary", str(file)]) == USAGE_OR_INPUT_ERROR
+            assert main(["results", "summary", str(file)]) == FAILED
             assert said in capsys.readouterr().err
     assert not list(folder.glob("*"))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sample_results import cell, clause, deviation, target, unavailable, write
 
-import conformance.commands.causes as running
+import harness.running.causes as running
 from conformance.catalogue.causes import (
     Cause,
     CauseError,

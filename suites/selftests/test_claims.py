@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance.__main__ import EXIT_DRIFT, EXIT_OK, EXIT_USAGE, main
 from conformance.catalogue.claims import (
     CLAIMS_FILE,
     SILENCE,
@@ -20,6 +19,8 @@ from conformance.catalogue.claims import (
     load_claims,
 )
 from conformance.catalogue.documents import hash_of
+from harness.commandline.command import DONE, FAILED, FOUND
+from harness.commandline.main import main
 
 SUBJECTS = {
     "A": 8,
@@ -387,7 +388,7 @@ def test_the_command_names_headings_that_drifted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = _file(tmp_path, "# Help! Fix me now!\n\nNothing is switched any more.\n")
-    assert main(["drift", "migrate-pmap", file]) == EXIT_DRIFT
+    assert main(["drift", "migrate-pmap", file]) == FOUND
     lines = capsys.readouterr().out.splitlines()
     changed = [line for line in lines if line.startswith("changed:")]
     assert len(changed) == 1
@@ -400,30 +401,30 @@ def test_the_command_is_content_with_the_reviewed_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guide = _load(tmp_path, VALID)
-    monkeypatch.setattr("conformance.__main__.load_claims", lambda: guide)
-    assert main(["drift", "guide", _file(tmp_path, GUIDE)]) == EXIT_OK
+    monkeypatch.setattr("conformance.catalogue.claims.load_claims", lambda: guide)
+    assert main(["drift", "guide", _file(tmp_path, GUIDE)]) == DONE
     assert capsys.readouterr().out == "guide: as it was when it was reviewed\n"
 
 
 def test_the_command_says_in_which_revisions_a_claim_stands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["claims", "migrate-pmap.copy-arrays"]) == EXIT_OK
+    assert main(["list", "claims", "migrate-pmap.copy-arrays"]) == DONE
     assert f"  stands in migrate-pmap, migrate-pmap-later, {LAST}\n" in capsys.readouterr().out
 
 
 def test_the_command_tells_a_mistake_from_drift(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["drift", "migrate-pmap", str(tmp_path / "absent")]) == EXIT_USAGE
-    assert main(["drift", "no-such-document", _file(tmp_path, GUIDE)]) == EXIT_USAGE
+    assert main(["drift", "migrate-pmap", str(tmp_path / "absent")]) == FAILED
+    assert main(["drift", "no-such-document", _file(tmp_path, GUIDE)]) == FAILED
     assert "unknown document 'no-such-document'" in capsys.readouterr().err
 
 
 def test_the_command_lists_every_claim(
     capsys: pytest.CaptureFixture[str], published: Claims
 ) -> None:
-    assert main(["claims"]) == EXIT_OK
+    assert main(["list", "claims"]) == DONE
     *lines, summary = capsys.readouterr().out.splitlines()
     assert len(lines) == len(published.claims)
     assert summary.startswith(f"{len(lines)} claims, ")

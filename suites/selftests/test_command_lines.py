@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import pytest
 
 from harness.clusters import agent
 from harness.clusters.launchers import kubernetes
+from harness.commandline.command import UsageError
+from harness.commandline.main import COMMANDS, Command
 from harness.plugin import hosting, options
 from harness.targets.platforms import PLATFORMS
 
@@ -22,8 +23,8 @@ PROJECT = Path(__file__).parents[2]
 PAGES = ("README.md", "harness/clusters/launchers/README.md")
 # What pytest and its plugins have of themselves.
 PYTESTS_OWN = ("-k", "-m", "-n", "--benchmark-json", "--benchmark-compare")
-MANIFEST = ("python", "-m", "harness", "manifest")
-AGENT = ("python", "-m", "harness", "agent")
+MANIFEST = ("pmap-conformance", "manifest")
+AGENTS = (("pmap-conformance", "agent"), ("python", "-m", "harness.clusters.agent"))
 SHOWN = re.compile(r"^ {4,}(?=\S)(?:-? ?run: )?(.+)$", re.MULTILINE)
 
 
@@ -107,24 +108,46 @@ def test_what_agents_and_manifests_are_given_exists(page: str) -> None:
     assert printed
     for one in printed:
         assert "JobSet" in kubernetes.printed(one)
-    known = set(agent._parser()._option_string_actions)
-    started = _of(page, *AGENT)
+    agent.add(options := Words(add_help=False, allow_abbrev=False))
+    known = set(options._option_string_actions)
+    started = [words for program in AGENTS for words in _of(page, *program)]
     assert started
     for words in started:
         assert {word for word in words if word.startswith("--")} <= known, words
 
 
-@pytest.mark.parametrize("command", ["conformance", "harness", "reports"])
-def test_what_our_commands_are_given_exists(command: str) -> None:
-    parser = importlib.import_module(f"{command}.__main__")._parser()
-    every = [words for page in PAGES for words in _of(page, "python", "-m", command)]
-    others = [words for words in every if words[0] != "agent"]  # which has a parser of its own
-    assert others
-    for words in others:
+def _command(words: list[str]) -> Command | None:
+    return next((one for one in COMMANDS if one.words == tuple(words[: len(one.words)])), None)
+
+
+@pytest.mark.parametrize("page", [*PAGES, "tox.ini"])
+def test_what_our_command_is_given_exists(page: str) -> None:
+    every = [words for words in _of(page, "pmap-conformance") if words and "--help" not in words]
+    assert every
+    for words in every:
+        found = _command(words)
+        assert found is not None, words
+        own = words[len(found.words) : words.index("--") if "--" in words else None]
+        problem = ""
         try:
-            parser.parse_args(words)
-        except SystemExit:  # what is wrong is on standard error
-            pytest.fail(f"python -m {command} does not take: {' '.join(words)}")
+            found.parser().parse_intermixed_args(own)
+        except UsageError as error:
+            problem = str(error)
+        # What a text only names is no whole command; what is not there is wrong anywhere.
+        assert not problem or "are required" in problem, words
+
+
+def test_every_command_but_those_for_developers_is_on_a_page() -> None:
+    shown = [_command(words) for page in PAGES for words in _of(page, "pmap-conformance")]
+    left = {one.name for one in COMMANDS} - {one.name for one in shown if one}
+    assert left <= {
+        "list clauses",
+        "list deviations",
+        "results durations",
+        "targets add",
+        "dev readme",
+        "dev freeze",
+    }
 
 
 @pytest.mark.parametrize("words", ["--hosts 2 --laucher ssh", "--topologies 1x8", "--hosts two"])

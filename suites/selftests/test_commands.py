@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import importlib.util
 import os
 import shutil
@@ -18,18 +17,20 @@ from observations import JAX, TOPOLOGY, observations, received
 from processes import HANGS_S
 
 import conformance.sections
-from conformance.__main__ import EXIT_OK, EXIT_USAGE, main
 from conformance.catalogue import loading, spelling
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, NEW_PMAP
-from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ
+from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ, PROGRAM
 from conformance.commands.new import new
 from conformance.commands.show import show
 from conformance.judging.deviations import Deviation
 from conformance.judging.judge import judge
+from harness.commandline import main as commandline
+from harness.commandline.command import DONE, FAILED
+from harness.commandline.main import main
 
 ROOT = Path(conformance.sections.__file__).resolve().parents[2]
 REAL = real.catalogue()
@@ -130,11 +131,11 @@ def test_what_excuses_a_clause_is_shown() -> None:
 def test_in_place_of_an_unknown_id_close_ones_are_offered(
     id: str, offered: str, capsys: Capture
 ) -> None:
-    assert main(["show", id]) == EXIT_USAGE
+    assert main(["show", id]) == FAILED
     told = capsys.readouterr()
     assert told.out == ""
     before, mark, after = told.err.partition("; did you mean ")
-    assert (before, mark != "") == (f"error: no clause is called {id}", True)
+    assert (before, mark != "") == (f"pmap-conformance: no clause is called {id}", True)
     ids = after.rstrip("?\n").split(", ")
     assert 1 <= len(ids) <= spelling.MOST
     assert set(ids) <= set(REAL.clauses)
@@ -142,25 +143,15 @@ def test_in_place_of_an_unknown_id_close_ones_are_offered(
 
 
 def test_where_nothing_is_close_nothing_is_offered(capsys: Capture) -> None:
-    assert main(["show", "Q"]) == EXIT_USAGE
-    assert capsys.readouterr().err == "error: no clause is called Q\n"
+    assert main(["show", "Q"]) == FAILED
+    assert capsys.readouterr().err == "pmap-conformance: no clause is called Q\n"
 
 
 def test_the_command_shows_a_clause(capsys: Capture) -> None:
-    assert main(["show", ID]) == EXIT_OK
+    assert main(["show", ID]) == DONE
     text = capsys.readouterr().out
     assert text.startswith(f"{ID}\n  clause  ")
     assert text.endswith(f"plain.run('{ID}')\n")
-
-
-@pytest.mark.parametrize("arguments", [["--process", "2"], []])
-def test_a_command_line_that_means_nothing_is_refused(
-    arguments: list[str], capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["show", ID, *arguments] if arguments else ["show"])
-    assert end.value.code == EXIT_USAGE
-    assert "usage: python -m conformance" in capsys.readouterr().err
 
 
 def test_whoever_has_read_enough_sees_no_error() -> None:
@@ -168,7 +159,7 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        [sys.executable, "-m", "conformance", "claims"],
+        [sys.executable, "-m", "harness.commandline", "list", "claims"],
         stdout=writer,
         stderr=subprocess.PIPE,
         cwd=ROOT,
@@ -179,25 +170,26 @@ def test_whoever_has_read_enough_sees_no_error() -> None:
     assert (ended.returncode, ended.stderr) == (EXIT_NOT_READ, "")
 
 
-@pytest.mark.parametrize("command", ["conformance", "harness", "reports"])
 def test_ctrl_c_ends_any_command_without_a_traceback(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    module = importlib.import_module(f"{command}.__main__")
-
     def interrupted() -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "main", interrupted)
-    assert module._run() == EXIT_INTERRUPTED
-    assert capsys.readouterr().err == "interrupted: what was not finished is not written\n"
+    monkeypatch.setattr(commandline, "main", interrupted)
+    monkeypatch.setattr(commandline.gc, "disable", lambda: None)  # it is for a process of its own
+    assert commandline.run() == EXIT_INTERRUPTED
+    assert (
+        capsys.readouterr().err
+        == "pmap-conformance: interrupted: what was not finished is not written\n"
+    )
 
 
 # `claims`
 
 
 def test_the_clauses_of_a_claim_are_listed(capsys: Capture) -> None:
-    assert main(["claims", CLAIM]) == EXIT_OK
+    assert main(["list", "claims", CLAIM]) == DONE
     first, stands_in, *lines = capsys.readouterr().out.splitlines()
     claim = CLAIMS.claims[CLAIM]
     assert stands_in == f"  stands in {', '.join(CLAIMS.stands_in(claim))}"
@@ -209,7 +201,7 @@ def test_the_clauses_of_a_claim_are_listed(capsys: Capture) -> None:
 
 
 def test_every_claim_has_its_number_of_clauses(capsys: Capture) -> None:
-    assert main(["claims"]) == EXIT_OK
+    assert main(["list", "claims"]) == DONE
     *lines, summary = capsys.readouterr().out.splitlines()
     (line,) = (one for one in lines if f" {CLAIM}: " in one)
     count = sum(one.claim == CLAIM for one in REAL.clauses.values())
@@ -219,8 +211,11 @@ def test_every_claim_has_its_number_of_clauses(capsys: Capture) -> None:
 
 
 def test_a_claim_that_is_none_is_refused(capsys: Capture) -> None:
-    assert main(["claims", "migrate-pmap.no-such-claim"]) == EXIT_USAGE
-    assert "error: no claim is called migrate-pmap.no-such-claim: " in capsys.readouterr().err
+    assert main(["list", "claims", "migrate-pmap.no-such-claim"]) == FAILED
+    assert (
+        "pmap-conformance: no claim is called migrate-pmap.no-such-claim; did you mean"
+        in capsys.readouterr().err
+    )
 
 
 # `new`
@@ -377,7 +372,7 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
 ) -> None:
     arguments = ["new", "errors.some-thing", "--claim", CLAIM, "--module", "outputs"]
     monkeypatch.setattr(loading, "load", lambda: REAL)
-    assert main(arguments) == EXIT_OK
+    assert main(arguments) == DONE
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{copy / 'outputs.py'}: the clause stands at its end")
     assert second.split() == [
@@ -393,14 +388,20 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["new", ID, "--claim", CLAIM], f"error: there is a clause {ID} already: "),
-        (["new", "errors.new", "--claim", "no-such"], "error: no claim is called no-such"),
-        (["new", "no_section.new", "--claim", CLAIM], "error: no_section.new: its first word"),
+        (["new", ID, "--claim", CLAIM], f"there is a clause {ID} already: "),
+        (
+            ["new", "errors.new", "--claim", "no-such"],
+            "no claim is called no-such",
+        ),
+        (
+            ["new", "no_section.new", "--claim", CLAIM],
+            "no_section.new: its first word",
+        ),
     ],
 )
 def test_the_command_tells_why_it_wrote_nothing(
     arguments: list[str], said: str, capsys: Capture
 ) -> None:
-    assert main(arguments) == EXIT_USAGE
+    assert main(arguments) == FAILED
     told = capsys.readouterr()
-    assert (told.out, told.err.startswith(said)) == ("", True)
+    assert (told.out, told.err.startswith(f"{PROGRAM}: {said}")) == ("", True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sample_results import Record, cause, cell, claim, clause, deviation, target, unavailable, write
 
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.comparing.changes import CompareError, Comparison, Kind, compare, masked
 from reports.comparing.changes_told import as_json, as_text
 from reports.reading.results import load
@@ -218,22 +218,33 @@ def test_the_exit_status_says_whether_anything_became_worse(
 ) -> None:
     old = write(tmp_path / "old", [*HEAD, cell("errors.a")])
     new = write(tmp_path / "new", [*HEAD, cell("errors.a", verdict)])
-    assert main(["compare", str(old), str(new), "--json"]) == status
+    assert main(["results", "compare", str(old), str(new), "--format", "json"]) == status
     assert json.loads(capsys.readouterr().out)["regressions"] == status
 
 
-def test_several_files_of_a_run_are_joined_by_commas(tmp_path: Path, capsys: Any) -> None:
+def test_the_files_of_a_run_may_lie_in_a_folder(tmp_path: Path, capsys: Any) -> None:
     old = write(tmp_path / "old", [*HEAD, cell("errors.a"), cell("errors.b")])
-    parts = [write(tmp_path / id, [*HEAD, cell(id)]) for id in ("errors.a", "errors.b")]
-    assert main(["compare", str(old), ",".join(map(str, parts))]) == 0
+    (tmp_path / "parts").mkdir()
+    for id in ("errors.a", "errors.b"):
+        write(tmp_path / "parts" / f"{id}.jsonl", [*HEAD, cell(id)])
+    assert main(["results", "compare", str(old), str(tmp_path / "parts")]) == 0
     assert "2 cells in both" in capsys.readouterr().out
+
+
+def test_a_side_may_be_one_implementation(tmp_path: Path, capsys: Any) -> None:
+    some = [cell("errors.a", implementation=name) for name in ("new_pmap", "shard_map")]
+    file = str(write(tmp_path / "r", [*HEAD, *some]))
+    for name, count in (("all", 2), ("new_pmap", 1), ("shard_map", 1)):
+        sides = ("--from", f"{name}@0.9.0", "--to", f"{name}@0.9.0")
+        assert main(["results", "compare", file, *sides, "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["compared"] == count
 
 
 def test_unusable_input_is_2_and_a_line(tmp_path: Path, capsys: Any) -> None:
     old = write(tmp_path / "old", [*HEAD, cell("errors.a")])
-    for args in ([str(old)], [str(old), str(tmp_path / "none")], [str(old), "--from", "0.9.0"]):
-        assert main(["compare", *args]) == 2
+    for args in ([str(old)], [str(old), str(tmp_path / "none")], [str(old), "--from", "all@0.9.0"]):
+        assert main(["results", "compare", *args]) == 2
         said = capsys.readouterr()
         assert said.out == ""
-        assert said.err.startswith("reports: ")
+        assert said.err.startswith("pmap-conformance: ")
         assert said.err.count("\n") == 1

@@ -12,7 +12,6 @@ import sample_results
 from observations import clause_of, doubled
 from test_judge import entry
 
-from conformance.__main__ import main
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
@@ -23,6 +22,7 @@ from conformance.commands.recorded import ResultsError
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import every, not_applicable, raises, returns
 from conformance.judging.releases import by_release
+from harness.commandline.main import main
 
 CLAIMS = load_claims()
 RETURNS = returns(doubled)
@@ -136,8 +136,8 @@ def test_the_command_prints_lines_or_json(
     one = clause(topologies=("1x8", "2x2"))
     monkeypatch.setattr(loading, "load", lambda: Catalogue({one.id: one}))
     file = str(sample_results.write(tmp_path / "results", [sample_results.target(), *BOTH]))
-    assert main(["coverage", file]) == 0
+    assert main(["results", "coverage", file]) == 0
     assert "  errors.a: 2x2" in capsys.readouterr().out.splitlines()
-    assert main(["coverage", file, "--json"]) == 0
+    assert main(["results", "coverage", file, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["topologies_never_run"] == {"errors.a": ["2x2"]}
-    assert main(["coverage", str(tmp_path / "none")]) == 2
+    assert main(["results", "coverage", str(tmp_path / "none")]) == 2

@@ -10,7 +10,7 @@ import pytest
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target, write
 from test_agreement import ENTRY, OTHER, array, run
 
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.comparing.agreement import agree
 from reports.comparing.entries import load_entries
 from reports.findings import Findings, as_json, as_markdown, findings
@@ -111,7 +111,7 @@ def test_a_difference_without_a_cause_has_the_smallest_clause_as_its_program(fou
     known = "[[difference]]\n" + ENTRY.replace('"a"', '"*"').replace('"b"', '"*"')
     all_of_it = found(*DIFFERENT, entries=known, compared=True)
     (one,) = all_of_it.others
-    assert (one.title, one.program) == ("c", "python -m conformance show errors.b")
+    assert (one.title, one.program) == ("c", "pmap-conformance show errors.b")
     assert one.clauses == ("errors.a", "errors.b")
     assert all_of_it.new == ()
 
@@ -167,10 +167,10 @@ def test_findings_for_programs(found: Any) -> None:
 def test_findings_are_written_to_a_file(tmp_path: Path, capsys: Any) -> None:
     results = str(write(tmp_path / "results", [*HEAD, excused("errors.a", "0.9.0")]))
     file = tmp_path / "new" / "FINDINGS.md"
-    assert main(["findings", results, "-o", str(file)]) == 0
+    assert main(["report", "findings", results, "-o", str(file)]) == 0
     assert capsys.readouterr().out == f"1 causes, 1 claims without a clause: {file}\n"
-    assert main(["findings", results]) == 0
+    assert main(["report", "findings", results]) == 0
     assert capsys.readouterr().out == file.read_text(encoding="utf-8")
-    assert main(["findings", results, "--json"]) == 0
+    assert main(["report", "findings", results, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["jax"] == ["0.8.0", "0.9.0", "0.10.0"]
-    assert main(["findings", results, "-o", str(tmp_path)]) == 2
+    assert main(["report", "findings", results, "-o", str(tmp_path)]) == 2

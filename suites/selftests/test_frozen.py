@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from sample_results import Record, cell, claim, clause, finding, target, write
 
-from reports.__main__ import OK, WORSE, main
+from harness.commandline.command import DONE, FOUND
+from harness.commandline.main import main
 
 ID = "errors.one"
 
@@ -29,17 +30,19 @@ def frozen_against(tmp_path: Path, after: list[Record]) -> int:
     """The exit status of comparing `after` with the frozen unchanged records."""
     frozen = tmp_path / "frozen.jsonl"
     before = write(tmp_path / "before.jsonl", records())
-    assert main(["freeze", str(before), "-o", str(frozen)]) == OK
-    return main(["freeze", str(write(tmp_path / "after.jsonl", after)), "--against", str(frozen)])
+    assert main(["dev", "freeze", str(before), "-o", str(frozen)]) == DONE
+    return main(
+        ["dev", "freeze", str(write(tmp_path / "after.jsonl", after)), "--against", str(frozen)]
+    )
 
 
 def test_equal_results_are_equal(tmp_path: Path) -> None:
-    assert frozen_against(tmp_path, records()) == OK
+    assert frozen_against(tmp_path, records()) == DONE
 
 
 def test_wording_is_not_frozen(tmp_path: Path) -> None:
     reworded = records(reason="in other words", findings=[finding(True, expected="other words")])
-    assert frozen_against(tmp_path, reworded) == OK
+    assert frozen_against(tmp_path, reworded) == DONE
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_wording_is_not_frozen(tmp_path: Path) -> None:
 def test_a_changed_result_is_named(
     changed: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert frozen_against(tmp_path, records(**changed)) == WORSE
+    assert frozen_against(tmp_path, records(**changed)) == FOUND
     out = capsys.readouterr().out
     assert any(line.startswith("-{") and ID in line for line in out.splitlines()), out
     assert any(line.startswith("+{") and ID in line for line in out.splitlines()), out
@@ -64,5 +67,5 @@ def test_a_missing_frozen_file_is_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(tmp_path / "x.jsonl", records())
-    assert main(["freeze", str(file), "--against", str(tmp_path / "none")]) == 2
+    assert main(["dev", "freeze", str(file), "--against", str(tmp_path / "none")]) == 2
     assert "none: No such file" in capsys.readouterr().err

@@ -20,17 +20,15 @@ from observations import clause_of, doubled, observations, returned
 from sample_results import cell, clause, raised, sample, target, timing, write
 from sample_results import observation as seen
 
-from conformance.__main__ import main as conformance
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import Catalogue
 from conformance.commandline.results import ResultsError
 from conformance.judging.expectation import returns
-from harness.__main__ import main as harness
+from harness.commandline.main import main
 from harness.plugin import rejudge
 from harness.plugin.recorder import Recorder
 from harness.plugin.sharding import durations
-from reports.__main__ import main as reports
 from reports.site import build as site
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "25"))
@@ -76,13 +74,11 @@ def _templates() -> Iterator[None]:
         yield
 
 
-def tried(
-    command: Command, argv: list[str], named: Path, capsys: pytest.CaptureFixture[str]
-) -> int:
+def tried(argv: list[str], named: Path, capsys: pytest.CaptureFixture[str]) -> int:
     """The command's status; the test fails where it ends otherwise than commands end."""
     __tracebackhide__ = True
     try:
-        status = command(argv)
+        status = main(argv)
     except Exception:  # whatever it is: no command may end so
         pytest.fail(f"{argv}:\n{traceback.format_exc(limit=-6)}")
     said = capsys.readouterr().err
@@ -104,15 +100,15 @@ def test_reports_of_wrong_files(
         file = str(wrong)
         sides = ["--from", "legacy_pmap@0.9.0", "--to", "new_pmap@0.9.2"]
         for argv in (
-            ["summary", "--no-cache", "--json", file],
-            ["summary", "--no-cache", file],
-            ["compare", str(right), file],
-            ["compare", file, str(right)],
-            ["findings", file],
-            ["upgrade", "--no-cache", file, *sides, "--json"],
-            ["build", file, "-o", str(tmp_path / "site")],
+            ["results", "summary", "--no-cache", "--format", "json", file],
+            ["results", "summary", "--no-cache", file],
+            ["results", "compare", str(right), file],
+            ["results", "compare", file, str(right)],
+            ["report", "findings", file],
+            ["report", "upgrade", "--no-cache", file, *sides, "--format", "json"],
+            ["report", "site", file, "-o", str(tmp_path / "site")],
         ):
-            ends.append(tried(reports, argv, wrong, capsys))
+            ends.append(tried(argv, wrong, capsys))
         wrong.unlink()
     assert {DONE, REFUSED} <= set(ends)  # of these mistakes some are none, and some are seen
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
@@ -125,7 +121,7 @@ def test_causes_and_durations_of_wrong_files(
     some, ends = records(), []
     for number in range(CASES):
         wrong = fuzzed(some, seed, number, tmp_path / f"case-{seed}-{number}.jsonl")
-        ends.append(tried(conformance, ["causes", str(wrong)], wrong, capsys))
+        ends.append(tried(["causes", "list", str(wrong)], wrong, capsys))
         said = wrong.name
         try:
             durations(wrong)
@@ -153,9 +149,9 @@ def test_rejudging_wrong_files(
     output, ends = tmp_path / "all.jsonl", []
     for number in range(CASES // 2):  # the catalogue's statements are written each time
         wrong = fuzzed(some, seed, number, tmp_path / f"case-{seed}-{number}.jsonl")
-        ends.append(tried(harness, ["rejudge", str(wrong), "-o", str(output)], wrong, capsys))
+        ends.append(tried(["results", "merge", str(wrong), "-o", str(output)], wrong, capsys))
         if ends[-1] == DONE:
-            tried(reports, ["summary", "--no-cache", str(output)], output, capsys)
+            tried(["results", "summary", "--no-cache", str(output)], output, capsys)
             output.unlink()
         wrong.unlink()
         assert sorted(one.name for one in tmp_path.iterdir()) == ["recorded.jsonl"]

@@ -347,7 +347,7 @@ def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
 def agent(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k != KEY_VARIABLE}
     return subprocess.run(
-        [sys.executable, "-m", "harness", "agent", *words],
+        [sys.executable, "-m", "harness.clusters.agent", *words],
         env=kept | variables,
         capture_output=True,
         text=True,
@@ -362,8 +362,8 @@ def test_an_agent_with_another_key_is_refused_and_told_on_both_sides() -> None:
         ended = agent("--controller", hub.address, **{KEY_VARIABLE: new_key()})
         assert ended.returncode == 2
         assert ended.stderr == (
-            f"agent: the controller at {hub.address} and this host have different keys: give "
-            "both the same --key-file\n"
+            f"pmap-conformance: the controller at {hub.address} and this host have different keys: "
+            "give both the same --key-file\n"
         )
         assert said == ["127.0.0.1 was refused: it has another key"]
         assert hub.wait_for(PLACE, 0.0) is None
@@ -378,7 +378,7 @@ def test_an_agent_gives_up_on_a_controller_that_is_not_there() -> None:
     key = {KEY_VARIABLE: new_key()}
     ended = agent("--controller", "127.0.0.1:9", "--patience", "0.2", **key)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("agent: no controller at 127.0.0.1:9 within 0.2 s (")
+    assert ended.stderr.startswith("pmap-conformance: no controller at 127.0.0.1:9 within 0.2 s (")
 
 
 def test_an_agent_needs_no_more_than_a_worker() -> None:

@@ -30,17 +30,18 @@ ROOMS: dict[str, set[str]] = {
         "conformance.judging",
         "conformance.probing",
     },
-    # The command line is the outermost edge: what it runs, it runs on targets.
-    "conformance.commands": {"conformance.*", "harness.targets"},
-    # What every command line has in common knows nothing of what a command does.
+    "conformance.commands": {"conformance.*"},
+    # What all commands have in common knows nothing of what a command does.
     "conformance.commandline": set(),
-    "conformance.__main__": {"conformance.*"},
     "conformance.plain": {"conformance.catalogue", "conformance.probing"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},
     "harness.running": {"conformance.*", "harness.targets", "harness.clusters"},
     "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
-    "harness.__main__": {"conformance.*", "harness.*"},
+    "harness.suite": {"harness.plugin", "harness.running"},
+    "harness.entry": set(),
+    # The command is the outermost edge.
+    "harness.commandline": {"conformance.*", "harness.*", "reports"},
     "reports": {"conformance.commandline"},
     "suites": {"conformance.*", "harness.*", "reports"},
 }

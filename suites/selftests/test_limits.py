@@ -6,19 +6,17 @@ The wrong texts are drawn with a seed: another one draws others (`CONFORMANCE_SE
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 import os
 import random
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conformance.commandline import limits
-from harness.clusters import agent
-from harness.clusters.launchers import kubernetes
+from harness.commandline.main import COMMANDS
 from harness.plugin import options
 from harness.running import admission, shards
 
@@ -63,31 +61,15 @@ def parser(command: str) -> argparse.ArgumentParser:
         made = Words(add_help=False, allow_abbrev=False)
         options.add(made)  # type: ignore[arg-type]
         return made
-    if command == "agent":
-        return agent._parser()
-    if command == "manifest":
-        kubernetes.add(made := Words())
-        return made
-    found: argparse.ArgumentParser = importlib.import_module(f"{command}.__main__")._parser()
-    return found
+    return next(one for one in COMMANDS if one.name == command).parser()
 
 
-COMMANDS = ("pytest", "agent", "manifest", "conformance", "harness", "reports")
+PARSERS = ("pytest", *(one.name for one in COMMANDS))
 
 
-def actions(one: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Those of all subcommands as well."""
-    for action in one._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for sub in set(action.choices.values()):
-                yield from actions(sub)
-        else:
-            yield action
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_every_number_is_bounded(command: str) -> None:
-    every = list(actions(parser(command)))
+    every = parser(command)._actions
     assert every
     assert [one.option_strings for one in every if one.type in (int, float)] == []
 
@@ -104,9 +86,10 @@ REFUSED = [
     *(("agent", f"--controller={text}") for text in ("127.0.0.1:99999", "h", "h:p", "a b:1")),
     *(("agent", f"--rank={text}") for text in ("-1", "1e3", HUGE)),
     *(("manifest", f"--hosts={text}") for text in ("0", "-3", HUGE)),
-    *(("conformance", f"strength X --floor={text}") for text in ("nan", "1.1", "-0.1", "inf")),
-    *(("conformance", f"strength X --sample={text}") for text in ("0", "-1", HUGE)),
-    *(("conformance", f"strength X --weakest={text}") for text in ("-1", "1e3", HUGE)),
+    *(("results strength", f"X --fail-on=below={text}") for text in ("nan", "1.1", "-0.1", "inf")),
+    *(("results strength", f"X --fail-on={text}") for text in ("red", "0.9")),
+    *(("results strength", f"X --sample={text}") for text in ("0", "-1", HUGE)),
+    *(("results strength", f"X --weakest={text}") for text in ("-1", "1e3", HUGE)),
 ]
 
 
@@ -116,7 +99,7 @@ def test_what_no_option_can_mean_is_refused_in_one_line(
 ) -> None:
     name = words.rpartition("--")[2].partition("=")[0]
     with pytest.raises((SystemExit, ValueError)) as ended:
-        parser(command).parse_args([*words.split(" ")[:-1], words.split(" ")[-1]])
+        parser(command).parse_intermixed_args([*words.split(" ")[:-1], words.split(" ")[-1]])
     if isinstance(ended.value, SystemExit):
         assert ended.value.code == 2
         message = capsys.readouterr().err.splitlines()[-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sample_results import cell, claim, clause, target, write
 
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.comparing.changes import compare
 from reports.nightly import MOST_CHARACTERS, as_issue
 from reports.reading.results import load
@@ -85,5 +85,5 @@ def test_the_exit_status_tells_whether_anything_became_worse(
     pair: tuple[str, str], status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = nights(tmp_path, pair)
-    assert main(["nightly", str(old), str(new)]) == status
+    assert main(["report", "nightly", str(old), str(new)]) == status
     assert capsys.readouterr().out.startswith("**")

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from sample_results import target, write
 
-from reports.__main__ import USAGE_OR_INPUT_ERROR, main
+from harness.commandline.command import FAILED
+from harness.commandline.main import main
 from reports.effects.changed import Group
 from reports.effects.pairs import Effects, side
 from reports.effects.upgrade import upgrade
@@ -62,13 +63,13 @@ def test_effects_are_derived_from_results_of_the_first_schema() -> None:
     assert {group for group, _ in found.groups} <= set(Group)
 
 
-@pytest.mark.parametrize("command", ["summary", "build"])
+@pytest.mark.parametrize("command", [("results", "summary"), ("report", "site")])
 def test_a_newer_schema_is_refused_with_one_line_and_nothing_is_written(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     newer = write(tmp_path / "new.jsonl", [target() | {"schema": SCHEMA_VERSION + 1, "flux": 3}])
-    options = ["-o", str(tmp_path / "site")] if command == "build" else []
-    assert main([command, str(FIRST), str(newer), *options]) == USAGE_OR_INPUT_ERROR
+    options = ["-o", str(tmp_path / "site")] if "site" in command else []
+    assert main([*command, str(FIRST), str(newer), *options]) == FAILED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert f"new.jsonl:1: schema {SCHEMA_VERSION + 1} is newer than {SCHEMA_VERSION}" in said
@@ -81,6 +82,6 @@ def test_a_compressed_file_cut_short_is_one_clear_error(
 ) -> None:
     cut = tmp_path / "cut.jsonl.xz"
     cut.write_bytes(FIRST.read_bytes()[:-40])
-    assert main(["summary", str(cut)]) == USAGE_OR_INPUT_ERROR
+    assert main(["results", "summary", str(cut)]) == FAILED
     assert "not a whole xz file" in capsys.readouterr().err
     assert lzma.decompress(FIRST.read_bytes()).startswith(b'{"kind": "target", "schema": 1')

@@ -14,9 +14,9 @@ from parameterized import parameterized
 import reports
 from conformance.catalogue.loading import load as load_clauses
 from conformance.catalogue.topology import Topology
-from conformance.commands.pods import lines
 from conformance.probing.elsewhere import HOSTS, NoChipsError, slice_of
 from conformance.sections.indexing.pods import FIGURES, SLICES
+from harness.running.pods import lines
 from reports.reading.results import load
 
 SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())

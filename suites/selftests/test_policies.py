@@ -13,8 +13,9 @@ from parameterized import parameterized
 from processes import HANGS_S
 from sample_results import Record, cell, claim, clause, finding, target, write
 
+from harness.commandline.command import DONE, FAILED, FOUND
+from harness.commandline.main import main
 from reports import policies
-from reports.__main__ import OK, USAGE_OR_INPUT_ERROR, WORSE, main
 from reports.reading.results import load
 
 WRONG = [finding(False) | {"code": "value"}]
@@ -57,26 +58,28 @@ class Policies(unittest.TestCase):
 
     @parameterized.expand(
         [
-            ("crashes", "crash", WORSE),
-            ("hangs", "crash", OK),
-            ("red,hangs", "crash", WORSE),
-            ("none", "crash", OK),
-            ("none", "nothing", OK),
+            ("crashes", "crash", FOUND),
+            ("hangs", "crash", DONE),
+            ("red,hangs", "crash", FOUND),
+            ("none", "crash", DONE),
+            ("none", "nothing", DONE),
         ]
     )
     def test_summary_exits_by_its_policies(self, asked: str, of: str, status: int) -> None:
         with TemporaryDirectory() as folder:
             run = file(folder, "run", of)
-            assert main(["summary", run, "--fail-on", asked]) == status
-            assert main(["summary", run]) == OK, "by default a summary tells, and judges nothing"
+            assert main(["results", "summary", run, "--fail-on", asked]) == status
+            assert main(["results", "summary", run]) == DONE, (
+                "by default a summary tells, and judges nothing"
+            )
 
     @parameterized.expand(
         [
-            ("became worse", "nothing", "crash", None, WORSE),
-            ("not asked", "nothing", "crash", "none", OK),
-            ("changed and crashes", "nothing", "crash", "crashes", WORSE),
-            ("crashed before", "crash", "crash", "crashes", OK),
-            ("became better", "crash", "nothing", "regressions,crashes,red", OK),
+            ("became worse", "nothing", "crash", None, FOUND),
+            ("not asked", "nothing", "crash", "none", DONE),
+            ("changed and crashes", "nothing", "crash", "crashes", FOUND),
+            ("crashed before", "crash", "crash", "crashes", DONE),
+            ("became better", "crash", "nothing", "regressions,crashes,red", DONE),
         ]
     )
     def test_two_runs_are_judged_by_what_changed(
@@ -85,15 +88,15 @@ class Policies(unittest.TestCase):
         option = [] if asked is None else ["--fail-on", asked]
         with TemporaryDirectory() as folder:
             old, new = file(folder, "old", before), file(folder, "new", after)
-            for command in ("compare", "nightly"):
-                assert main([command, old, new, *option]) == status, (name, command)
+            for command in (("results", "compare"), ("report", "nightly")):
+                assert main([*command, old, new, *option]) == status, (name, command)
 
     def test_what_a_job_writes_to_a_file_fails_only_if_asked(self) -> None:
         with TemporaryDirectory() as folder:
             old, new = file(folder, "old", "nothing"), file(folder, "new", "crash")
-            night = ["nightly", old, new, "-o", str(Path(folder, "issue.md"))]
-            assert main(night) == OK
-            assert main([*night, "--fail-on", "regressions"]) == WORSE
+            night = ["report", "nightly", old, new, "-o", str(Path(folder, "issue.md"))]
+            assert main(night) == DONE
+            assert main([*night, "--fail-on", "regressions"]) == FOUND
 
 
 def test_an_upgrade_is_judged_by_its_causes(tmp_path: Path) -> None:
@@ -107,10 +110,10 @@ def test_an_upgrade_is_judged_by_its_causes(tmp_path: Path) -> None:
     ]
     run = str(write(tmp_path / "run.jsonl", records))
     sides = ["--from", "legacy_pmap@0.9.0", "--to", "new_pmap@0.9.0"]
-    command = ["upgrade", run, *sides, "--fail-on"]
-    assert main([*command, "crashes"]) == WORSE
-    assert main([*command, "anything"]) == WORSE
-    assert main([*command, "raises,wrong-numbers"]) == OK
+    command = ["report", "upgrade", run, *sides, "--fail-on"]
+    assert main([*command, "crashes"]) == FOUND
+    assert main([*command, "anything"]) == FOUND
+    assert main([*command, "raises,wrong-numbers"]) == DONE
 
 
 @pytest.mark.parametrize("asked", ["crash", "", "red,none", "red,,hangs"])
@@ -118,7 +121,7 @@ def test_an_unknown_policy_is_one_line_that_names_the_known(
     asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = file(tmp_path, "run", "nothing")
-    assert main(["summary", run, "--fail-on", asked]) == USAGE_OR_INPUT_ERROR
+    assert main(["results", "summary", run, "--fail-on", asked]) == FAILED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     for known in policies.OF_RUNS:
@@ -128,6 +131,8 @@ def test_an_unknown_policy_is_one_line_that_names_the_known(
 def test_a_reader_who_leaves_early_meets_no_traceback(tmp_path: Path) -> None:
     records = [*HEAD[:2], *(clause(f"errors.n{n}") for n in range(2000))]
     run = str(write(tmp_path / "run.jsonl", [*records, cell("errors.n1")]))
-    command = f"{sys.executable} -m reports summary --json {run} | head -c 1"
+    command = (
+        f"{sys.executable} -m harness.commandline results summary --format json {run} | head -c 1"
+    )
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=HANGS_S)
     assert (done.stdout, done.stderr) == ("{", "")

@@ -23,7 +23,6 @@ from observations import (
 )
 from test_judge import HUNG, entry
 
-from conformance.__main__ import main
 from conformance.catalogue import loading
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
@@ -35,6 +34,7 @@ from conformance.commands.recorded import ResultsError
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import returns, steps
+from harness.commandline.main import main
 
 TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))
 FLAX = {"0.8.0": "0.9.1", "0.9.0": "0.10.2", "0.9.2": "0.11.0", "0.10.0": "0.12.1"}  # by jax
@@ -264,9 +264,9 @@ def test_the_command_prints_toml_or_json(
     found = proposed([cell(0)])
     monkeypatch.setattr(loading, "load", lambda: Catalogue({"errors.a": clause()}))
     file = str(tmp_path / "results")
-    assert main(["deviations", "--propose", file]) == 0
+    assert main(["results", "propose", file]) == 0
     assert capsys.readouterr().out.splitlines() == list(lines(found))
-    assert main(["deviations", "--propose", file, "--json"]) == 0
+    assert main(["results", "propose", file, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(record(found)))
-    assert main(["deviations"]) == 0
+    assert main(["list", "deviations"]) == 0
     assert "errors" in capsys.readouterr().out

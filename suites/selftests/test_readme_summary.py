@@ -9,7 +9,7 @@ from packaging.version import Version
 from sample_results import cell, claim, clause, target
 from site_pages import loaded
 
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.effects.changed import Group, Upgrade
 from reports.effects.explained import By
 from reports.effects.known import load_known
@@ -81,7 +81,7 @@ def test_a_command_that_cannot_says_why_and_writes_nothing(
 ) -> None:
     file = tmp_path / "README.md"
     file.write_text("nothing here", encoding="utf-8")
-    assert main(["readme", str(tmp_path / "none.jsonl"), "--into", str(file)]) == 2
+    assert main(["dev", "readme", str(tmp_path / "none.jsonl"), "-o", str(file)]) == 2
     assert "cannot be read" in capsys.readouterr().err
     assert file.read_text(encoding="utf-8") == "nothing here"
 

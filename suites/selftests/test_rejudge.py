@@ -18,7 +18,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.commandline.results import ResultsError, records
 from conformance.judging.expectation import returns
-from harness.__main__ import main
+from harness.commandline.main import main
 from harness.plugin import rejudge as rejudging
 from harness.plugin.recorder import Recorder
 from harness.plugin.rejudge import rejudge
@@ -139,11 +139,13 @@ def test_the_command_tells_what_it_wrote(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()), (GONE, observations()))
-    assert main(["rejudge", str(a), "-o", str(tmp_path / "all.jsonl")]) == 0
+    assert main(["results", "merge", str(a), "-o", str(tmp_path / "all.jsonl")]) == 0
     told = capsys.readouterr().out
     assert "1 cells, judged by today's catalogue" in told
     assert "1 left out: of a clause that is no more" in told
-    assert main(["rejudge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
+    assert (
+        main(["results", "merge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
+    )
     assert "none" in capsys.readouterr().err
 
 

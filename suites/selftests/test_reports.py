@@ -29,7 +29,7 @@ from sample_results import (
 )
 
 import reports
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.reading.order import topology_order, version_order
 from reports.reading.records import KINDS, Cause
 from reports.reading.results import Results, ResultsError, load
@@ -140,7 +140,7 @@ def test_schema_and_verdicts_have_the_same_words() -> None:
 def test_reports_stand_alone() -> None:
     """But for what all command lines have in common."""
     code = (
-        "import sys, reports.__main__, reports.site.build; "
+        "import sys, reports.policies, reports.answers, reports.site.build; "
         "print([m for m in sys.modules if m.split('.')[0] in "
         "('harness', 'conformance', 'jax', 'numpy', 'jsonschema') "
         "and not 'conformance.commandline.'.startswith(f'{m}.') "
@@ -483,11 +483,11 @@ def test_the_table_names_what_is_missing(load_records: Any) -> None:
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(write(tmp_path / "r.jsonl", sample()))
-    assert main(["summary", path]) == 0
+    assert main(["results", "summary", path]) == 0
     assert "jax 0.12.0.1" in capsys.readouterr().out
-    assert main(["summary", "--json", path]) == 0
+    assert main(["results", "summary", "--format", "json", path]) == 0
     assert json.loads(capsys.readouterr().out)["cells"]["all"]["hung"] == 1
-    assert main(["build", path, "-o", str(tmp_path / "site")]) == 0
+    assert main(["report", "site", path, "-o", str(tmp_path / "site")]) == 0
     written = list((tmp_path / "site").rglob("*.html"))
     assert capsys.readouterr().out.startswith(f"{len(written)} pages: ")
     assert (tmp_path / "site" / "index.html").is_file()
@@ -499,14 +499,14 @@ def test_errors_are_one_line_and_2(
 ) -> None:
     path = write(tmp_path / "r.jsonl", HEAD)
     if bad == "missing":
-        arguments = ["summary", str(tmp_path / "none")]
+        arguments = ["results", "summary", str(tmp_path / "none")]
     elif bad == "malformed":
         path.write_text("{}\n", encoding="utf-8")
-        arguments = ["summary", str(path)]
+        arguments = ["results", "summary", str(path)]
     else:
-        arguments = ["build", str(path), "-o", str(path)]
+        arguments = ["report", "site", str(path), "-o", str(path)]
     assert main(arguments) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("reports: ")
+    assert said.err.startswith("pmap-conformance: ")
     assert said.err.count("\n") == 1

@@ -15,9 +15,9 @@ from processes import HANGS_S, outside_pytest
 
 import reports
 from conformance.catalogue import names
+from harness.commandline.main import main
 from harness.plugin.rerun import compared, outcome_of
 from harness.plugin.session import GREEN, RED
-from reports.__main__ import main
 from reports.reading.results import load
 from reports.reading.verdicts import Verdict
 
@@ -100,14 +100,14 @@ def test_a_deviation_of_one_run_is_flaky(
     assert cell["verdict"] == names.FLAKY
     assert cell["again"]["verdict"] in GREEN
     assert cell["observations"] != cell["again"]["observations"]
-    assert not all(one["holds"] for one in cell["findings"])
-    assert all(one["holds"] for one in cell["again"]["findings"])
+    assert not all(one["holds"] for one in cell["report", "findings"])
+    assert all(one["holds"] for one in cell["again"]["report", "findings"])
     assert "1 flaky" in said
     assert f"FLAKY {CELL}" in said
 
     (outcome,) = load([tmp_path / "results.jsonl"]).outcomes.values()
     assert outcome.verdict is Verdict.FLAKY
-    assert main(["summary", str(tmp_path / "results.jsonl")]) == 0
+    assert main(["results", "summary", str(tmp_path / "results.jsonl")]) == 0
     assert capsys.readouterr().out.startswith("1 flaky cells:\nFLAKY")
 
     file.unlink()

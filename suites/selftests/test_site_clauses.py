@@ -64,7 +64,7 @@ def cell(jax: str, implementation: str = PMAP, verdict: str = "conforms", **othe
 def test_a_clause_without_its_program_says_how_to_print_it() -> None:
     shown, listed = clause("errors.a", topologies=["1x8"]), clause("errors.b", topologies=["1x8"])
     made = render(results_of(*head(shown, listed | {"source": ""}), cell("0.9.0")))
-    command = "python -m conformance show errors.b"
+    command = "pmap-conformance show errors.b"
     assert command in made["clauses/errors.b.html"]
     assert "this runs it by hand" not in made["clauses/errors.b.html"]
     assert command.replace(".b", ".a") not in made["clauses/errors.a.html"]

@@ -44,7 +44,7 @@ def executed(program: str, folder: Path) -> int:
 
 
 def of_command(*arguments: str) -> str:
-    package, *rest = arguments
+    package, *rest = arguments if arguments[0] == "pytest" else ("harness.commandline", *arguments)
     return (
         f"import runpy, sys; sys.argv = [{package!r}, *{rest!r}]\n"
         f"try: runpy.run_module({package!r}, run_name='__main__')\n"
@@ -63,10 +63,10 @@ def test_a_program_that_imports_jax_is_noticed(tmp_path: Path) -> None:
     "program",
     [
         pytest.param(LOADED, id="load"),
-        pytest.param(of_command("conformance", "show", ID), id="show"),
-        pytest.param(of_command("conformance", "claims"), id="claims"),
-        pytest.param(of_command("conformance", "causes"), id="causes"),
-        pytest.param(of_command("harness", "targets"), id="targets"),
+        pytest.param(of_command("show", ID), id="show"),
+        pytest.param(of_command("list", "claims"), id="claims"),
+        pytest.param(of_command("causes", "list"), id="causes"),
+        pytest.param(of_command("targets", "list"), id="targets"),
         pytest.param(
             of_command("pytest", str(ROOT / "suites"), "--collect-only", "-q", "--clause", ID),
             id="collect",

@@ -30,7 +30,6 @@ from observations import (
 )
 from test_judge import HUNG, entry
 
-from conformance.__main__ import main
 from conformance.catalogue import loading, names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
@@ -58,6 +57,7 @@ from conformance.judging.observation import Step, parse
 from conformance.judging.perturbing import PERTURBATIONS, Case, Seen
 from conformance.judging.perturbing.messages import Messages
 from conformance.judging.strength import measure, prepared, sampled, trials
+from harness.commandline.main import main
 
 RETURNS = returns(doubled)
 IN_BOTH = steps(first_call=RETURNS, second_call=RETURNS)
@@ -372,7 +372,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_table_names_the_weak_clause(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["strength", str(results), "--examples"]) == 0
+    assert main(["results", "strength", str(results), "--examples"]) == 0
     out, err = capsys.readouterr()
     assert "1 of 2 clauses miss something; the weakest:" in out
     assert "sample.weak" in out
@@ -383,7 +383,7 @@ def test_the_table_names_the_weak_clause(results: Path, capsys: pytest.CaptureFi
 
 
 def test_json_holds_all_figures(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["strength", str(results), "--json"]) == 0
+    assert main(["results", "strength", str(results), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert sum(one["judged"] for one in found["perturbations"]) == found["judged"]
     assert [one["clause"] for one in found["clauses"]] == ["sample.weak", "sample.strong"]
@@ -392,15 +392,15 @@ def test_json_holds_all_figures(results: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "status"),
     [
-        (["--floor", "0.99"], 1),
-        (["--floor", "0.1"], 0),
-        (["--floor", "1", "--clause", "sample.strong"], 0),
+        (["--fail-on", "below=0.99"], 1),
+        (["--fail-on", "below=0.1"], 0),
+        (["--fail-on", "below=1", "--clause", "sample.strong"], 0),
         (["--clause", "sample.none"], 2),
         (["--sample", "1"], 0),
     ],
 )
 def test_the_exit_status_tells_of_the_floor(results: Path, options: list[str], status: int) -> None:
-    assert main(["strength", str(results), *options]) == status
+    assert main(["results", "strength", str(results), *options]) == status
 
 
 def test_a_file_without_what_is_asked_is_refused(results: Path) -> None:

@@ -183,7 +183,7 @@ def test_only_a_long_run_that_hardly_computes_waits(
 def test_the_durations_are_of_runs_that_there_are() -> None:
     firsts = {CATALOGUE.runs[id][0] for id in CATALOGUE.clauses}
     gone = [clause for _, clause in tiers._durations() if clause not in firsts]
-    assert not gone, "write them anew: python -m harness durations RESULTS"
+    assert not gone, "write them anew: pmap-conformance results durations RESULTS"
     assert tiers.duration(Run(NEW, "1x8", "errors.no-such-clause", "jax")) == Duration()
 
 

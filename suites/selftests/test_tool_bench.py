@@ -11,17 +11,17 @@ from harness.running.tool_bench import TOOLS, Tool, called, line
 
 
 def test_a_line_says_the_median_beside_the_aim() -> None:
-    tool = Tool(("reports", "--help"), 0.3)
+    tool = Tool(("report", "--help"), 0.3)
     assert line(tool, [0.5, 0.1, 0.2]) == (
-        "  median  0.20 s   (0.10 to 0.50, n=3); aim 0.3 s   reports --help"
+        "  median  0.20 s   (0.10 to 0.50, n=3); aim 0.3 s   pmap-conformance report --help"
     )
-    assert "aim 0.3 s   above   reports" in line(tool, [0.5, 0.4, 0.2])
-    assert "no aim   reports" in line(Tool(tool.words, None), [9.0])
+    assert "aim 0.3 s   above   pmap-conformance report" in line(tool, [0.5, 0.4, 0.2])
+    assert "no aim   pmap-conformance report" in line(Tool(tool.words, None), [9.0])
 
 
 def test_a_command_that_fails_is_no_time() -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        called(Tool(("reports", "no-such-command"), None))
+        called(Tool(("no-such-command",), None))
 
 
 def test_every_tool_is_called_and_has_a_line(
@@ -37,7 +37,7 @@ def test_every_tool_is_called_and_has_a_line(
     tool_bench.main()
     assert [calls.count(tool) for tool in TOOLS] == [1 + tool_bench.CALLS] * len(TOOLS)
     told = capsys.readouterr().out.splitlines()[1:]
-    assert [text.rpartition("   ")[2] for text in told] == [" ".join(one.words) for one in TOOLS]
+    assert [text.rpartition("   ")[2] for text in told] == [one.name for one in TOOLS]
 
 
 def test_without_the_published_results_what_reads_them_is_left_out(
@@ -47,5 +47,5 @@ def test_without_the_published_results_what_reads_them_is_left_out(
     monkeypatch.setattr(tool_bench, "ROOT", tmp_path)
     tool_bench.main()
     told = capsys.readouterr().out
-    assert "reports --help" in told
+    assert "pmap-conformance --help" in told
     assert tool_bench.PUBLISHED not in told

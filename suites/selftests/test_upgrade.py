@@ -13,7 +13,7 @@ from parameterized import parameterized
 from sample_results import Record, cause, cell, claim, clause, deviation, target, write
 from test_effects import finding, raised, returned, step
 
-from reports.__main__ import main
+from harness.commandline.main import main
 from reports.comparing.changes import CompareError
 from reports.effects import told
 from reports.effects.changed import ONE, SEVERAL, Group, Upgrade, in_processes
@@ -423,13 +423,13 @@ def test_the_command_tells_the_same_in_three_ways(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(write(tmp_path / "x.jsonl", RECORDS))
-    asked = ["upgrade", file, "--from", FROM, "--to", TO]
+    asked = ["report", "upgrade", file, "--from", FROM, "--to", TO]
 
     assert main(asked) == 0
     text = capsys.readouterr().out
-    assert main([*asked, "--markdown"]) == 0
+    assert main([*asked, "--format", "markdown"]) == 0
     markdown = capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0
+    assert main([*asked, "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
 
     assert text.index("silently gives other numbers: 1") < text.index("raises now: 1")
@@ -448,9 +448,9 @@ def test_the_command_says_in_one_line_that_a_side_is_unknown(
 ) -> None:
     file = str(write(tmp_path / "x.jsonl", RECORDS))
 
-    assert main(["upgrade", file, "--from", FROM, "--to", "new_pmap@7"]) == 2
+    assert main(["report", "upgrade", file, "--from", FROM, "--to", "new_pmap@7"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("reports: --to new_pmap@7: ")
+    assert error.startswith("pmap-conformance: --to new_pmap@7: ")
     assert "0.9.0" in error
     assert len(error.splitlines()) == 1
 

@@ -22,7 +22,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.commandline import outputs
 from conformance.commandline.outputs import Output, write_text
 from conformance.commands.recorded import ResultsError
-from harness import __main__ as harness_command
+from harness.commandline.options import expand
 from harness.plugin.recorder import Recorder
 from harness.plugin.session import Session
 
@@ -266,7 +266,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_a_line(tmp_path: Path) -> None:
 def test_of_a_folder_the_results_are_read_and_nothing_else(tmp_path: Path) -> None:
     for name in ("b.jsonl", "a.jsonl.xz", "b.jsonl.bak", ".b.jsonl.lock", ".b.jsonl", "c.json"):
         (tmp_path / name).touch()
-    assert [one.name for one in harness_command._in(tmp_path)] == ["a.jsonl.xz", "b.jsonl"]
+    assert [one.name for one in expand([tmp_path])] == ["a.jsonl.xz", "b.jsonl"]
 
 
 # How commands end
@@ -274,7 +274,7 @@ def test_of_a_folder_the_results_are_read_and_nothing_else(tmp_path: Path) -> No
 
 def run(*words: str, **other: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [sys.executable, "-m", *words],
+        [sys.executable, "-m", "harness.commandline", *words],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT} | other,
         text=True,
         timeout=SOON_S,
@@ -282,23 +282,23 @@ def run(*words: str, **other: object) -> subprocess.CompletedProcess[str]:
 
 
 COMMANDS = [
-    (["conformance", "claims"], "error"),
-    (["harness", "targets"], "conformance"),
-    (["reports", "summary", "suites/selftests/results_of_schema_1.jsonl.xz"], "reports"),
+    ["list", "claims"],
+    ["targets", "list"],
+    ["results", "summary", "suites/selftests/results_of_schema_1.jsonl.xz"],
 ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-@pytest.mark.parametrize(("words", "name"), COMMANDS)
-def test_output_that_cannot_be_written_is_one_line(words: list[str], name: str) -> None:
+@pytest.mark.parametrize("words", COMMANDS)
+def test_output_that_cannot_be_written_is_one_line(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         ended = run(*words, stdout=full)
-    said = f"{name}: standard output: No space left on device\n"
+    said = "pmap-conformance: standard output: No space left on device\n"
     assert (ended.returncode, ended.stderr) == (2, said)
 
 
-@pytest.mark.parametrize(("words", "name"), COMMANDS)
-def test_output_that_nobody_reads_is_no_error(words: list[str], name: str) -> None:
+@pytest.mark.parametrize("words", COMMANDS)
+def test_output_that_nobody_reads_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ended = run(*words, stdout=writer)
@@ -309,10 +309,10 @@ def test_output_that_nobody_reads_is_no_error(words: list[str], name: str) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        ["conformance", "strength", "none.jsonl"],
-        ["harness", "rejudge", "none.jsonl", "-o", "out.jsonl"],
-        ["reports", "summary", "none.jsonl"],
-        ["conformance", "drift", "migrate-pmap", "none.jsonl"],
+        ["results", "strength", "none.jsonl"],
+        ["results", "merge", "none.jsonl", "-o", "out.jsonl"],
+        ["results", "summary", "none.jsonl"],
+        ["drift", "migrate-pmap", "none.jsonl"],
     ],
 )
 def test_a_file_that_is_not_there_is_named_without_a_number(
@@ -330,7 +330,16 @@ def test_a_file_that_is_not_there_is_named_without_a_number(
 def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
     pipe = tmp_path / "in.jsonl"
     os.mkfifo(pipe)  # which is read for as long as somebody may write
-    words = [sys.executable, "-m", "harness", "rejudge", str(pipe), "-o", str(tmp_path / "out")]
+    words = [
+        sys.executable,
+        "-m",
+        "harness.commandline",
+        "results",
+        "merge",
+        str(pipe),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         writer = os.open(pipe, os.O_WRONLY)
         assert until(lambda: len(names(tmp_path)) > 1, SOON_S)
@@ -339,6 +348,6 @@ def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
         os.close(writer)
     assert (process.returncode, said) == (
         143,
-        "terminated: what was not finished is not written\n",
+        "pmap-conformance: terminated: what was not finished is not written\n",
     )
     assert names(tmp_path) == ["in.jsonl"]

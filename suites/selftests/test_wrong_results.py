@@ -16,14 +16,12 @@ from typing import Any
 import pytest
 from sample_results import cell, claim, clause, sample, target, timing, write
 
-from conformance.__main__ import main as conformance
 from conformance.catalogue.causes import load_causes
 from conformance.commandline.results import KINDS, SCHEMA_VERSION, ResultsError
-from harness.__main__ import main as harness
+from harness.commandline.main import main
 from harness.plugin import recorder
 from harness.plugin.gathering import gather
 from harness.plugin.sharding import durations
-from reports.__main__ import main as reports
 from reports.reading import records as of_reports
 from reports.reading.lazily import COPIED, Lazily
 from reports.reading.lazily import ResultsError as OfReports
@@ -47,7 +45,7 @@ class Nobody:
 
 
 def rejudge(file: Path) -> int:
-    return harness(["rejudge", str(file), "-o", str(file.with_name("out.jsonl"))])
+    return main(["results", "merge", str(file), "-o", str(file.with_name("out.jsonl"))])
 
 
 def resume(file: Path) -> int:
@@ -70,11 +68,11 @@ def said_by(read: Callable[[], object]) -> int:
 
 
 READERS: dict[str, Callable[[Path], int]] = {
-    "summary": lambda file: reports(["summary", "--no-cache", str(file)]),
-    "compare": lambda file: reports(["compare", str(file), str(file)]),
-    "build": lambda file: reports(["build", str(file), "-o", str(file.with_name("site"))]),
-    "causes": lambda file: conformance(["causes", str(file)]),
-    "coverage": lambda file: conformance(["coverage", str(file)]),
+    "summary": lambda file: main(["results", "summary", "--no-cache", str(file)]),
+    "compare": lambda file: main(["results", "compare", str(file), str(file)]),
+    "build": lambda file: main(["report", "site", str(file), "-o", str(file.with_name("site"))]),
+    "causes": lambda file: main(["causes", "list", str(file)]),
+    "coverage": lambda file: main(["results", "coverage", str(file)]),
     "rejudge": rejudge,
     "resume": resume,
     "shard": shard,
@@ -151,7 +149,7 @@ def test_causes_reads_a_compressed_file(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "r.jsonl.xz").write_bytes(lzma.compress(text(*HEAD, cells)))
     said = []
     for name in ("r.jsonl", "r.jsonl.xz"):
-        assert conformance(["causes", str(tmp_path / name)]) == 0
+        assert main(["causes", "list", str(tmp_path / name)]) == 0
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
     assert "new_pmap on 4x2: 0.9.0 (of 1 that were run)" in said[1]
@@ -206,7 +204,7 @@ def test_the_long_parts_of_cells_stay_on_the_disk(
 
 def test_a_pipe_is_read_once_and_whole(tmp_path: Path) -> None:
     whole = write(tmp_path / "r.jsonl", sample())
-    command = [sys.executable, "-m", "reports", "summary"]
+    command = [sys.executable, "-m", "harness.commandline", "results", "summary"]
     said = [
         subprocess.run([*command, name], cwd=ROOT, input=whole.read_bytes(), capture_output=True)
         for name in (str(whole), "/dev/stdin")
@@ -220,7 +218,16 @@ def test_a_pipe_is_read_once_and_whole(tmp_path: Path) -> None:
 
 def test_a_rejudging_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "r.jsonl")
-    command = [sys.executable, "-m", "harness", "rejudge", "r.jsonl", "-o", "out.jsonl"]
+    command = [
+        sys.executable,
+        "-m",
+        "harness.commandline",
+        "results",
+        "merge",
+        "r.jsonl",
+        "-o",
+        "out.jsonl",
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (
         subprocess.Popen(
@@ -235,15 +242,14 @@ def test_a_rejudging_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
         _, said = running.communicate(timeout=PATIENCE_S)
     assert begun  # it was writing, beside the place
     assert running.returncode == TERMINATED
-    assert said == "terminated: what was not finished is not written\n"
+    assert said == "pmap-conformance: terminated: what was not finished is not written\n"
     assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
 
 
 FULL = """
 import resource, sys
-from harness.__main__ import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-sys.exit(main(["rejudge", "r.jsonl", "-o", "out.jsonl"]))
+sys.exit(main(["results", "merge", "r.jsonl", "-o", "out.jsonl"]))
 """
 
 
@@ -259,7 +265,7 @@ def test_a_rejudging_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert done.returncode == REFUSED
-    assert done.stderr == "conformance: out.jsonl: File too large\n"
+    assert done.stderr == "pmap-conformance: out.jsonl: File too large\n"
     assert [one.name for one in tmp_path.iterdir()] == ["r.jsonl"]
 
 
@@ -295,5 +301,5 @@ def test_a_site_whose_building_is_terminated_leaves_nothing(tmp_path: Path) -> N
     )
     assert done.stdout.startswith("['.site-")  # it was there, beside the place
     assert done.returncode == TERMINATED
-    assert done.stderr == "terminated: what was not finished is not written\n"
+    assert done.stderr == "pmap-conformance: terminated: what was not finished is not written\n"
     assert list(tmp_path.iterdir()) == []

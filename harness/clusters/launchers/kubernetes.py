@@ -26,7 +26,7 @@ TPU_TOPOLOGIES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options of `python -m harness manifest`."""
+    """The options of `pmap-conformance manifest`."""
     parser.add_argument(
         "--hosts",
         type=limits.whole(1, MOST_HOSTS),
@@ -70,7 +70,7 @@ def objects(
     pytest = ["pytest", *asked, "--hosts", f"{hosts}", *platform]
     pytest += ["--listen", f"0.0.0.0:{PORT}", "--key-file", "/key/key"]
     pytest += ["--results", f"{RESULTS}/matrix.jsonl"]
-    agent = ["python", "-m", "harness", "agent", "--controller", f"{NAME}.{namespace}:{PORT}"]
+    agent = ["python", "-m", "harness.clusters.agent", "--controller", f"{NAME}.{namespace}:{PORT}"]
     return [
         {
             "apiVersion": "v1",

@@ -1,8 +1,8 @@
 """Starts the agents of all hosts by the commands of one way to run a cluster, and ends them.
 
 A way is a small module that says, without doing anything, which commands those are; each starts
-`python -m harness agent` and nothing else. The key goes by a variable or by standard input, as an
-argument can be read by every user of a host.
+`python -m harness.clusters.agent` and nothing else. The key goes by a variable or by standard
+input, as an argument can be read by every user of a host.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Plan:
     @property
     def agent(self) -> list[str]:
         """The command of one agent, without its rank."""
-        words = [self.python, "-m", "harness", "agent", "--controller", self.controller]
+        words = [self.python, "-m", "harness.clusters.agent", "--controller", self.controller]
         return words if self.place == PLACE else [*words, "--place", self.place]
 
 

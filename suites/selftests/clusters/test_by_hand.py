@@ -139,7 +139,7 @@ def test_hosts_with_networks_of_their_own(
 ) -> None:
     port, file = free_port(f"{BRIDGE}1"), tmp_path / "key"
     key_of(file)
-    agent = [sys.executable, "-m", "harness", "agent", "--key-file", str(file)]
+    agent = [sys.executable, "-m", "harness.clusters.agent", "--key-file", str(file)]
     commands = [
         ([*enter, *agent, "--controller", f"{BRIDGE}1:{port}", "--rank", str(rank)], variables())
         for rank, enter in enumerate(network)

@@ -114,7 +114,7 @@ def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> 
 @contextmanager
 def agents(port: int, key: Path, mark: str) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
     """One agent per host, all with the same words; their job says their rank."""
-    words = [sys.executable, "-m", "harness", "agent", "--controller", f"127.0.0.1:{port}"]
+    words = [sys.executable, "-m", "harness.clusters.agent", "--controller", f"127.0.0.1:{port}"]
     variables = {
         **worker_environment(provision("current"), os.environ),
         CATALOGUE_VARIABLE: "harness.clusters.faults",

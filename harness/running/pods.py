@@ -1,4 +1,4 @@
-"""`pods`: how much an access to an array moves as the pod grows, compiled for TPU and never run.
+"""How much an access to an array moves as a TPU pod grows: compiled for TPU, not run.
 
 What is compiled stands in `sections/indexing/pods.py`; here it is run in a target's Python, which
 has the libtpu that its JAX was released with, and its records become part of a results file.

@@ -1,11 +1,10 @@
-"""`causes`: what JAX does and a user feels, each with its versions; `--run` shows each alone."""
+"""Known issues (causes): list them with the versions that show them, and run their programs."""
 
 from __future__ import annotations
 
 import doctest
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from packaging.version import Version
 
 from conformance.catalogue import names
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
+from conformance.catalogue.spelling import did_you_mean
 from conformance.catalogue.topology import Topology
 from conformance.commandline.results import Record, records
 from conformance.commands.recorded import target_of
@@ -144,6 +144,7 @@ def run(
     everywhere: bool = False,
     extras: Sequence[str] = (),
     say: Callable[[str], None] = print,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[Shown]:
     """Run the programs of the causes that begin with one of `chosen` (all if none) on each target.
 
@@ -153,10 +154,11 @@ def run(
     """
     some = [c for c in causes.values() if not chosen or c.slug.startswith(tuple(chosen))]
     if not some:
-        raise ValueError(f"no cause is called {', '.join(chosen)}, or begins so")
+        meant = did_you_mean(chosen[0], causes)
+        raise ValueError(f"no cause is called {', '.join(chosen)}, or begins so{meant}")
     done: list[Shown] = []
     for spec in targets:
-        target = provision(spec, extras=extras, progress=lambda text: print(text, file=sys.stderr))
+        target = provision(spec, extras=extras, progress=progress)
         jax = describe(target)["jax"]
         for cause in some:
             missing = [one for one in cause.requires if one not in target.extras]

@@ -1,0 +1,51 @@
+"""What a command is: its options, what it does, and which errors it answers with one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from conformance.commandline.ending import PROGRAM as PROGRAM
+
+DONE = 0
+FOUND = 1  # a command found what it is to fail on
+FAILED = 2  # it could not do its work
+
+STATUSES = f"""exit status:
+  {DONE}  done
+  {FOUND}  done, and found what fails it: a red cell, a regression, or what --fail-on names
+  {FAILED}  not done: one line on standard error says why, and nothing is written"""
+
+
+class UsageError(ValueError):
+    """A command line means nothing; the message says which part, and what to do."""
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one command; what is wrong is a UsageError of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; `{self.prog} --help` shows what there is")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What stands behind a command.
+
+    `add` declares its options. `run` does it and returns the exit status. Errors of the types
+    `refuses` are answered with one line, as InputError and TargetError are for every command.
+    """
+
+    add: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    refuses: tuple[type[Exception], ...] = (OSError, ValueError)
+    passes_on: bool = False  # takes words after `--` as `passed`
+    keeps_all: bool = False  # what it reads stays in use: looking for cycles only costs time
+
+
+def report_progress(text: str) -> None:
+    """Print a line of progress on standard error."""
+    print(f"{PROGRAM}: {text}", file=sys.stderr, flush=True)

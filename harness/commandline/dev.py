@@ -1,0 +1,91 @@
+"""`dev`: what maintains this project."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commandline import options
+from harness.commandline.command import DONE, FOUND, Action, report_progress
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="SPEC", nargs="?", default="current", help="a target")
+    parser.add_argument("--tools", action="store_true", help="the commands alone")
+
+
+def _bench(chosen: argparse.Namespace) -> int:
+    from harness.running import bench, tool_bench
+
+    tool_bench.main()
+    if not chosen.tools:
+        bench.measure(chosen.spec, progress=report_progress)
+    return DONE
+
+
+def _add_readme(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    options.add_output(parser, "a README with the marks; it is replaced (default: README.md)")
+
+
+def _readme(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from reports.reading.results import load
+    from reports.readme import replaced
+
+    file = chosen.output or Path("README.md")
+    text = file.read_text(encoding="utf-8")
+    write_text(file, replaced(text, load(options.expand(chosen.files))))
+    return DONE
+
+
+def _add_pods(parser: argparse.ArgumentParser) -> None:
+    options.add_targets(parser, "newest")
+    options.add_output(parser, "write a results file, for the site")
+
+
+def _pods(chosen: argparse.Namespace) -> int:
+    from harness.running.pods import grown, lines
+
+    found = []
+    for spec in chosen.target or ["newest"]:
+        some = grown(spec, progress=report_progress)
+        found += some
+        for line in lines(some):
+            print(line)
+    if chosen.output:
+        options.write_records(chosen.output, found)
+    return DONE
+
+
+def _add_freeze(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("-o", "--output", metavar="FILE", type=Path, help="write the lines")
+    where.add_argument("--against", metavar="FILE", type=Path, help="compare with these lines")
+
+
+def _freeze(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from reports.frozen import difference, freeze
+    from reports.reading.results import load
+
+    lines = list(freeze(load(options.expand(chosen.files))))
+    if chosen.against is None:
+        write_text(chosen.output, "".join(f"{line}\n" for line in lines))
+        print(f"{len(lines)} lines: {chosen.output}")
+        return DONE
+    found = difference(chosen.against.read_text(encoding="utf-8").splitlines(), lines)
+    for sign, some in (("-", found.gone), ("+", found.new)):
+        for line in some:
+            print(f"{sign}{line}")
+    print(f"{len(lines)} lines; only before: {len(found.gone)}, only now: {len(found.new)}")
+    return FOUND if found else DONE
+
+
+ACTIONS = {
+    "dev bench": Action(_add_bench, _bench),
+    "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
+    "dev pods": Action(_add_pods, _pods),
+    "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),
+}

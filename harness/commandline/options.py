@@ -1,0 +1,99 @@
+"""Options that several commands share: one word for one thing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.commandline.outputs import write_text
+from harness.commandline.command import UsageError
+
+RESULTS = ("*.jsonl", "*.jsonl.xz")  # what is read of a folder; not what a run keeps beside them
+TEXT, JSON, MARKDOWN = "text", "json", "markdown"
+SIDE = "IMPLEMENTATION@JAX"
+NONE = "none"  # of --fail-on
+
+
+def add_results(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The results files that a command reads."""
+    parser.add_argument(
+        "files",
+        metavar="RESULTS",
+        type=Path,
+        nargs="+" if required else "*",
+        help="results files (.jsonl, .jsonl.xz), or folders of them; later ones win",
+    )
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    help: str,
+    *,
+    metavar: str = "FILE",
+    required: bool = False,
+) -> None:
+    """Where a command writes."""
+    parser.add_argument("-o", "--output", metavar=metavar, type=Path, required=required, help=help)
+
+
+def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """In which format a command prints; the first is the default."""
+    parser.add_argument(
+        "--format", choices=formats, default=formats[0], help="default: %(default)s"
+    )
+
+
+def add_fail_on(parser: argparse.ArgumentParser, known: Sequence[str], default: str = NONE) -> None:
+    """What makes a command exit with 1."""
+    parser.add_argument(
+        "--fail-on",
+        metavar="POLICY,...",
+        help=f"exit 1 if there are any: {', '.join(known)}; or {NONE} (default: {default})",
+    )
+
+
+def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
+    """The JAX builds that a command runs."""
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="SPEC",
+        help="JAX to run: jax==0.9.0, newest, nightly, current, or a path of Python; repeatable "
+        f"(default: {default})",
+    )
+
+
+def add_extras(parser: argparse.ArgumentParser) -> None:
+    """What is installed beside JAX in the targets."""
+    parser.add_argument(
+        "--extra",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="install this package in the targets that can have it, repeatable: flax, equinox",
+    )
+
+
+def expand(files: Iterable[Path]) -> list[Path]:
+    """The files, with each folder replaced by the results files in it that are not hidden."""
+    found: list[Path] = []
+    for file in files:
+        within = {one for pattern in RESULTS for one in file.glob(pattern)}
+        found += sorted(one for one in within if not one.name.startswith(".")) or [file]
+    return found
+
+
+def parse_side(text: str, option: str) -> tuple[str, str]:
+    """Implementation and JAX of `IMPLEMENTATION@JAX`; UsageError says what to write."""
+    implementation, _, jax = text.partition("@")
+    if not implementation or not jax:
+        raise UsageError(f"{option} {text}: write {SIDE}, as in new_pmap@0.9.0")
+    return implementation, jax
+
+
+def write_records(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records as JSON Lines, whole or not at all. OSError names the file."""
+    write_text(file, "".join(json.dumps(one) + "\n" for one in records))

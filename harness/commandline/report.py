@@ -1,0 +1,192 @@
+"""`report`: what is published of results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from harness.commandline import options, terminal
+from harness.commandline.command import DONE, FOUND, Action
+from harness.commandline.results import add_no_cache, print_text, status
+from reports import fail_on
+
+NEW = "new"
+
+
+def _add_site(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    options.add_output(parser, "the folder of the site", metavar="DIR", required=True)
+
+
+def _site(chosen: argparse.Namespace) -> int:
+    from reports.reading.results import load
+    from reports.site.build import build
+
+    pages = build(load(options.expand(chosen.files)), chosen.output)
+    print(f"{pages} pages: {chosen.output / 'index.html'}")
+    return DONE
+
+
+def _add_upgrade(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    for option in ("--from", "--to"):
+        parser.add_argument(
+            option,
+            dest=f"{option.strip('-')}_side",
+            required=True,
+            metavar=options.SIDE,
+            help="as in legacy_pmap@0.7.2",
+        )
+    options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
+    options.add_fail_on(parser, fail_on.OF_UPGRADES)
+    add_no_cache(parser)
+
+
+def _upgrade(chosen: argparse.Namespace) -> int:
+    from reports.answers import Answer, answered
+
+    asked = fail_on.named(chosen.fail_on, fail_on.OF_UPGRADES)
+    files = options.expand(chosen.files)
+
+    def make() -> Answer:
+        from reports import policies
+        from reports.effects import told
+        from reports.effects.pairs import Effects, side
+        from reports.effects.upgrade import upgrade
+        from reports.reading.results import load
+
+        results = load(files)
+        old, new = (
+            side(results, text, option)
+            for text, option in ((chosen.from_side, "--from"), (chosen.to_side, "--to"))
+        )
+        found = upgrade(Effects(results), old, new)
+        if chosen.format == options.JSON:
+            text = json.dumps(told.as_json(results, found), indent=2) + "\n"
+        elif chosen.format == options.MARKDOWN:
+            text = told.as_markdown(results, found)
+        else:
+            text = told.as_text(results, found) + "\n"
+        return Answer(text, policies.of_upgrade(found, asked))
+
+    key = {
+        "command": "upgrade",
+        "from": chosen.from_side,
+        "to": chosen.to_side,
+        "format": chosen.format,
+        "fail_on": list(asked),
+    }
+    answer = make() if chosen.no_cache else answered(key, files, make)
+    print_text(answer.text, chosen.format)
+    return status(answer.counted)
+
+
+def _add_entries(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--entries", type=Path, default=None, metavar="FILE", help="what is known (TOML)"
+    )
+
+
+def _add_findings(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    _add_entries(parser)
+    options.add_format(parser, options.MARKDOWN, options.JSON)
+    options.add_output(parser, "write them there (default: standard output)")
+
+
+def _findings(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from reports.comparing.agreement import agree
+    from reports.comparing.changes import CompareError
+    from reports.comparing.entries import FILE, load_entries
+    from reports.findings import as_json, as_markdown, findings
+    from reports.reading.results import load
+
+    entries = load_entries(chosen.entries or FILE)
+    results = load(options.expand(chosen.files))
+    try:
+        agreement = agree(results, entries)
+    except CompareError:  # of one implementation alone: what has a cause is found all the same
+        agreement = None
+    found = findings(results, agreement)
+    as_lines = chosen.format == options.MARKDOWN
+    text = as_markdown(found) if as_lines else json.dumps(as_json(found), indent=2) + "\n"
+    if chosen.output is None:
+        print(text, end="")
+        return DONE
+    write_text(chosen.output, text)
+    count = f"{len(found.causes)} causes, {len(found.gaps)} claims without a clause"
+    print(f"{count}: {chosen.output}")
+    return DONE
+
+
+def _add_agreement(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    parser.add_argument(
+        "--reference",
+        metavar=options.SIDE,
+        help="the legacy pmap that later ones are compared with, as in legacy_pmap@0.7.2 (default: "
+        "of each clause the newest that conforms)",
+    )
+    _add_entries(parser)
+    options.add_format(parser, options.TEXT, options.JSON)
+    parser.add_argument(
+        "--fail-on",
+        choices=(NEW, options.NONE),
+        default=NEW,
+        help="new: exit 1 where a difference has no entry (default: %(default)s)",
+    )
+
+
+def _agreement(chosen: argparse.Namespace) -> int:
+    from reports.comparing import agreement_told
+    from reports.comparing.agreement import agree
+    from reports.comparing.entries import FILE, load_entries
+    from reports.reading.results import load
+
+    entries = load_entries(chosen.entries or FILE)
+    done = agree(load(options.expand(chosen.files)), entries, chosen.reference)
+    if chosen.format == options.JSON:
+        print(json.dumps(agreement_told.as_json(done), indent=2))
+    else:
+        terminal.write_text(agreement_told.as_text(done))
+    return FOUND if done.new and chosen.fail_on == NEW else DONE
+
+
+def _add_nightly(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD", type=Path, help="results of the night before")
+    parser.add_argument("new", metavar="NEW", type=Path, help="of this night; or folders of them")
+    options.add_output(parser, "write the text there, and fail on nothing by default")
+    options.add_fail_on(
+        parser, fail_on.OF_CHANGES, f"{fail_on.REGRESSIONS}; with -o {options.NONE}"
+    )
+
+
+def _nightly(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from reports import policies
+    from reports.comparing.changes import compare
+    from reports.nightly import as_issue
+    from reports.reading.results import load
+
+    # What is written to a file is sent by a job, which is to go on: unless it says otherwise.
+    default = () if chosen.output is not None else (fail_on.REGRESSIONS,)
+    asked = fail_on.named(chosen.fail_on, fail_on.OF_CHANGES, default)
+    new = load(options.expand([chosen.new]))
+    found = compare(load(options.expand([chosen.old])), new)
+    text = as_issue(found, new)
+    if chosen.output is not None:
+        write_text(chosen.output, text)
+    else:
+        print(text, end="")
+    return status(policies.of_changes(found, asked))
+
+
+ACTIONS = {
+    "report site": Action(_add_site, _site, (), keeps_all=True),
+    "report upgrade": Action(_add_upgrade, _upgrade, (), keeps_all=True),
+    "report findings": Action(_add_findings, _findings, (OSError,), keeps_all=True),
+    "report agreement": Action(_add_agreement, _agreement, (), keeps_all=True),
+    "report nightly": Action(_add_nightly, _nightly, (OSError,), keeps_all=True),
+}

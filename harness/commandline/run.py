@@ -1,0 +1,192 @@
+"""`run`: the main job, without knowing pytest: cells, results, strength, agreement, site, summary.
+
+pytest does the running, in this process. What stands behind `--` goes to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.commandline import options
+from harness.commandline.command import (
+    DONE,
+    FAILED,
+    FOUND,
+    PROGRAM,
+    Action,
+    UsageError,
+    report_progress,
+)
+
+SUITE = "harness/suite/test_sections.py"
+TARGETS = ("jax==0.9.0", "newest")  # all implementations in one process, and what is to come
+EXTRAS = ("flax", "equinox", "absl-py", "chex")
+RESULTS = Path("build/results/matrix.jsonl")
+SITE = Path("build/site")
+TIMING = "timing"
+INTERRUPTED = 130  # as a shell reports SIGINT
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] [-- PYTEST-OPTION ...]"
+    options.add_targets(parser, f"{' and '.join(TARGETS)}, where they can be had")
+    parser.add_argument(
+        "--extra",
+        action="append",
+        metavar="PACKAGE",
+        help="install this package in the targets that can have it, repeatable (default: "
+        f"{', '.join(EXTRAS)}, for targets other than current)",
+    )
+    for option, metavar, help in (
+        ("--clause", "ID", "only this clause, or all that begin with these words"),
+        ("--section", "NAME", "only the clauses of this section, as in errors"),
+        ("--implementation", "NAME", "only legacy_pmap, new_pmap, shard_map or jax"),
+        ("--topology", "NxD", "processes x devices per process: 1x8, 2x2, 4x2"),
+    ):
+        parser.add_argument(
+            option, action="append", default=[], metavar=metavar, help=f"{help}, repeatable"
+        )
+    parser.add_argument(
+        "--tier",
+        choices=("core", "full"),
+        help="core: every fact once under each implementation; full: every cell (default: core, "
+        "or full with --clause)",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        metavar="FILE",
+        help="write results there; an earlier file becomes FILE.bak (default: %(default)s)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="keep no earlier results file")
+    parser.add_argument(
+        "--site",
+        type=Path,
+        metavar="DIR",
+        help=f"write the site there (default: {SITE}; none with --clause or --section)",
+    )
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    written = _stamp(chosen.results)
+    status = _pytest(pytest_words(chosen))
+    if status in (INTERRUPTED, FAILED):
+        return status
+    if _stamp(chosen.results) == written:
+        report_progress(f"no cell was run, and nothing written to {chosen.results}")
+        return status
+    statuses = [status, *(_call(words) for words in reports_on(chosen))]
+    if _is_part(chosen):
+        print(f"site: {PROGRAM} report site {chosen.results} -o {SITE}")
+    else:
+        print(f"site: {chosen.site or SITE}/index.html")
+    return FAILED if FAILED in statuses else max(statuses)
+
+
+def pytest_words(chosen: argparse.Namespace) -> list[str]:
+    """The arguments of pytest. UsageError where a section does not exist."""
+    timing = TIMING in chosen.section
+    words = ["-c", os.devnull, "--rootdir", str(_root()), "-p", "harness.plugin"]
+    words += ["-p", "no:cacheprovider", "-ra", "--tb=short", "-r", "fE"]
+    # The time lane runs by itself: its figures would be those of a busy machine.
+    words += ["-m", "benchmark"] if timing else ["-n", "auto", "-m", "section"]
+    targets = chosen.target or list(TARGETS)
+    extras = chosen.extra
+    if extras is None:
+        extras = [] if set(targets) == {"current"} else EXTRAS
+    for option, values in (
+        ("--target", targets),
+        ("--extra", extras),
+        ("--clause", chosen.clause),
+        ("--implementation", chosen.implementation),
+        ("--topology", chosen.topology),
+    ):
+        words += [f"{option}={value}" for value in values]
+    if chosen.target is None:
+        words.append("--skip-missing-targets")
+    if chosen.tier:
+        words += ["--tier", chosen.tier]
+    words += ["--results", str(chosen.results.absolute())]
+    words += ["--overwrite"] if chosen.overwrite else []
+    return [*words, *chosen.passed, *_tests(chosen.section)]
+
+
+def _tests(sections: Sequence[str]) -> Iterator[str]:
+    from conformance.catalogue.spelling import did_you_mean
+    from harness.suite import SECTIONS
+
+    for one in sections:
+        if one not in SECTIONS:
+            meant = did_you_mean(one, SECTIONS) or f"; there are {', '.join(SECTIONS)}"
+            raise UsageError(f"no section is called {one}{meant}")
+        yield f"{_root() / SUITE}::test_{one}"
+    if not sections:
+        yield f"{_root() / SUITE}"
+
+
+def _is_part(chosen: argparse.Namespace) -> bool:
+    """Whether a part of the cells was asked for, and no site of it."""
+    return chosen.site is None and bool(chosen.clause or chosen.section)
+
+
+def reports_on(chosen: argparse.Namespace) -> Iterator[list[str]]:
+    """The commands that follow a run; of a part of the cells, only its summary."""
+    results = str(chosen.results)
+    if _is_part(chosen):
+        yield ["results", "summary", results]
+        return
+    site = str(chosen.site or SITE)
+    strength = str(chosen.results.with_name("strength.jsonl"))
+    yield [
+        *("results", "strength", results, "--sample", "1500", "--weakest", "10"),
+        *("--fail-on", "below=0.99", "-o", strength),
+    ]
+    yield ["report", "agreement", results]
+    yield ["report", "site", results, strength, "-o", site]
+    yield ["results", "summary", results]
+
+
+def _call(words: list[str]) -> int:
+    from harness.commandline.main import main
+
+    report_progress(" ".join(words))
+    return main(words)
+
+
+def _pytest(words: list[str]) -> int:
+    """Run pytest, which ends its clusters itself on SIGINT; the exit status as ours."""
+    import pytest
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        status = pytest.main(words)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    known = {
+        pytest.ExitCode.OK: DONE,
+        pytest.ExitCode.TESTS_FAILED: FOUND,
+        pytest.ExitCode.INTERRUPTED: INTERRUPTED,
+    }
+    return known.get(pytest.ExitCode(status), FAILED)
+
+
+def _root() -> Path:
+    """The folder that holds the package `harness`: a checkout, or where a wheel is installed."""
+    return Path(__file__).parents[2]
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """What changes when a file is written; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+ACTIONS = {"run": Action(_add, _run, passes_on=True)}
