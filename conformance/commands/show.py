@@ -55,7 +55,7 @@ def show(
     yield ""
     yield from source_text(clause).splitlines()
     yield ""
-    yield f"# To run it:  pytest suites/test_{clause.section}.py --clause {id} --target current"
+    yield f"# To run it:  pmap-conformance run --clause {id} --target current"
     yield f"# By hand:    from conformance import plain; plain.run({id!r})"
 
 

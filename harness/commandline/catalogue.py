@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.commandline import options, terminal
-from harness.commandline.command import DONE, FOUND, Action
+from harness.commandline.command import DONE, FOUND, PROGRAM, Action
 
 TIERS = ("core", "full")  # as harness.running.tiers, which a command imports by itself
 
@@ -122,8 +122,7 @@ def _new(chosen: argparse.Namespace) -> int:
 
     file = new(loading.load(), load_claims(), chosen.id, chosen.claim, chosen.module)
     print(f"{file}: the clause stands at its end, and is red; write what it expects, and run")
-    section = chosen.id.partition(".")[0]
-    print(f"  pytest suites/test_{section}.py --clause {chosen.id} --target current")
+    print(f"  {PROGRAM} run --clause {chosen.id} --target current")
     return DONE
 
 

@@ -93,7 +93,7 @@ def pytest_words(chosen: argparse.Namespace) -> list[str]:
     timing = TIMING in chosen.section
     words = ["-c", os.devnull, "--rootdir", str(_root()), "-p", "harness.plugin"]
     # pytest would rewrite every module of an installed package, for asserts that it does not have.
-    words += ["--assert=plain", "-p", "no:cacheprovider", "-ra", "--tb=short", "-r", "fE"]
+    words += ["--assert=plain", "-p", "no:cacheprovider", "--tb=short", "-r", "fE"]
     # The time lane runs by itself: its figures would be those of a busy machine.
     words += ["-m", "benchmark"] if timing else ["-n", "auto", "-m", "section"]
     targets = chosen.target or list(TARGETS)

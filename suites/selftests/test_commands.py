@@ -88,7 +88,7 @@ def test_a_clauses_source_has_the_heading_of_its_claim() -> None:
 def test_a_clause_is_shown_as_it_is_written_and_with_what_runs_it() -> None:
     text = "\n".join(show(REAL, CLAIMS, [], ID))
     assert source_text(REAL.clauses[ID]).rstrip() in text
-    assert f"pytest suites/test_errors.py --clause {ID} --target current" in text
+    assert f"pmap-conformance run --clause {ID} --target current" in text
     assert f"plain.run('{ID}')" in text
 
 
@@ -376,8 +376,8 @@ def test_the_command_says_where_it_wrote_and_what_to_run(
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{copy / 'outputs.py'}: the clause stands at its end")
     assert second.split() == [
-        "pytest",
-        "suites/test_errors.py",
+        "pmap-conformance",
+        "run",
         "--clause",
         "errors.some-thing",
         "--target",
