@@ -248,6 +248,7 @@ def test_a_rejudging_that_is_terminated_leaves_nothing(tmp_path: Path) -> None:
 
 FULL = """
 import resource, sys
+from harness.commandline.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 sys.exit(main(["results", "merge", "r.jsonl", "-o", "out.jsonl"]))
 """
