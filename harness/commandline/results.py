@@ -283,7 +283,7 @@ def status(counted: Mapping[str, int]) -> int:
 ACTIONS = {
     "results merge": Action(_add_merge, _merge),
     "results summary": Action(_add_summary, _summary, (), keeps_all=True),
-    "results compare": Action(_add_compare, _compare, (UsageError,), keeps_all=True),
+    "results compare": Action(_add_compare, _compare, (), keeps_all=True),
     "results strength": Action(_add_strength, _strength),
     "results coverage": Action(_add_coverage, _coverage),
     "results propose": Action(_add_propose, _propose),

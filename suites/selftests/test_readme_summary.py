@@ -94,7 +94,7 @@ def published() -> Results:
 def test_the_readme_says_what_the_published_results_say(published: Results) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     made = replaced(readme, published)
-    assert readme == made, "run: python -m reports readme reports/published/matrix.jsonl.xz"
+    assert readme == made, "run: pmap-conformance dev readme reports/published/matrix.jsonl.xz"
 
 
 def test_no_published_cell_is_red_or_unexplained(published: Results) -> None:
