@@ -29,6 +29,7 @@ TOPOLOGIES = ("2x1", "4x1")
 CELLS = [word for topology in TOPOLOGIES for word in ("--topology", topology)]
 KINDS = ["--clause", "faults.none", "--clause", "faults.wrong-value", "--clause", "faults.exits"]
 GONE_S = 40.0
+AGENT = "harness.clusters.agent"  # the module that an agent's command runs
 WITHIN_S = 600.0  # several interpreters import jax, on a loaded machine
 
 
@@ -81,7 +82,7 @@ def dialled(mark: str) -> dict[str, set[str]]:
         with suppress(psutil.Error):
             words = process.cmdline()
             parent = process.parent()
-            if "agent" in words and (parent is None or "agent" not in parent.cmdline()):
+            if AGENT in words and (parent is None or AGENT not in parent.cmdline()):
                 address = words[words.index("--controller") + 1]
                 found.setdefault(address, set()).add(str(process.pid))
     return found
@@ -114,7 +115,7 @@ def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> 
 @contextmanager
 def agents(port: int, key: Path, mark: str) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
     """One agent per host, all with the same words; their job says their rank."""
-    words = [sys.executable, "-m", "harness.clusters.agent", "--controller", f"127.0.0.1:{port}"]
+    words = [sys.executable, "-m", AGENT, "--controller", f"127.0.0.1:{port}"]
     variables = {
         **worker_environment(provision("current"), os.environ),
         CATALOGUE_VARIABLE: "harness.clusters.faults",
