@@ -164,7 +164,7 @@ def agents(port: int) -> list[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             words = process.cmdline()
-            if "harness" in words and "agent" in words and "python" in Path(words[0]).name:
+            if "harness.clusters.agent" in words and "python" in Path(words[0]).name:
                 every += [process] if any(w.endswith(f":{port}") for w in words) else []
     return every
 
