@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.comparing.agreement import Agreement, Found, Where, ordered
-from reports.comparing.agreement_told import by_sentence, said, topologies, versions
+from reports.comparing.agreement_text import by_sentence, describe_difference, topologies, versions
 from reports.comparing.changes import cause_of
 from reports.reading.order import implementation_order, version_order
 from reports.reading.outcomes import CellKey
@@ -60,7 +60,7 @@ def findings(results: Results, agreement: Agreement | None) -> Findings:
         clauses=len(results.ran()),
         causes=tuple(_causes(results, agreement)),
         others=tuple(_difference(results, says, some) for says, some in known.items()),
-        new=tuple(_difference(results, said(one), [one]) for one in new),
+        new=tuple(_difference(results, describe_difference(one), [one]) for one in new),
         gaps=tuple(results.gaps()),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reports.comparing.changes import Comparison, Group, Kind
-from reports.comparing.changes_told import line
+from reports.comparing.changes_text import line
 from reports.findings import in_markdown
 from reports.policies import RED
 from reports.reading.results import Results

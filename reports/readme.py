@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from reports.effects.changed import Group, Upgrade
 from reports.effects.pairs import RAN, Effects, Side, sides
-from reports.effects.told import counted
 from reports.effects.upgrade import upgrade
+from reports.effects.upgrade_text import counted
 from reports.findings import in_markdown
 from reports.input_error import InputError
 from reports.reading.results import Results

@@ -126,7 +126,7 @@ def family(
         for keys in itertools.product(*tables.values()):
             key_of = dict(zip(tables, keys, strict=True))
             rows = {name: tables[name][key] for name, key in key_of.items()}
-            if only is not None and not _given(only, rows):
+            if only is not None and not _value_for_rows(only, rows):
                 continue
             said = {name: _Said(key_of[name], row) for name, row in rows.items()}
             one = declared(
@@ -135,7 +135,7 @@ def family(
                 expect=_expect(expect, rows),
                 parameters=key_of,
                 rows=rows,
-                **{name: _given(of_rows[name], rows) for name in _VALUES},
+                **{name: _value_for_rows(of_rows[name], rows) for name in _VALUES},
                 **{name: _text(of_rows[name], rows, said) for name in _TEXTS},
                 **{name: _text(of_rows[name], rows, key_of) for name in _IDS},
             )
@@ -191,7 +191,7 @@ def _append(probe: Probe, one: Clause) -> None:
     clauses.append(one)
 
 
-def _given(value: OfRows, rows: Mapping[str, Any]) -> Any:
+def _value_for_rows(value: OfRows, rows: Mapping[str, Any]) -> Any:
     """The value, or what the function makes of the rows that its parameters name."""
     if isinstance(value, _Field):
         return getattr(rows[value.table], value.name)
@@ -206,7 +206,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _text(value: OfRows, rows: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
-    given = _given(value, rows)
+    given = _value_for_rows(value, rows)
     if not isinstance(given, str):
         return given
     try:
@@ -216,8 +216,8 @@ def _text(value: OfRows, rows: Mapping[str, Any], said: Mapping[str, Any]) -> An
 
 
 def _expect(expect: OfRows, rows: Mapping[str, Any]) -> dict[str, Any]:
-    given: Mapping[str, Any] = _given(expect, rows)
-    return {name: _given(one, rows) for name, one in given.items()}
+    given: Mapping[str, Any] = _value_for_rows(expect, rows)
+    return {name: _value_for_rows(one, rows) for name, one in given.items()}
 
 
 class _Said:

@@ -68,7 +68,7 @@ def program_digest(clause: Clause) -> str:
         if more == used:
             break
         used = more
-    trees = {tree_of(node) for node in (*nodes, *_given(used))}
+    trees = {tree_of(node) for node in (*nodes, *_callable_methods(used))}
     text = "\n".join([json.dumps(clause.parameters, sort_keys=True), *sorted(trees)])
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
@@ -158,7 +158,7 @@ def _bound(place: Place) -> ast.stmt | None:
 
 
 @functools.cache
-def _given(names: frozenset[str]) -> tuple[ast.stmt, ...]:
+def _callable_methods(names: frozenset[str]) -> tuple[ast.stmt, ...]:
     """Return the methods of what a probe is given that these names may call, or that those do."""
     found: dict[ast.stmt, None] = {}
     known = names - _PRINTING

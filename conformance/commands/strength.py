@@ -126,13 +126,13 @@ def case(
 def _progress(of: int) -> Callable[[int], None]:
     last = time.monotonic()
 
-    def told(number: int) -> None:
+    def report(number: int) -> None:
         nonlocal last
         if time.monotonic() - last > EVERY_S or number == of:
             last = time.monotonic()
             print(f"{number} of {of} cells", file=sys.stderr)
 
-    return told
+    return report
 
 
 def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _not_compared(place: Place, step: Step) -> tuple[bool, str]:
     return step.raised is None, f"not compared: {NOT_RUN}" if step.raised is None else str(step)
 
 
-def said(seen: Observation) -> str:
+def describe_compilation(seen: Observation) -> str:
     """`compiled for 8 TPU v5 lite, not run`."""
     compiled = seen.compiled or {}
     return f"compiled for {compiled.get('chips')} {compiled.get('chip')}, not run"

@@ -50,24 +50,24 @@ class Judgement:
     deviation: Deviation | None = None
 
 
-def told(judgement: Judgement) -> dict[str, Any]:
+def judgement_record(judgement: Judgement) -> dict[str, Any]:
     """A judgement as the record of a cell carries it."""
     entry = judgement.deviation
     return {
         "verdict": judgement.verdict,
         "reason": judgement.reason,
-        "findings": [_record(f) for f in judgement.findings],
-        "deviation": entry and _told(entry),
+        "findings": [_finding_record(f) for f in judgement.findings],
+        "deviation": entry and _deviation_record(entry),
     }
 
 
-def _record(one: Finding) -> dict[str, Any]:
+def _finding_record(one: Finding) -> dict[str, Any]:
     """A finding as JSON: of a run there are millions, and `asdict` copies each value."""
     keys = _OF_EVERY_FINDING if one.holds else _OF_FINDING
     return {key: getattr(one, key) for key in keys}
 
 
-def _told(entry: Deviation) -> dict[str, Any]:
+def _deviation_record(entry: Deviation) -> dict[str, Any]:
     return {
         "observed": entry.seen,
         "cause": entry.cause,
@@ -199,7 +199,7 @@ def _compare(
 
 def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:
     """The reason, after what was only compiled."""
-    return f"{compile_only.said(compiled[0])}: {reason}" if compiled else reason
+    return f"{compile_only.describe_compilation(compiled[0])}: {reason}" if compiled else reason
 
 
 def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:

@@ -14,7 +14,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
-from conformance.judging.judge import WRAPPERS, Judgement, judge, told
+from conformance.judging.judge import WRAPPERS, Judgement, judge, judgement_record
 from conformance.judging.observation import Observation, parse
 
 Record = Mapping[str, Any]
@@ -51,12 +51,12 @@ class Rejudging:
         topology = Topology.parse(cell["topology"])
         excused = not_applicable(clause, implementation, topology)
         if excused is not None:
-            return {**cell, **told(excused), "observations": [], "fault": None}
+            return {**cell, **judgement_record(excused), "observations": [], "fault": None}
         if verdict == names.NOT_APPLICABLE:
             raise CannotJudge("not applicable then")
         if verdict == names.REMOVED:
             return dict(cell)
-        return {**cell, **told(self._judged(clause, topology, cell, target))}
+        return {**cell, **judgement_record(self._judged(clause, topology, cell, target))}
 
     def _judged(
         self, clause: Clause, topology: Topology, cell: Record, target: Record

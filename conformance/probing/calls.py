@@ -71,13 +71,13 @@ def _stack(frame: FrameType, outermost: FrameType) -> list[str]:
 
 
 def _name(frame: FrameType) -> str:
-    return _of(frame.f_code.co_filename, frame.f_code.co_name)
+    return _called_from(frame.f_code.co_filename, frame.f_code.co_name)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
-    return "" if code is None else _of(code.co_filename, code.co_name)
+    return "" if code is None else _called_from(code.co_filename, code.co_name)
 
 
-def _of(file: str, function: str) -> str:
+def _called_from(file: str, function: str) -> str:
     return file.replace("\\", "/").rsplit("/", 1)[-1] + ":" + function

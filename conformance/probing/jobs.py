@@ -103,8 +103,8 @@ def run_job(
         return [
             Ended(
                 one.returncode if at is not None else None,
-                said(output.with_suffix(".out")),
-                said(output.with_suffix(".err")),
+                read_output(output.with_suffix(".out")),
+                read_output(output.with_suffix(".err")),
                 at,
             )
             for one, at, output in zip(started, ended, outputs, strict=True)
@@ -163,7 +163,7 @@ def _kill(started: list[subprocess.Popen[bytes]]) -> None:
         one.wait(KILL_S)
 
 
-def said(file: Path) -> str:
+def read_output(file: Path) -> str:
     """What a process wrote to a file, without what the collectives' library says."""
     return _NOISE.sub("", file.read_text(encoding="utf-8", errors="replace"))
 

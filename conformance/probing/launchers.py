@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.probing.jobs import Ended, found, said
+from conformance.probing.jobs import Ended, found, read_output
 from conformance.probing.slurm import slurm
 
 TERM_S = 10.0  # from being asked to end to being killed
@@ -128,7 +128,7 @@ def _run(command: list[str], environment: dict[str, str], folder: Path, deadline
         finally:
             launcher.kill()
             launcher.wait()
-    return said(file)
+    return read_output(file)
 
 
 def _ended(folder: Path, rank: int) -> Ended:
@@ -141,4 +141,6 @@ def _ended(folder: Path, rank: int) -> Ended:
     code = int(status.read_text()) if in_time else None
     if code is not None and code > _SIGNALLED:
         code = _SIGNALLED - code
-    return Ended(code, said(out) if out.exists() else "", said(err) if err.exists() else "")
+    return Ended(
+        code, read_output(out) if out.exists() else "", read_output(err) if err.exists() else ""
+    )

@@ -51,7 +51,7 @@ def _upgrade(chosen: argparse.Namespace) -> int:
 
     def make() -> Answer:
         from reports import policies
-        from reports.effects import told
+        from reports.effects import upgrade_text
         from reports.effects.pairs import Effects, side
         from reports.effects.upgrade import upgrade
         from reports.reading.results import load
@@ -63,11 +63,11 @@ def _upgrade(chosen: argparse.Namespace) -> int:
         )
         found = upgrade(Effects(results), old, new)
         if chosen.format == options.JSON:
-            text = json.dumps(told.as_json(results, found), indent=2) + "\n"
+            text = json.dumps(upgrade_text.as_json(results, found), indent=2) + "\n"
         elif chosen.format == options.MARKDOWN:
-            text = told.as_markdown(results, found)
+            text = upgrade_text.as_markdown(results, found)
         else:
-            text = told.as_text(results, found) + "\n"
+            text = upgrade_text.as_text(results, found) + "\n"
         return Answer(text, policies.of_upgrade(found, asked))
 
     key = {
@@ -140,7 +140,7 @@ def _add_agreement(parser: argparse.ArgumentParser) -> None:
 
 
 def _agreement(chosen: argparse.Namespace) -> int:
-    from reports.comparing import agreement_told
+    from reports.comparing import agreement_text
     from reports.comparing.agreement import agree
     from reports.comparing.entries import FILE, load_entries
     from reports.reading.results import load
@@ -148,9 +148,9 @@ def _agreement(chosen: argparse.Namespace) -> int:
     entries = load_entries(chosen.entries or FILE)
     done = agree(load(options.expand(chosen.files)), entries, chosen.reference)
     if chosen.format == options.JSON:
-        print(json.dumps(agreement_told.as_json(done), indent=2))
+        print(json.dumps(agreement_text.as_json(done), indent=2))
     else:
-        terminal.write_text(agreement_told.as_text(done))
+        terminal.write_text(agreement_text.as_text(done))
     return FOUND if done.new and chosen.fail_on == NEW else DONE
 
 

@@ -98,7 +98,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 def _compare(chosen: argparse.Namespace) -> int:
     from reports import policies
-    from reports.comparing import changes_told
+    from reports.comparing import changes_text
     from reports.comparing.changes import CompareError, compare
     from reports.reading.results import load
 
@@ -110,9 +110,9 @@ def _compare(chosen: argparse.Namespace) -> int:
     new = old if chosen.new is None else load(options.expand([chosen.new]))
     found = compare(old, new, one_jax, other_jax, implementation)
     if chosen.format == options.JSON:
-        print(json.dumps(changes_told.as_json(found), indent=2))
+        print(json.dumps(changes_text.as_json(found), indent=2))
     else:
-        terminal.write_text(changes_told.as_text(found))
+        terminal.write_text(changes_text.as_text(found))
     return status(policies.of_changes(found, asked))
 
 

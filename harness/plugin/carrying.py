@@ -55,7 +55,7 @@ class Carrying:
         if file.is_file():
             self.carry(file.read_text(encoding="utf-8").splitlines())
 
-    def told(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         """What a run says of it at its end."""
         why: Counter[str] = self._resumed.why
         lines = [f"{self.carried} cells resumed, recorded by an earlier run and judged anew"]

@@ -299,7 +299,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         runs = f"{session.tier.runs} of {session.tier.of} runs"
         terminalreporter.write_line(f"core: {runs}; --tier full runs all")
     if (carried := config.stash.get(_CARRYING, None)) is not None:
-        for line in carried.told():
+        for line in carried.summary_lines():
             terminalreporter.write_line(line)
     if session.timings:
         terminalreporter.write_line(f"{session.timings} contenders of the time lane")

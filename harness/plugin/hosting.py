@@ -89,7 +89,7 @@ def hosts_of(
         refused = shares.refusal(hosts, among, platform.name)
         if refused is not None:
             raise ValueError(refused)
-        progress(shares.told(hosts, among))
+        progress(shares.describe_shares(hosts, among))
     return hosts
 
 

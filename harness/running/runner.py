@@ -18,7 +18,7 @@ from conformance.catalogue.topology import Topology
 from conformance.judging import compile_only
 from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import Fault, Whereabouts
-from conformance.judging.judge import Judgement, judge, told
+from conformance.judging.judge import Judgement, judge, judgement_record
 from conformance.judging.observation import parse
 from conformance.judging.rejudging import not_applicable
 from harness.clusters import deadlines
@@ -245,7 +245,7 @@ def _record(
         "implementation": cell.implementation,
         "target": cell.target,
         "topology": cell.topology,
-        **told(judgement),
+        **judgement_record(judgement),
         "observations": list(result.observations) if result else [],
         "fault": dataclasses.asdict(fault) | {"mapped": mapped} if fault else None,
         "seconds": result.seconds if result else 0.0,

@@ -42,7 +42,7 @@ def refusal(hosts: Hosts, among: int, platform: str) -> str | None:
     return None
 
 
-def told(hosts: Hosts, among: int) -> str:
+def describe_shares(hosts: Hosts, among: int) -> str:
     """How many hosts each test process has, for the user."""
     counts = [len(one) for one in divided(hosts.count, among)]
     text = f"{hosts.count} hosts divided among -n {among}: {' + '.join(map(str, counts))}"

@@ -178,7 +178,7 @@ def _resolved(
     found = re.search(r"^jax==(\S+)", done.stdout, re.MULTILINE)
     if done.returncode == 0 and found:
         return python, found[1], ""
-    return python, None, _said(done)
+    return python, None, _uv_message(done)
 
 
 def usable(targets: Path) -> list[Built]:
@@ -268,7 +268,7 @@ def _install(built: Built, python: Interpreter, uv: Path) -> str | None:
         done = _run(command, INSTALL_TIMEOUT_S, folder=folder.parent)
         if done.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
-            return _said(done)
+            return _uv_message(done)
     if not _works(built):
         shutil.rmtree(folder, ignore_errors=True)
         # Old releases of jax install without a word where no jaxlib was made for the Python.
@@ -305,7 +305,7 @@ def _run(
         ) from error
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
+def _uv_message(done: subprocess.CompletedProcess[str]) -> str:
     """uv's message in one line, without the headings, causes and arrows it is laid out with."""
     text = re.sub(r"^[^\w\n(`]*(?:error:|cause:)?", " ", done.stderr, flags=re.MULTILINE)
     text = " ".join(text.split())

@@ -143,7 +143,7 @@ def agree(results: Results, entries: Sequence[Entry], oracle: str | None = None)
     Unless it is given, it is for each clause the newest in which legacy pmap conforms to it, or if
     it nowhere does, in which it ran: in its last release legacy pmap can do less than before.
     """
-    given = None if oracle is None else _given(results, oracle)
+    given = None if oracle is None else _reference_target(results, oracle)
     done = Agreement(tuple(entries))
     for clause in results.clauses:
         for topology in results.grid[clause]:
@@ -156,7 +156,7 @@ def agree(results: Results, entries: Sequence[Entry], oracle: str | None = None)
     return done
 
 
-def _given(results: Results, oracle: str) -> Target:
+def _reference_target(results: Results, oracle: str) -> Target:
     name, _, version = oracle.rpartition("@")
     if name not in ("", LEGACY):
         raise CompareError(f"--reference {oracle}: write it {LEGACY}@VERSION")

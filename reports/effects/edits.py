@@ -83,7 +83,7 @@ def edits(found: Upgrade) -> Edits:
     for entry in found.entries:
         if entry.group in _NOT_AVERTED and not _broke(entry):
             continue
-        known = _said(entry)
+        known = _edit_and_remedy(entry)
         if known is not None:
             by_text.setdefault(known[0], []).append((known[1], entry))
         elif entry.group not in (*_HARMLESS, *_NOT_AVERTED):
@@ -114,9 +114,9 @@ def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     return found
 
 
-def said(entry: Entry) -> str:
+def describe_edit(entry: Entry) -> str:
     """What averts an effect, in words; empty where nothing is known to."""
-    found = None if entry.group in _NOT_AVERTED and not _broke(entry) else _said(entry)
+    found = None if entry.group in _NOT_AVERTED and not _broke(entry) else _edit_and_remedy(entry)
     return "" if found is None else found[0]
 
 
@@ -129,7 +129,7 @@ def _broke(entry: Entry) -> bool:
     return entry.group is Group.FIX_FAILS and worked and bool(entry.cause and entry.cause.edit)
 
 
-def _said(entry: Entry) -> tuple[str, Remedy | None] | None:
+def _edit_and_remedy(entry: Entry) -> tuple[str, Remedy | None] | None:
     """What averts an effect, and the remedy that shows it; None where nothing is known to."""
     works = [one for one in entry.remedies if one.help is Help.WORKS]
     cause = entry.cause

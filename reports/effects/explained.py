@@ -82,7 +82,7 @@ class Explained:
         before, after = self._cell(old), self._cell(new)
         if before is None or after is None:
             return UNEXPLAINED
-        told = self._told(felt, old, new)
+        told = self._matching_entry(felt, old, new)
         if told is not None and told.cause:
             return Why(By.CAUSE, told.cause)
         if told is not None:
@@ -98,7 +98,7 @@ class Explained:
             return UNEXPLAINED
         return Why(By.DOCUMENT, claim.slug)
 
-    def _told(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
+    def _matching_entry(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
         """The entry that says what is felt.
 
         What a claim says tells implementations apart, never two versions of one.

@@ -215,7 +215,7 @@ class _Made:
                 *self._size(one.clause),
             ),
         )
-        title, sentence = self._said(cause, smallest, key)
+        title, sentence = self._title_and_sentence(cause, smallest, key)
         named = tuple(dict.fromkeys(one.clause for one in some))
         facts = {clauses[id].fact or id for id in named}
         return Entry(
@@ -256,7 +256,7 @@ class _Made:
     def _size(self, clause: str) -> tuple[int, str]:
         return len(self.results.clauses[clause].source), clause
 
-    def _said(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
+    def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
         """A title, and a sentence below it."""
         if cause is not None and key.by is By.ENDED:
             return f"No longer so: {cause.title}", f"Before: {cause.sentence}"

@@ -112,7 +112,7 @@ class CauseView:
         return _MOST_REMEDIES
 
     @property
-    def said(self) -> str:
+    def places_line(self) -> str:
         """Where it shows, in a line of a list."""
         return "; ".join(
             f"{implementation_words(row.implementation)} {row.versions}" for row in self.places

@@ -169,7 +169,7 @@ class ClausePage:
     def implementations(self) -> tuple[Implementation, ...]:
         budget = _Budget(_EVIDENCE_SIZE)
         return tuple(
-            Implementation(name, tuple(self._told(name, budget)))
+            Implementation(name, tuple(self._groups_shown(name, budget)))
             for name in sorted(
                 self.results.columns(self.clause.clause),
                 # The baseline last: it is what the others are compared with.
@@ -257,7 +257,7 @@ class ClausePage:
                     )
         return tuple(found)
 
-    def _told(self, implementation: str, budget: _Budget) -> Iterator[Told]:
+    def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[Told]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
         for seen in self._seen:
             if seen.key.implementation == implementation:

@@ -191,7 +191,7 @@ def documents(results: Results) -> tuple[Document, ...]:
     return tuple(sorted(found, key=lambda one: one.silent))
 
 
-def held(results: Results) -> dict[str, Mark]:
+def newest_marks(results: Results) -> dict[str, Mark]:
     """What the newest JAX makes of each claim, without all that a document's page shows of it."""
     marks = marks_of_clauses(results)
     newest = newest_index(results)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.edits import AS_SHARD_MAP, Edit, by_title, edits
-from reports.effects.told import INSTEAD
+from reports.effects.upgrade_text import INSTEAD
 from reports.reading.results import Results
 from reports.site.entries import entry_anchor, filtered
 from reports.site.names import Link, clause_path

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from reports.effects.changed import ONE, Entry, Group, Seen, Upgrade
-from reports.effects.edits import said
+from reports.effects.edits import describe_edit
 from reports.effects.pairs import Side, cell_of
 from reports.effects.remedies import Remedy
 from reports.effects.started import started
-from reports.effects.told import counted, notes, where
+from reports.effects.upgrade_text import counted, notes, where
 from reports.reading.records import Cause, Claim
 from reports.reading.results import Results
 from reports.site.marks import Mark, mark_of, together
@@ -189,7 +189,7 @@ def entry_view(results: Results, found: Upgrade, entry: Entry, room: int) -> Ent
         remedies=tuple(_remedies(entry)),
         evidence=tuple(islice(_evidence(results, found, entry), MOST_EVIDENCE)),
         more=max(0, len(entry.clauses) - MOST_EVIDENCE),
-        edit=said(entry),
+        edit=describe_edit(entry),
         ran_before=entry.ran_before,
     )
 

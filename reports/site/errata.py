@@ -14,7 +14,7 @@ from itertools import groupby
 
 from reports.effects.harm import Harm, harm
 from reports.effects.pairs import Effects
-from reports.effects.told import counted
+from reports.effects.upgrade_text import counted
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target
 from reports.reading.results import Results

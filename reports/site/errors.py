@@ -99,14 +99,14 @@ class ErrorPage:
     upstream: tuple[str, ...]
 
     @property
-    def held(self) -> tuple[MeaningView, ...]:
+    def current(self) -> tuple[MeaningView, ...]:
         """What is behind it in the newest JAX; in none, all that ever was."""
         return tuple(one for one in self.meanings if not one.until) or self.meanings
 
     @property
     def ended(self) -> tuple[MeaningView, ...]:
         """What was behind it in earlier versions, where something else is in the newest."""
-        return tuple(one for one in self.meanings if one not in self.held)
+        return tuple(one for one in self.meanings if one not in self.current)
 
 
 def error_path(slug: str) -> str:

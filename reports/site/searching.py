@@ -141,7 +141,7 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             len(message.clauses),
         )
     clauses = results.clauses_of_claims()
-    held, newest = documents.held(results), newest_version(results)
+    held, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
         mark = held[claim.slug]
         yield Entry(

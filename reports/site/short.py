@@ -116,9 +116,9 @@ def _figures(by_topology: dict[str, Figure]) -> str:
     """Each different figure once, with its topologies."""
     said: dict[str, list[str]] = {}
     for where, one in by_topology.items():
-        said.setdefault(_said(one), []).append(where)
+        said.setdefault(_figure_words(one), []).append(where)
     return ", ".join(f"{one} on {' and '.join(some)}" for one, some in said.items())
 
 
-def _said(one: Figure) -> str:
+def _figure_words(one: Figure) -> str:
     return f"{one.rounded} times" if one.multiple else one.missing or one.reused

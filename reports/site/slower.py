@@ -32,10 +32,10 @@ def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tup
                 where = (key.implementation, one.contender, than.to.replace("==", " "))
                 found.setdefault(where, {})[place] = 1.0 if even else than.median
     order = sorted(found, key=lambda where: implementation_order(where[0]))
-    return tuple(line for where in order for line in _said(*where, found[where].values()))
+    return tuple(line for where in order for line in _ratio_lines(*where, found[where].values()))
 
 
-def _said(place: str, contender: str, to: str, times: Iterable[float]) -> Iterator[str]:
+def _ratio_lines(place: str, contender: str, to: str, times: Iterable[float]) -> Iterator[str]:
     least, most = min(times), max(times)
     if most > 1:
         both = f"{least:.2g} to {most:.2g}" if f"{least:.2g}" != f"{most:.2g}" else f"{most:.2g}"

@@ -9,8 +9,8 @@ from functools import cached_property
 from reports.effects.changed import Group, Upgrade
 from reports.effects.hazards import hazards
 from reports.effects.pairs import Effects
-from reports.effects.told import missing
 from reports.effects.upgrade import upgrade
+from reports.effects.upgrade_text import missing
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.edits import EditsView, edits_view

@@ -27,7 +27,7 @@ from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
 from harness.commandline.main import main
 from reports.comparing.agreement import Agreement, Found, Sort, agree
-from reports.comparing.agreement_told import as_json, as_text
+from reports.comparing.agreement_text import as_json, as_text
 from reports.comparing.changes import CompareError
 from reports.comparing.entries import FILE, Entry, EntryError, load_entries, within
 from reports.comparing.fields import FIELDS, Difference, compare_cells

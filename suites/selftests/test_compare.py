@@ -11,7 +11,7 @@ from sample_results import Record, cause, cell, claim, clause, deviation, target
 
 from harness.commandline.main import main
 from reports.comparing.changes import CompareError, Comparison, Kind, compare, masked
-from reports.comparing.changes_told import as_json, as_text
+from reports.comparing.changes_text import as_json, as_text
 from reports.reading.results import load
 
 HEAD = [

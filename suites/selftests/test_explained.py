@@ -14,8 +14,8 @@ from reports.effects.changed import Entry
 from reports.effects.effect import Effect
 from reports.effects.explained import By
 from reports.effects.pairs import Effects, side
-from reports.effects.told import as_json
 from reports.effects.upgrade import upgrade
+from reports.effects.upgrade_text import as_json
 
 RETRACED = "own-output-traced-again"
 STAYS = "results-stay-on-all-devices"

@@ -127,7 +127,7 @@ def test_what_a_probe_is_given_is_part_of_its_program(
     """The methods that it calls, and no others."""
     other = replaced(MAIN, 'impl.map(helper, "i")', "impl.sharding()")
     one = digest(make), digest(make, other)
-    given = identity._given(frozenset({"map"}))
+    given = identity._callable_methods(frozenset({"map"}))
     assert {"map", "adopt", "select", "mesh"} <= {getattr(node, "name", "") for node in given}
     kept = tuple(node for node in given if getattr(node, "name", "") != "map")
     monkeypatch.setattr(identity, "_given", lambda used: kept if "map" in used else given[:1])

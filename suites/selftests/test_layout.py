@@ -318,3 +318,19 @@ def _matches_text(node: ast.AST) -> TypeGuard[ast.expr]:
 
 def _is_rendered(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in RENDERED
+
+
+# Words that no search finds again.
+UNSEARCHABLE = {"of", "told", "said", "held", "given"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_function_has_a_name_that_cannot_be_searched_for(package: str) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for file in sorted((ROOT / package).rglob("*.py"))
+        if not file.is_relative_to(ROOT / SECTIONS) and file.name != "plain.py"
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.lstrip("_") in UNSEARCHABLE
+    ]
+    assert found == []

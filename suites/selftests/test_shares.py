@@ -44,7 +44,7 @@ class Divided(unittest.TestCase):
         self, hosts: int, among: int, expected: list[list[int]], says: str
     ) -> None:
         assert [[*one] for one in shares.divided(hosts, among)] == expected
-        assert shares.told(Hosts(hosts), among) == says
+        assert shares.describe_shares(Hosts(hosts), among) == says
 
     @parameterized.expand(
         [

@@ -369,7 +369,7 @@ class Causes(unittest.TestCase):
         both = clause("errors.a", topologies=["1x8", "4x2"])
         cells = [seen("0.8.0", "1x8"), seen("0.10.0", "4x2"), seen("0.12.0.1", "4x2")]
         (one,) = causes(Effects(results_of(*head(both), cause("dies"), *cells)))
-        assert one.said == "new pmap 0.8.0, 0.10.0 to 0.12.0.1"
+        assert one.places_line == "new pmap 0.8.0, 0.10.0 to 0.12.0.1"
 
     @parameterized.expand(
         [

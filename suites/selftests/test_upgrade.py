@@ -15,7 +15,7 @@ from test_effects import finding, raised, returned, step
 
 from harness.commandline.main import main
 from reports.comparing.changes import CompareError
-from reports.effects import told
+from reports.effects import upgrade_text
 from reports.effects.changed import ONE, SEVERAL, Group, Upgrade, in_processes
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, side, sides
@@ -107,7 +107,10 @@ class TestRanBefore(TestCase):
             ("Title of one", True, Effect.WRONG_NUMBERS),
             ("Title of many", False, Effect.WRONG_NUMBERS),
         ]
-        assert [told.REFUSED in told.notes(e) for e in found.entries] == [False, True]
+        assert [upgrade_text.REFUSED in upgrade_text.notes(e) for e in found.entries] == [
+            False,
+            True,
+        ]
 
     def test_the_example_is_of_what_ran(self) -> None:
         [entry] = made(
@@ -295,7 +298,7 @@ class TestEntries(TestCase):
 
         [entry] = found.entries
         assert entry.group is Group.WRONG_NUMBERS
-        assert list(told.notes(entry)) == [told.UNCOMPARED]
+        assert list(upgrade_text.notes(entry)) == [upgrade_text.UNCOMPARED]
 
     def test_what_was_not_run_is_counted_and_why(self) -> None:
         found = made(
@@ -460,10 +463,10 @@ def test_markdown_stays_below_its_limit_and_says_what_is_left_out(
 ) -> None:
     results = read(*RECORDS[len(HEAD) :])
     found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
-    whole = told.as_markdown(results, found)
-    monkeypatch.setattr(told, "MOST_BYTES", 600)
+    whole = upgrade_text.as_markdown(results, found)
+    monkeypatch.setattr(upgrade_text, "MOST_BYTES", 600)
 
-    short = told.as_markdown(results, found)
+    short = upgrade_text.as_markdown(results, found)
 
     assert "left out" not in whole
     assert len(short.encode()) <= 600
@@ -475,7 +478,7 @@ def test_markup_of_a_file_is_no_markup_of_the_page() -> None:
     results = read(*hostile)
     found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
 
-    text = told.as_markdown(results, found)
+    text = upgrade_text.as_markdown(results, found)
 
     assert "<script>" not in text
     assert "\\<script\\>" in text

@@ -6,9 +6,9 @@ from sample_results import Record, cause, claim, deviation
 from test_effects import finding, raised, returned
 from test_upgrade import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
-from reports.effects import told
+from reports.effects import upgrade_text
 from reports.effects.changed import Group
-from reports.effects.edits import AS_IN, AS_SHARD_MAP, edits, said
+from reports.effects.edits import AS_IN, AS_SHARD_MAP, describe_edit, edits
 from reports.effects.pairs import Effects, side
 from reports.effects.upgrade import upgrade
 from reports.site.edits import edits_view
@@ -137,7 +137,7 @@ def test_what_is_repaired_and_a_fix_that_fails_have_no_edit() -> None:
         ran("errors.fix", TO, FAILS, verdict="known deviation", findings=[refused]),
     )
 
-    groups = {entry.group: said(entry) for entry in found.entries}
+    groups = {entry.group: describe_edit(entry) for entry in found.entries}
     assert groups == {Group.RAISES: "", Group.FIX_FAILS: "", Group.REPAIRED: ""}
     assert [entry.group for entry in edits(found).unknown] == [Group.RAISES]
 
@@ -177,21 +177,21 @@ def test_parts_of_one_defect_are_counted_once_where_the_whole_shows() -> None:
     assert folded == {"Title of whole": ["Title of part"], "Title of elsewhere": []}
     assert found.counted(Group.RAISES) == 2
     part = next(one for one in found.entries if one.title == "Title of part")
-    assert "The same defect as: Title of whole." in told.notes(part)
+    assert "The same defect as: Title of whole." in upgrade_text.notes(part)
 
 
 def test_the_command_tells_the_edits_in_every_form() -> None:
     results = read(*by("one", "errors.a", edit=PUT), *by("none", "errors.b", remedies=[]), *fix())
     found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
 
-    text, page = told.as_text(results, found), told.as_markdown(results, found)
+    text, page = upgrade_text.as_text(results, found), upgrade_text.as_markdown(results, found)
     assert text.index("what to change: 1 edit") < text.index(PUT) < text.index("\nraises now: 2\n")
     assert "averts, with one process: Title of one (raises)" in text
     assert "no fix known here: 1\n  Title of none (raises now, with one process)" in text
     assert (
         page.index("## What to change: 1 edit") < page.index(f"- {PUT}") < page.index("## Raises")
     )
-    as_json = told.as_json(results, found)
+    as_json = upgrade_text.as_json(results, found)
     [edit] = as_json["edits"]
     assert (edit["text"], edit["topologies"]) == (PUT, ["1x8"])
     assert edit["remedies"][0]["clause"] == "errors.fix"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reports.comparing.agreement import Agreement, Found, Pair, PairCounts, Sort, Where, ordered
-from reports.comparing.changes_told import line
+from reports.comparing.changes_text import line
 from reports.comparing.fields import FIELDS
 from reports.reading.order import topology_order, version_order
 from reports.summary import printable
@@ -60,7 +60,7 @@ def _lines(done: Agreement) -> Iterator[str]:
     if new:
         yield f"new, and undocumented: {len(new)} differences"
         for one in new:
-            yield from _told(one)
+            yield from _found_lines(one)
         yield ""
     known = by_sentence(done)
     if known:
@@ -68,7 +68,7 @@ def _lines(done: Agreement) -> Iterator[str]:
         for sentence, some in known.items():
             yield f"  {sentence}"
             for one in some:
-                yield f"    {said(one)}"
+                yield f"    {describe_difference(one)}"
             yield from _places(where for one in some for where in one.seen)
         yield ""
     for sort in (Sort.BY_CAUSE, Sort.DOCUMENTED):
@@ -104,8 +104,8 @@ _SHORT = {
 }
 
 
-def _told(one: Found) -> Iterator[str]:
-    yield f"  {said(one)}"
+def _found_lines(one: Found) -> Iterator[str]:
+    yield f"  {describe_difference(one)}"
     yield from _places(one.seen)
 
 
@@ -120,7 +120,7 @@ def _places(some: Iterable[Where]) -> Iterator[str]:
     yield f"      as {first.clause}{step} ({first.topology}): {line(first.seen)}"
 
 
-def said(one: Found) -> str:
+def describe_difference(one: Found) -> str:
     """The difference in a line: between whom, in which field, from what to what."""
     shape = one.shape
     return f"{' to '.join(shape.between)}, {shape.field}: {line(shape.old)} → {line(shape.new)}"
