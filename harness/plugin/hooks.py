@@ -55,12 +55,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.add(parser)
 
 
+def _require_paths(config: pytest.Config) -> None:
+    """Refuse a path that does not exist, which xdist answers with an internal error, and late."""
+    if config.getoption("pyargs"):
+        return
+    for argument in config.args:
+        path = argument.split("::")[0]
+        if not (config.invocation_params.dir / path).exists():
+            raise pytest.UsageError(f"no file or folder is called {path}: what is to be collected?")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "section(name): runs the cells of that section")
     if config.getoption("help", False):
         return
     handed = getattr(config, "workerinput", {}).get("conformance")
+    if not handed:
+        _require_paths(config)
     if _wants_benchmark(config) and config.getoption("numprocesses", None):
         raise pytest.UsageError(
             "the time lane runs by itself, as its figures would be those of a busy machine: leave "

@@ -171,3 +171,19 @@ def test_who_names_a_clause_asks_for_no_self_test() -> None:
     items = [line for line in listed.stdout.splitlines() if "::" in line]
     assert any("errors.lowered.one-process-map" in item for item in items), listed.stdout
     assert all(item.startswith("suites/test_errors.py::") for item in items), items
+
+
+def test_a_path_that_does_not_exist_is_refused_before_anything_starts() -> None:
+    words = [sys.executable, "-m", "pytest", "-n", "2", "suites/test_nothing.py::test_nothing"]
+    ran = subprocess.run(
+        words,
+        cwd=Path(__file__).parents[2],
+        env=outside_pytest(),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
+    )
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "no file or folder is called suites/test_nothing.py" in ran.stderr
+    assert "INTERNALERROR" not in ran.stdout + ran.stderr
