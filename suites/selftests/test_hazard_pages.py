@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ran(
             "errors.job",
             "jax@0.9.0",
-            returned(name="process 0"),
+            returned(name="process 0") | {"extra": {"text": "hangs | made"}},
             verdict="known deviation",
             findings=[finding("process 0", "hangs | made", "note")],
             deviation=deviation(cause="stuck"),
