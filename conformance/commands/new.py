@@ -27,17 +27,18 @@ SKELETON = '''
     claim="{claim}",
     expect=everywhere(returns(lambda place: None, text="TO BE WRITTEN: what must be returned")),
 )
-def {name}(impl: Any, cluster: Any) -> None:
+def {name}(impl: Implementation, cluster: Cluster) -> None:
     """TO BE WRITTEN: what this program shows, in a sentence, which becomes its title."""
     cluster.twice(impl.map(double()), impl.given(cluster.rows(2)))
 '''
 
 NEEDED = {
-    "Any": "typing",
     "clause": "conformance.catalogue.clause",
     "everywhere": "conformance.judging.columns",
     "returns": "conformance.judging.expectation",
     "double": "conformance.probing.bodies",
+    "Cluster": "conformance.probing.protocols",
+    "Implementation": "conformance.probing.protocols",
 }
 
 

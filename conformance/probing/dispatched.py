@@ -15,6 +15,7 @@ import numpy as np
 from conformance.catalogue.family import table
 from conformance.judging.expectation import Model
 from conformance.probing.bodies import Body, double, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 WIDTH = 4  # elements of each row
 LEAVES = 200
@@ -38,7 +39,7 @@ class Program:
     model: Model
     tree: bool = False
 
-    def argument(self, impl: Any, cluster: Any) -> Any:
+    def argument(self, impl: Implementation, cluster: Cluster) -> Any:
         """A row per device as a map's own output lies on them; the same array in all leaves."""
         array = impl.map(lambda x: x)(impl.given(cluster.rows(WIDTH)))
         return {f"{i:03}": array for i in range(LEAVES)} if self.tree else array

@@ -38,7 +38,7 @@ def _enclosed(function: Any) -> list[Any]:
     return [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
 
 
-class Mapped(PlainMapped):
+class WitnessedMapped(PlainMapped):
     """A mapped function that keeps a witness of every call: what it was, traced and returned."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Mapped(PlainMapped):
         return watched_call
 
 
-class Implementation(PlainImplementation):
+class WitnessedImplementation(PlainImplementation):
     """`witness` collects what ran, for one case; `mapped` is told the kind of each map."""
 
     def __init__(self, name: str, mapped: Callable[[str], None] = lambda _: None) -> None:
@@ -95,16 +95,11 @@ class Implementation(PlainImplementation):
         self._traced = watched()
         self._began = len(self._traced.names)
 
-    def adopt(self, function: Any, kind: str | None = None) -> Mapped:
-        """A function that the probe mapped by hand, so that its calls are witnessed too.
-
-        For pmap the kind is read off the object; a jit tells nothing of what is in it, so a probe
-        names it (`jit(shard_map)`, `smap`). What it is called proves nothing: what its calls trace
-        does.
-        """
+    def adopt(self, function: Callable[..., Any], kind: str | None = None) -> WitnessedMapped:
+        # What a kind is called proves nothing: what its calls trace does.
         kind = kind or wrapper_kind(function)
         self._mapped(kind)
-        return Mapped(function, kind, self.witness, self._traced, self._began)
+        return WitnessedMapped(function, kind, self.witness, self._traced, self._began)
 
 
 def available() -> tuple[list[str], list[str]]:
@@ -120,7 +115,7 @@ def available() -> tuple[list[str], list[str]]:
     else:
         unknown.append("no jax.shard_map")
     for name, wanted in ((LEGACY_PMAP, "legacy pmap"), (NEW_PMAP, "new pmap")):
-        implementation = Implementation(name)
+        implementation = WitnessedImplementation(name)
         implementation.select()
         kind = wrapper_kind(jax.pmap(lambda x: x)) if hasattr(jax, "pmap") else "no jax.pmap"
         if kind == wanted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.probing.programs import Compiled, compiled_by
+from conformance.probing.protocols import Axes, Cluster, Implementation, Mapped, R
 
 FLAG = "jax_pmap_shmap_merge"
 DEFAULT = jax.config.values.get(FLAG)  # before any probe has changed it
 FIRST_CALL, SECOND_CALL = "first call", "second call"
-
-Axes = int | None | tuple[Any, ...]
 
 
 class PlainMapped:
@@ -42,15 +41,14 @@ class PlainMapped:
         return getattr(self.function, name)
 
 
-class PlainImplementation:
-    """`name` is one of `names.COLUMNS`."""
+class PlainImplementation(Implementation):
+    """An implementation that maps, and proves nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @property
     def is_pmap(self) -> bool:
-        """Whether this is one of the two pmaps: inputs and outputs are then this process's."""
         return self.name != SHARD_MAP
 
     def map(
@@ -60,15 +58,10 @@ class PlainImplementation:
         *,
         in_axes: Axes = 0,
         out_axes: Any = 0,
-        devices: Sequence[Any] | None = None,
+        devices: Sequence[jax.Device] | None = None,
         check_vma: bool = True,
         **options: Any,
-    ) -> Any:
-        """`body` mapped as `jax.pmap` would; `options` go to `jax.pmap` or, here, `jax.jit`.
-
-        Under shard_map `in_axes` is an int, None, or one of them per argument; `out_axes` an int
-        or None; the mesh is over `devices` or all of the cluster's. `check_vma` is shard_map's own.
-        """
+    ) -> Mapped:
         if self.name == JAX:
             raise ValueError("a clause of JAX itself maps nothing: expect something of each column")
         if self.is_pmap:
@@ -102,15 +95,10 @@ class PlainImplementation:
         )
         return self.adopt(function, "jit(shard_map)")
 
-    def adopt(self, function: Any, kind: str | None = None) -> Any:
-        """A function that the probe mapped by hand; its `function` is JAX's own."""
+    def adopt(self, function: Callable[..., Any], kind: str | None = None) -> Mapped:
         return PlainMapped(function)
 
     def select(self) -> None:
-        """Make `jax.pmap` mean this implementation, where this JAX still has the switch.
-
-        Under shard_map and for JAX itself it stays what it is by default, as for a user.
-        """
         if FLAG not in jax.config.values:
             return
         wanted = self.name == NEW_PMAP if self.name in (LEGACY_PMAP, NEW_PMAP) else DEFAULT
@@ -118,63 +106,44 @@ class PlainImplementation:
             warnings.simplefilter("ignore", DeprecationWarning)  # the switch's own, from 0.9.0
             jax.config.update(FLAG, wanted)
 
-    def mesh(self, axis_name: Hashable = "i", devices: Sequence[Any] | None = None) -> Any:
-        """A 1-D mesh over `devices`, or all of the cluster's, in their order."""
+    def mesh(
+        self, axis_name: Hashable = "i", devices: Sequence[jax.Device] | None = None
+    ) -> jax.sharding.Mesh:
         chosen = np.array(jax.devices() if devices is None else list(devices))
         return jax.sharding.Mesh(chosen, (axis_name,))
 
-    def sharding(self, axis_name: Hashable = "i", *, axis: int | None = 0) -> Any:
-        """The NamedSharding that the map's mesh gives an input mapped over `axis`.
-
-        Over `self.devices`, which for pmap are this process's, as are pmap's arguments.
-        """
+    def sharding(
+        self, axis_name: Hashable = "i", *, axis: int | None = 0
+    ) -> jax.sharding.NamedSharding:
         mesh = self.mesh(axis_name, self.devices)
         return jax.sharding.NamedSharding(mesh, _spec(axis, axis_name))
 
     @property
-    def devices(self) -> list[Any]:
-        """The devices over which a whole argument of a map lies: pmap's are this process's."""
+    def devices(self) -> list[jax.Device]:
         return list(jax.local_devices() if self.is_pmap else jax.devices())
 
     def rows(self, place: Place, *shape: int) -> NDArray[Any]:
-        """An argument's rows as this implementation's user writes them, one per `self.devices`.
-
-        Under pmap each process has its own rows; under shard_map all write the same whole array.
-        """
         return place.rows(*shape) if self.is_pmap else place.all_rows(*shape)
 
     def given(self, rows: NDArray[Any], axis_name: Hashable = "i") -> Any:
-        """This process's rows as this implementation takes them.
-
-        For pmap they are passed as they are (a NumPy array with one row per local device); for
-        shard_map they are stitched into the global array with one row per device of the cluster.
-        """
         if self.is_pmap:
             return rows
         return jax.make_array_from_process_local_data(self.sharding(axis_name), rows)
 
 
 @dataclass(frozen=True)
-class PlainCluster(Place):
-    """One process's view of the cluster that a probe runs on; it prints what its steps did.
-
-    `meet` waits until every process of the cluster has called it as often.
-    """
-
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    meet: Callable[[], None] = lambda: None
+class PlainCluster(Cluster):
+    """A cluster that prints what its steps did."""
 
     @property
-    def local_devices(self) -> list[Any]:
-        """This process's devices."""
+    def local_devices(self) -> list[jax.Device]:
         return list(jax.local_devices())
 
     @property
-    def devices(self) -> list[Any]:
-        """All devices of the cluster."""
+    def devices(self) -> list[jax.Device]:
         return list(jax.devices())
 
-    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | Any:
         """Call `function`, wait for its result and print it; None where it raised."""
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
@@ -188,18 +157,13 @@ class PlainCluster(Place):
         print(f"{name}: returned {record['value']}")
         return result
 
-    def twice(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Two calls with the same arguments: caches differ between a first and a second call."""
+    def twice(self, function: Callable[..., R], *args: Any) -> R | Any:
         self.step(FIRST_CALL, function, *args)
         return self.step(SECOND_CALL, function, *args)
 
     def compiled(
         self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
     ) -> Compiled | None:
-        """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
-
-        See `programs.compiled_by`, whose answer is returned; None where the step raised.
-        """
         told: list[Compiled] = []
 
         def compiling() -> Any:

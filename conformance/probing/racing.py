@@ -12,12 +12,13 @@ import numpy as np
 
 from conformance.catalogue.names import SECONDS
 from conformance.probing.compiling import compiled_as_by_default
+from conformance.probing.protocols import Cluster
 
 UNCOUNTED = 3  # rounds of each contender that fill its caches
 SHOWN = 4  # elements of each leaf that are compared with the model
 
 
-def race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
+def race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
     """A step per contender, with the seconds of `rounds` calls, which take turns.
 
     The step's value is the start of what a call returned; the seconds are from when all processes
@@ -27,7 +28,7 @@ def race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int)
         _race(cluster, contenders, rounds)
 
 
-def _race(cluster: Any, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
+def _race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
     steps = []
     for name, function in contenders.items():
         for _ in range(UNCOUNTED - 1):

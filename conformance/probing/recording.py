@@ -23,10 +23,11 @@ from conformance.probing import phases
 from conformance.probing.compiling import compilations
 from conformance.probing.describing import describe
 from conformance.probing.elsewhere import elsewhere
-from conformance.probing.implementations import Implementation
+from conformance.probing.implementations import WitnessedImplementation
 from conformance.probing.plain import FIRST_CALL as FIRST_CALL
 from conformance.probing.plain import SECOND_CALL as SECOND_CALL
 from conformance.probing.plain import PlainCluster
+from conformance.probing.protocols import R
 
 MOST_TEXT = 20_000  # characters of one message
 MOST_RECORDS = 100  # warnings, and log records, of one step
@@ -35,7 +36,7 @@ _THIS_FILE = __file__.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
-class Cluster(PlainCluster):
+class RecordingCluster(PlainCluster):
     """The cluster of a case: every step is kept as a record of what happened in it.
 
     `told` is given each step's name as it begins and, with True, as it ends: all that is left of
@@ -44,7 +45,7 @@ class Cluster(PlainCluster):
 
     told: Callable[[str, bool], None] = lambda name, ended: None
 
-    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | Any:
         """Call `function`, wait for its result and record it; None where it raised.
 
         Recorded: the value or the exception, warnings, log records, seconds, and how many programs
@@ -88,8 +89,8 @@ def observe(
     there = elsewhere()
     if there is not None:
         there.begin()
-    impl = Implementation(implementation, mapped)
-    cluster = Cluster(topology, process, meet=meet, told=told)
+    impl = WitnessedImplementation(implementation, mapped)
+    cluster = RecordingCluster(topology, process, meet=meet, told=told)
     began = time.perf_counter()
     try:
         probe(impl, cluster, **parameters)

@@ -22,6 +22,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.expectation import Expectation, returns
 from conformance.probing.jobs import run_job
+from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
 FOREVER_S = 3600.0
@@ -37,46 +38,47 @@ EXPECT: dict[str, Expectation] = dict.fromkeys((LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 
 
 @clause("faults.none", claim=CLAIM, expect=EXPECT)
-def none(impl: Any, cluster: Any) -> None:
+def none(impl: Implementation, cluster: Cluster) -> None:
     """Nothing goes wrong."""
     cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
 
 
 @clause("faults.wrong-value", claim=CLAIM, expect=EXPECT)
-def wrong_value(impl: Any, cluster: Any) -> None:
+def wrong_value(impl: Implementation, cluster: Cluster) -> None:
     """The program computes something else."""
     cluster.twice(impl.map(lambda x: x * 3), impl.given(cluster.rows()))
 
 
 @clause("faults.nothing-observed", claim=CLAIM, expect=EXPECT)
-def nothing_observed(impl: Any, cluster: Any) -> None:
+def nothing_observed(impl: Implementation, cluster: Cluster) -> None:
     """The probe records no step."""
 
 
 @clause("faults.by-hand", claim=CLAIM, expect=EXPECT)
-def by_hand(impl: Any, cluster: Any) -> None:
+def by_hand(impl: Implementation, cluster: Cluster) -> None:
     """The right values, but no implementation computed them."""
     cluster.step("a call", lambda: np.asarray(cluster.rows() * 2))
 
 
 @clause("faults.impostor", claim=CLAIM, expect=EXPECT)
-def impostor(impl: Any, cluster: Any) -> None:
+def impostor(impl: Implementation, cluster: Cluster) -> None:
     """Another implementation than the cell's computes the right values."""
-    from conformance.probing.implementations import Implementation
+    from conformance.probing.implementations import WitnessedImplementation
 
-    other = Implementation(SHARD_MAP if impl.is_pmap else NEW_PMAP)
+    assert isinstance(impl, WitnessedImplementation)
+    other = WitnessedImplementation(SHARD_MAP if impl.is_pmap else NEW_PMAP)
     impl.witness = other.witness
     cluster.step("a call", other.map(lambda x: x * 2), other.given(cluster.rows()))
 
 
 @clause("faults.raises", claim=CLAIM, expect=EXPECT)
-def raises_(impl: Any, cluster: Any) -> None:
+def raises_(impl: Implementation, cluster: Cluster) -> None:
     """The probe raises outside its steps."""
     raise RuntimeError("raised on purpose")
 
 
 @clause("faults.exits", claim=CLAIM, expect=EXPECT)
-def exits(impl: Any, cluster: Any) -> None:
+def exits(impl: Implementation, cluster: Cluster) -> None:
     """The last process exits with status 3."""
     if cluster.process == cluster.topology.processes - 1:
         os._exit(3)
@@ -84,7 +86,9 @@ def exits(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.killed", claim=CLAIM, expect=EXPECT)
-def killed(impl: Any, cluster: Any, number: int = signal.SIGSEGV, process: int = -1) -> None:
+def killed(
+    impl: Implementation, cluster: Cluster, number: int = signal.SIGSEGV, process: int = -1
+) -> None:
     """A process, else the last one, is killed (or stopped) by a signal."""
     if cluster.process == process % cluster.topology.processes:
         print("about to die", flush=True)
@@ -94,13 +98,13 @@ def killed(impl: Any, cluster: Any, number: int = signal.SIGSEGV, process: int =
 
 
 @clause("faults.system-exit", claim=CLAIM, expect=EXPECT)
-def system_exit(impl: Any, cluster: Any) -> None:
+def system_exit(impl: Implementation, cluster: Cluster) -> None:
     """The program calls sys.exit, which no step catches."""
     sys.exit(5)
 
 
 @clause("faults.stalls-in-python", claim=CLAIM, expect=EXPECT)
-def stalls_in_python(impl: Any, cluster: Any) -> None:
+def stalls_in_python(impl: Implementation, cluster: Cluster) -> None:
     """The last process sleeps; the others finish and wait for it."""
     if cluster.process == cluster.topology.processes - 1:
         time.sleep(FOREVER_S)
@@ -108,7 +112,7 @@ def stalls_in_python(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.stalls-in-collective", claim=CLAIM, expect=EXPECT)
-def stalls_in_collective(impl: Any, cluster: Any) -> None:
+def stalls_in_collective(impl: Implementation, cluster: Cluster) -> None:
     """The last process sleeps while the others are inside a collective."""
     total = impl.map(lambda x: jax.lax.psum(x, "i"))
     rows = impl.given(cluster.rows())
@@ -119,7 +123,7 @@ def stalls_in_collective(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.floods", claim=CLAIM, expect=EXPECT)
-def floods(impl: Any, cluster: Any) -> None:
+def floods(impl: Implementation, cluster: Cluster) -> None:
     """The last process writes to its output without end."""
     while cluster.process == cluster.topology.processes - 1:
         os.write(1, b"flood " * 10_000)
@@ -127,7 +131,7 @@ def floods(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.rubbish", claim=CLAIM, expect=EXPECT)
-def rubbish(impl: Any, cluster: Any, channel: Any, kind: str = "bytes") -> None:
+def rubbish(impl: Implementation, cluster: Cluster, channel: Any, kind: str = "bytes") -> None:
     """The last process sends what is no message, once the others wait for it."""
     if cluster.process == cluster.topology.processes - 1:
         time.sleep(OTHERS_ARE_DONE_S)
@@ -152,7 +156,7 @@ def rubbish(impl: Any, cluster: Any, channel: Any, kind: str = "bytes") -> None:
 
 
 @clause("faults.leaves-a-child", claim=CLAIM, expect=EXPECT)
-def leaves_a_child(impl: Any, cluster: Any) -> None:
+def leaves_a_child(impl: Implementation, cluster: Cluster) -> None:
     """A process of the program's own outlives the worker that started it, then the worker dies."""
     subprocess.Popen(["sleep", str(int(FOREVER_S))])
     os._exit(4)
@@ -168,7 +172,7 @@ time.sleep(3600)
 
 
 @clause("faults.job-that-stalls", claim=CLAIM, expect=EXPECT)
-def job_that_stalls(impl: Any, cluster: Any) -> None:
+def job_that_stalls(impl: Implementation, cluster: Cluster) -> None:
     """A plain job of two processes, each in a session of its own; one sleeps, one is stopped."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         program = Path(folder, "program.py")
@@ -177,7 +181,7 @@ def job_that_stalls(impl: Any, cluster: Any) -> None:
 
 
 @clause("faults.starves", claim=CLAIM, expect=EXPECT)
-def starves(impl: Any, cluster: Any, work_s: float, rivals: int) -> None:
+def starves(impl: Implementation, cluster: Cluster, work_s: float, rivals: int) -> None:
     """It works for so many seconds on one core, which so many other processes want as well."""
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(everywhere)})  # what is started from here on inherits it

@@ -50,7 +50,7 @@ def test_a_dispatch_in_cpp_runs_no_python_function_and_the_new_pmap_some() -> No
         rows = cluster.rows(4)
         told = []
         for name in ("shard_map", "new_pmap"):
-            mapped = Implementation(name).map(lambda x: x * 2).function
+            mapped = WitnessedImplementation(name).map(lambda x: x * 2).function
             x = mapped(mapped(mapped(rows)))
             told.append(calls_of(lambda: mapped(x))[1].total)
         """

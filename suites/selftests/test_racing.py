@@ -10,7 +10,7 @@ def test_contenders_take_turns_and_meet_before_every_round() -> None:
         """
         from conformance.probing.racing import race
         events = []
-        meeting = Cluster(Topology(1, 8), 0, meet=lambda: events.append("meet"))
+        meeting = RecordingCluster(Topology(1, 8), 0, meet=lambda: events.append("meet"))
         def calling(name):
             def call():
                 events.append(name)

@@ -14,11 +14,11 @@ PREAMBLE = """
 import json, jax, numpy as np, jax.numpy as jnp, warnings, logging
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
-from conformance.probing.implementations import Implementation, available
-from conformance.probing.recording import Cluster, observe
+from conformance.probing.implementations import WitnessedImplementation, available
+from conformance.probing.recording import RecordingCluster, observe
 from conformance.catalogue.topology import Topology
 P, NamedSharding = jax.sharding.PartitionSpec, jax.sharding.NamedSharding
-impl, cluster = Implementation("new_pmap"), Cluster(Topology(1, 8), 0)
+impl, cluster = WitnessedImplementation("new_pmap"), RecordingCluster(Topology(1, 8), 0)
 """
 
 
@@ -136,7 +136,7 @@ def test_wrappers_are_told_apart_by_what_they_are() -> None:
         told = {"shard": wrapper_kind(shard), "jit": wrapper_kind(jax.jit(lambda x: x))}
         for name in available()[0]:
             if name != "shard_map":
-                one = Implementation(name)
+                one = WitnessedImplementation(name)
                 one.select()
                 told[name] = wrapper_kind(jax.pmap(lambda x: x))
         """

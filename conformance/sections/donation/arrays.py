@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from conformance.probing.bodies import addend
+from conformance.probing.protocols import Cluster, Implementation
 
 Make = Callable[[Any, Any, int], "Given"]
 
@@ -34,7 +35,7 @@ def made(numbers: Callable[[], Any], sharding: Any = None) -> Any:
     return jax.block_until_ready(jax.jit(numbers, out_shardings=sharding)())
 
 
-def numbers(impl: Any, cluster: Any, width: int) -> Callable[[], Any]:
+def numbers(impl: Implementation, cluster: Cluster, width: int) -> Callable[[], Any]:
     """The rows of `impl.rows`, to be computed by a program."""
     first = cluster.first_row if impl.is_pmap else 0
     count = len(impl.devices)
@@ -47,13 +48,13 @@ def numbers(impl: Any, cluster: Any, width: int) -> Callable[[], Any]:
     return compute
 
 
-def spread(impl: Any, *spec: str | None, devices: Sequence[Any] | None = None) -> Any:
+def spread(impl: Implementation, *spec: str | None, devices: Sequence[Any] | None = None) -> Any:
     """A sharding over the map's devices, or some of them."""
     mesh = impl.mesh("i", devices or impl.devices)
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
-def own_output(impl: Any, cluster: Any, width: int) -> Given:
+def own_output(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """The rows as a map of this implementation returns them, of the number of each row."""
     count = len(cluster.local_devices)
     which = np.arange(cluster.first_row, cluster.first_row + count, dtype=np.int32)
@@ -67,27 +68,27 @@ def own_output(impl: Any, cluster: Any, width: int) -> Given:
 def placed(*spec: str | None) -> Make:
     """The rows over the map's devices, by `spec`."""
 
-    def make(impl: Any, cluster: Any, width: int) -> Given:
+    def make(impl: Implementation, cluster: Cluster, width: int) -> Given:
         array = made(numbers(impl, cluster, width), spread(impl, *spec))
         return Given(array, lambda: impl.rows(cluster, width))
 
     return make
 
 
-def on_one(impl: Any, cluster: Any, width: int) -> Given:
+def on_one(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """The rows, committed to one of this process's devices."""
     where = jax.sharding.SingleDeviceSharding(cluster.local_devices[0])
     array = made(numbers(impl, cluster, width), where)
     return Given(array, lambda: impl.rows(cluster, width))
 
 
-def uncommitted(impl: Any, cluster: Any, width: int) -> Given:
+def uncommitted(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """The rows on the default device, committed to none."""
     array = made(numbers(impl, cluster, width))
     return Given(array, lambda: impl.rows(cluster, width))
 
 
-def on_others(impl: Any, cluster: Any, width: int) -> Given:
+def on_others(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """Half of the rows, on those devices that are not the map's."""
     half = len(impl.devices) // 2
     rows = numbers(impl, cluster, width)
@@ -95,12 +96,12 @@ def on_others(impl: Any, cluster: Any, width: int) -> Given:
     return Given(array, lambda: impl.rows(cluster, width)[:half])
 
 
-def in_numpy(impl: Any, cluster: Any, width: int) -> Given:
+def in_numpy(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """The rows as NumPy."""
     return Given(impl.rows(cluster, width), lambda: impl.rows(cluster, width))
 
 
-def unmapped_array(impl: Any, cluster: Any, width: int) -> Given:
+def unmapped_array(impl: Implementation, cluster: Cluster, width: int) -> Given:
     """An array for an unmapped argument, on all of the map's devices."""
     tens = made(lambda: (jax.lax.iota(np.float32, width) + 1) * 10, spread(impl))
     return Given(tens, lambda: addend(width))

@@ -26,6 +26,7 @@ from conformance.judging.columns import (
 )
 from conformance.judging.expectation import Expectation, OfEachStep, every, noted, steps
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.donation.arrays import Given
 from conformance.sections.donation.kinds import INCOMPATIBLE, WIDTH, Call, Kind, kinds
 
@@ -66,7 +67,7 @@ def holds_its_values(one: Given) -> bool:
     return all(np.array_equal(np.asarray(s.data), source[s.index]) for s in shards)
 
 
-def note_donation(cluster: Any, call: Call, before: set[int], result: Any) -> None:
+def note_donation(cluster: Cluster, call: Call, before: set[int], result: Any) -> None:
     """What became of a call's arrays; nothing where the call raised."""
     if "value" not in cluster.steps[-1]:
         return
@@ -307,7 +308,7 @@ def sentence(text: str) -> str:
     needs=devices(2),
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),
 )
-def donated(impl: Any, cluster: Any, kind: Kind) -> None:
+def donated(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """Two calls of a donating map, each with arguments of its own."""
     function = kind.map(impl)
     for name, step in (("first call", cluster.compiled), ("second call", cluster.step)):

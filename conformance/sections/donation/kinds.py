@@ -17,6 +17,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.probing.bodies import add, addend, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.donation.arrays import (
     Given,
     Make,
@@ -93,7 +94,7 @@ def giving(
 ) -> Callable[[Any, Any, int], Call]:
     """Calls with new arrays, made as told."""
 
-    def call(impl: Any, cluster: Any, width: int) -> Call:
+    def call(impl: Implementation, cluster: Cluster, width: int) -> Call:
         return Call(
             tuple(make(impl, cluster, width) for make in donated),
             tuple(make(impl, cluster, width) for make in kept),
@@ -107,18 +108,18 @@ def giving(
 # --- The maps
 
 
-def doubling(impl: Any) -> Any:
+def doubling(impl: Implementation) -> Any:
     """A map whose output can take over its donated input's buffers."""
     return impl.map(double(), donate_argnums=(0,))
 
 
-def doubling_tree(impl: Any) -> Any:
+def doubling_tree(impl: Implementation) -> Any:
     """The same, of each leaf of a pytree."""
     return impl.map(lambda tree: jax.tree.map(lambda x: x * 2, tree), donate_argnums=(0,))
 
 
 def _static_map(first: bool) -> Callable[[Any], Any]:
-    def make(impl: Any) -> Any:
+    def make(impl: Implementation) -> Any:
         static, donated = (0, 1) if first else (1, 0)
         if impl.is_pmap:
             body: Callable[..., Any] = (lambda n, x: x * n) if first else (lambda x, n: x * n)
@@ -137,7 +138,7 @@ def _static_map(first: bool) -> Callable[[Any], Any]:
     return make
 
 
-def _unmapped_map(impl: Any) -> Any:
+def _unmapped_map(impl: Implementation) -> Any:
     """The output that is not mapped can take over the buffers of the input that is not mapped."""
 
     def body(x: Any, y: Any) -> Any:
@@ -150,17 +151,17 @@ def _unmapped_map(impl: Any) -> Any:
     return impl.adopt(jax.jit(function, donate_argnums=(1,)), "jit(shard_map)")
 
 
-def _half_map(impl: Any) -> Any:
+def _half_map(impl: Implementation) -> Any:
     devices = impl.devices
     return impl.map(double(), donate_argnums=(0,), devices=devices[: len(devices) // 2])
 
 
-def _under_jit(impl: Any) -> Any:
+def _under_jit(impl: Implementation) -> Any:
     inner = doubling(impl)
     return jax.jit(lambda x: inner(x))
 
 
-def _jit_donating(impl: Any) -> Any:
+def _jit_donating(impl: Implementation) -> Any:
     inner = impl.map(double())
     return jax.jit(lambda x: inner(x), donate_argnums=(0,))
 

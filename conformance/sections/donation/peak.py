@@ -23,6 +23,7 @@ from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, every, noted, returns, steps
 from conformance.judging.peaks import figured, known_within
 from conformance.probing.memory import known_peak, meter_of, peak_with
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
 
@@ -38,7 +39,7 @@ OF_MEMORY = "memory is a process's own: its peak is that of one or of two"
 NO_EXTRA = "migrate-pmap.donation-no-extra-memory"
 
 
-def width_of(cluster: Any) -> int:
+def width_of(cluster: Cluster) -> int:
     """The float32 elements of each row, one row per device of this process."""
     return GIVEN_BYTES // 4 // len(cluster.local_devices)
 
@@ -51,7 +52,7 @@ def local_bytes(array: Any) -> int:
 
 
 def measured(
-    cluster: Any,
+    cluster: Cluster,
     name: str,
     what: str,
     make: Callable[[], Any],
@@ -83,7 +84,7 @@ def measured(
     return multiple
 
 
-def control(cluster: Any) -> None:
+def control(cluster: Cluster) -> None:
     """A known allocation, as the measure of the measure."""
     known = cluster.step("known", known_peak, GIVEN_BYTES)
     if known is not None:
@@ -237,7 +238,7 @@ PEAKS: Mapping[str, str] = {
     fresh=True,
     expect=lambda kind: expected(kind, AT_THE_PEAK[kind.key]),
 )
-def peak(impl: Any, cluster: Any, kind: Kind) -> None:
+def peak(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """A known allocation and the donating call are measured; the call's values are compared."""
     width = width_of(cluster)
     control(cluster)
@@ -321,7 +322,7 @@ def state_after(place: Place) -> Any:
         ),
     ),
 )
-def training_step(impl: Any, cluster: Any) -> None:
+def training_step(impl: Implementation, cluster: Cluster) -> None:
     """A training step with a donated state, and the same step without; both are measured.
 
     How much is saved varies from call to call, as its gradients have to be somewhere and devices

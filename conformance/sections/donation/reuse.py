@@ -21,6 +21,7 @@ from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns, steps
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.donation.arrays import own_output
 from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
@@ -63,7 +64,7 @@ REFUSED = one_of(
 # --- In a later call
 
 
-def donated_array(impl: Any, cluster: Any, kind: Kind) -> Any:
+def donated_array(impl: Implementation, cluster: Cluster, kind: Kind) -> Any:
     """The array that a call of this kind donates."""
     return kind.call(impl, cluster, WIDTH).donated[0].array
 
@@ -102,7 +103,7 @@ def after_donation(expected: Expectation) -> Expectation:
         SHARD_MAP: after_donation(steps(again=RIGHT)),
     },
 )
-def again_in_the_same(impl: Any, cluster: Any, kind: Kind) -> None:
+def again_in_the_same(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """The wrapper that it was donated to gets it again."""
     function = doubling(impl)
     array = donated_array(impl, cluster, kind)
@@ -123,7 +124,7 @@ def again_in_the_same(impl: Any, cluster: Any, kind: Kind) -> None:
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
 )
-def again_in_a_new_one(impl: Any, cluster: Any, kind: Kind) -> None:
+def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """A wrapper that donates nothing, and that nothing was compiled for, gets it."""
     function, other = doubling(impl), impl.map(double())
     array = donated_array(impl, cluster, kind)
@@ -144,7 +145,7 @@ def again_in_a_new_one(impl: Any, cluster: Any, kind: Kind) -> None:
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(every(steps(other_wrapper=RIGHT), steps(again=REFUSED)))),
 )
-def again_in_another(impl: Any, cluster: Any, kind: Kind) -> None:
+def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """A wrapper that donates nothing, and has worked before, gets it."""
     function, other = doubling(impl), impl.map(double())
     cluster.step("other wrapper", other, own_output(impl, cluster, WIDTH).array)
@@ -166,7 +167,7 @@ def again_in_another(impl: Any, cluster: Any, kind: Kind) -> None:
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(fetch=GONE, same_wrapper=RIGHT))),
 )
-def read(impl: Any, cluster: Any, kind: Kind) -> None:
+def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """Its values are asked for, and then another array goes through the same wrapper."""
     function = doubling(impl)
     array, other = donated_array(impl, cluster, kind), own_output(impl, cluster, WIDTH).array
@@ -189,7 +190,7 @@ def read(impl: Any, cluster: Any, kind: Kind) -> None:
     deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED, same_wrapper=RIGHT, new_wrapper=RIGHT))),
 )
-def then_others(impl: Any, cluster: Any, kind: Kind) -> None:
+def then_others(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """After it was passed again, other arrays go through the same wrapper and a new one."""
     function = doubling(impl)
     array = donated_array(impl, cluster, kind)
@@ -259,7 +260,7 @@ def twice_the_rows(place: Place) -> Any:
         )
     ),
 )
-def twice_in_one(impl: Any, cluster: Any, twice: Twice) -> None:
+def twice_in_one(impl: Implementation, cluster: Cluster, twice: Twice) -> None:
     """One array as both arguments of a map, after the map worked with two."""
     function = impl.map(lambda x, y: (x + y, x - y), donate_argnums=twice.donated)
     a, b, both = (own_output(impl, cluster, WIDTH).array for _ in range(3))
@@ -284,7 +285,7 @@ def twice_in_one(impl: Any, cluster: Any, twice: Twice) -> None:
         )
     ),
 )
-def over_one_device(impl: Any, cluster: Any) -> None:
+def over_one_device(impl: Implementation, cluster: Cluster) -> None:
     """Donated to a map over one device and passed again, an array is refused."""
     there = cluster.local_devices[:1]
     function = impl.map(double(), donate_argnums=(0,), devices=there)

@@ -20,6 +20,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
 from conformance.judging.releases import absent, by_release
+from conformance.probing.protocols import Cluster, Implementation
 
 AXIS = "x"  # of the replacements' mesh, as in the document
 UNLIKE = "unlike the replacement"
@@ -303,7 +304,12 @@ def taken(model: Callable[[Place], Tree]) -> Expectation:
 
 
 def replace(
-    impl: Any, cluster: Any, function: Replaced, argument: Any, devices: Any, stacking: Stacking
+    impl: Implementation,
+    cluster: Cluster,
+    function: Replaced,
+    argument: Any,
+    devices: Any,
+    stacking: Stacking,
 ) -> None:
     """Call the replacement twice, and the original where there is one."""
     impl.select()  # the original's sharding goes by the switch: it is as a user finds it
@@ -330,8 +336,8 @@ def replace(
 
 
 def give_to_map(
-    impl: Any,
-    cluster: Any,
+    impl: Implementation,
+    cluster: Cluster,
     function: Replaced,
     argument: Any,
     devices: Any,
@@ -374,7 +380,7 @@ def _facts(array: Any) -> dict[str, str]:
     }
 
 
-def map_over(impl: Any, devices: Any, *, all_devices: bool) -> Any:
+def map_over(impl: Implementation, devices: Any, *, all_devices: bool) -> Any:
     """The map that takes such an array: pmap's own, or shard_map over these devices."""
     chosen = None if impl.is_pmap and all_devices else list(devices)
     return impl.map(lambda tree: work(tree), devices=chosen)  # a function of its own

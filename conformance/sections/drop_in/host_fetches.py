@@ -11,6 +11,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, noted, returns, steps
 from conformance.probing.calls import THROUGH_THE_HOST, calls_of
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     JNP,
     NP,
@@ -52,7 +53,7 @@ EACH = noted(
         )
     ),
 )
-def jax_arrays(impl: Any, cluster: Any) -> None:
+def jax_arrays(impl: Implementation, cluster: Cluster) -> None:
     """jnp.stack of JAX arrays fetches none of them to the host; np.stack, each of them."""
     there = cluster.local_devices
 

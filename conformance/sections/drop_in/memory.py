@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.memory import known_peak, peak_bytes
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     JNP,
     NP,
@@ -192,7 +193,7 @@ def measured(cost: Cost) -> Expectation:
     left_out=OWN_MEMORY,
     expect=lambda cost: of_jax(measured(cost)),
 )
-def peaks(impl: Any, cluster: Any, cost: Cost) -> None:
+def peaks(impl: Implementation, cluster: Cluster, cost: Cost) -> None:
     """A known allocation, the replacement and the original are measured; then what came out."""
     impl.select()
     there = cluster.local_devices

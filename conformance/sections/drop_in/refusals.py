@@ -13,6 +13,7 @@ from typing import Any
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family
 from conformance.judging.columns import of_jax
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     NP,
     ORIGINAL,
@@ -40,7 +41,7 @@ from conformance.sections.drop_in.wrong_calls import (
     left_out=NO_OTHER_PROCESS,
     expect=lambda wrong, stacking: of_jax(wrong.refusal(stacking)),
 )
-def refused(impl: Any, cluster: Any, wrong: Wrong, stacking: Stacking) -> None:
+def refused(impl: Implementation, cluster: Cluster, wrong: Wrong, stacking: Stacking) -> None:
     """The right call of the replacement; then the wrong one, of it and of the original."""
     impl.select()
     there = cluster.local_devices

@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     LEADING,
     NP,
@@ -265,7 +266,9 @@ VALUES: Mapping[str, Value] = table(
     needs=devices(2),
     expect=lambda value: of_jax(value.as_original()),
 )
-def replicated_as_original(impl: Any, cluster: Any, value: Value, stacking: Stacking) -> None:
+def replicated_as_original(
+    impl: Implementation, cluster: Cluster, value: Value, stacking: Stacking
+) -> None:
     """The replacement, and the original where there is one."""
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.of(cluster), chosen)
@@ -287,7 +290,7 @@ MAPPED: Mapping[str, Value] = {
     needs=devices(2),
     expect=lambda value: everywhere(taken(value.copies)),
 )
-def replicated_into_map(impl: Any, cluster: Any, value: Value) -> None:
+def replicated_into_map(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The replacement, and a map of its result."""
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.of(cluster), chosen)

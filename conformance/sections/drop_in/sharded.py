@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     LEADING,
     NP,
@@ -327,7 +328,9 @@ KINDS: Mapping[str, Shards] = table(
     needs=devices(2),
     expect=lambda shards: of_jax(shards.as_original()),
 )
-def sharded_as_original(impl: Any, cluster: Any, shards: Shards, stacking: Stacking) -> None:
+def sharded_as_original(
+    impl: Implementation, cluster: Cluster, shards: Shards, stacking: Stacking
+) -> None:
     """The replacement, and the original where there is one."""
     chosen = shards.pick(cluster.local_devices)
     argument = shards.given(shards.of(cluster), chosen)
@@ -359,7 +362,7 @@ MAPPED: Mapping[str, Shards] = {
     needs=devices(2),
     expect=lambda shards: everywhere(taken(shards.stacked)),
 )
-def sharded_into_map(impl: Any, cluster: Any, shards: Shards) -> None:
+def sharded_into_map(impl: Implementation, cluster: Cluster, shards: Shards) -> None:
     """The replacement, and a map of its result."""
     chosen = shards.pick(cluster.local_devices)
     argument = shards.given(shards.of(cluster), chosen)

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every, noted, returns, steps
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import JNP, NP, ON_HOST, WHOLE_STACK, Stacking, put_sharded
 
 STACK = "the stack"
@@ -146,7 +147,7 @@ def most_rows_on(device: Any) -> Iterator[list[int]]:
         every(steps(replacement=STACKED, replacement_again=STACKED), way.lies)
     ),
 )
-def where_stacked(impl: Any, cluster: Any, way: Way) -> None:
+def where_stacked(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """The replacement: where its stack lies, then what the default device holds meanwhile."""
     there = cluster.local_devices
     default = there[way.default]

@@ -13,6 +13,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import every, noted, returns, sharded, steps
 from conformance.probing.bodies import add
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     AXIS,
 )
@@ -59,7 +60,7 @@ WHOLE_ON_EACH = noted(
         )
     ),
 )
-def true_replication(impl: Any, cluster: Any) -> None:
+def true_replication(impl: Implementation, cluster: Cluster) -> None:
     """`device_put` without a leading axis, with an empty spec: a whole copy on each device."""
     for step in ("replicated", "replicated again"):
         replicate(cluster, step)
@@ -78,7 +79,7 @@ def true_replication(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def map_of_replicated(impl: Any, cluster: Any) -> None:
+def map_of_replicated(impl: Implementation, cluster: Cluster) -> None:
     """A map takes the array that is really replicated as an unmapped argument."""
     x = replicate(cluster, "replicated")
     chosen = None if impl.is_pmap else cluster.local_devices
@@ -86,7 +87,7 @@ def map_of_replicated(impl: Any, cluster: Any) -> None:
     cluster.twice(function, cluster.rows(4), x)
 
 
-def replicate(cluster: Any, step: str) -> Any:
+def replicate(cluster: Cluster, step: str) -> Any:
     """This process's first row on each of its devices; noted is whether each has all of it."""
     mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())

@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Raised, Step
 from conformance.probing.bodies import addend
+from conformance.probing.protocols import Implementation
 
 DEVICES_CLAIM = "migrate-pmap.incompatible-devices"
 OWN_DEVICES_CLAIM = "migrate-pmap.incompatible-sharding"
@@ -187,7 +188,7 @@ class Where:
         """Why there are no several processes."""
         return PART_OF_A_PROCESS if self.topologies == ONE_PROCESS else ""
 
-    def put(self, impl: Any, array: Any, *, mapped: bool = True) -> Any:
+    def put(self, impl: Implementation, array: Any, *, mapped: bool = True) -> Any:
         """The array where the map does not expect it."""
         chosen = self.devices(impl.devices)
         spec = self.mapped_spec if mapped else self.unmapped_spec
@@ -195,7 +196,7 @@ class Where:
             return jax.device_put(array, chosen[0])
         return on_mesh(array, impl.mesh("i", chosen), *spec)
 
-    def map(self, impl: Any, body: Callable[..., Any], **options: Any) -> Any:
+    def map(self, impl: Implementation, body: Callable[..., Any], **options: Any) -> Any:
         """The map that is given the misplaced argument."""
         if self.half:
             options["devices"] = first_half(impl.devices)

@@ -24,6 +24,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.bodies import add, addend, double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     AS_JIT_CLAIM,
     INCOMPATIBLE,
@@ -58,7 +59,7 @@ PASSING = "errors.incompatible-devices.passes"
         lambda place: where.rows(place.rows(WIDTH)) + addend(WIDTH)
     ),
 )
-def unmapped(impl: Any, cluster: Any, where: Where) -> None:
+def unmapped(impl: Implementation, cluster: Cluster, where: Where) -> None:
     """An unmapped argument lies elsewhere."""
     elsewhere = where.put(impl, addend(WIDTH), mapped=False)
     function = where.map(impl, add(), in_axes=(0, None))
@@ -76,7 +77,7 @@ def unmapped(impl: Any, cluster: Any, where: Where) -> None:
         refused_unless_legacy(times(3, where)) | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)}
     ),
 )
-def keyword(impl: Any, cluster: Any, where: Where) -> None:
+def keyword(impl: Implementation, cluster: Cluster, where: Where) -> None:
     """A keyword argument (always mapped over its leading axis) lies elsewhere."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     function = where.map(impl, lambda x, y: x + 2 * y)
@@ -93,7 +94,7 @@ def keyword(impl: Any, cluster: Any, where: Where) -> None:
     title="One leaf of a pytree argument lies {where.text}.",
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
-def leaf(impl: Any, cluster: Any, where: Where) -> None:
+def leaf(impl: Implementation, cluster: Cluster, where: Where) -> None:
     """One leaf of a pytree lies elsewhere, the others where the map expects them."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     tree = {"a": rows, "b": [where.put(impl, rows)]}
@@ -125,7 +126,7 @@ def refused_later(where: Where) -> Columns:
     title="After two fitting calls of the same wrapper, its argument lies {where.text}.",
     expect=refused_later,
 )
-def later_call(impl: Any, cluster: Any, where: Where) -> None:
+def later_call(impl: Implementation, cluster: Cluster, where: Where) -> None:
     """An argument lies elsewhere once the wrapper's fast path is warm."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     function = where.map(impl, double())
@@ -143,7 +144,7 @@ def later_call(impl: Any, cluster: Any, where: Where) -> None:
     expect=everywhere(returns(tripled))
     | {SHARD_MAP: raises(TypeError, "got an unexpected keyword argument 'y'", otherwise=tripled)},
 )
-def keyword_fits(impl: Any, cluster: Any) -> None:
+def keyword_fits(impl: Implementation, cluster: Cluster) -> None:
     """A keyword argument that lies where the map expects it: pmap maps it, shard_map refuses it."""
     function = impl.map(lambda x, y: x + 2 * y)
     rows = impl.given(cluster.rows(WIDTH))
@@ -160,7 +161,7 @@ PASSES = everywhere(returns(tripled))
     topologies=ONE_AND_FOUR,
     expect=PASSES,
 )
-def numpy_passes(impl: Any, cluster: Any) -> None:
+def numpy_passes(impl: Implementation, cluster: Cluster) -> None:
     """NumPy arguments lie nowhere, so that no map refuses them."""
     rows = impl.rows(cluster, WIDTH)
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
@@ -173,7 +174,7 @@ def numpy_passes(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=PASSES,
 )
-def uncommitted_passes(impl: Any, cluster: Any) -> None:
+def uncommitted_passes(impl: Implementation, cluster: Cluster) -> None:
     """Uncommitted arrays are moved to where the map wants them."""
     rows = jax.numpy.asarray(impl.rows(cluster, WIDTH))
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
@@ -186,7 +187,7 @@ def uncommitted_passes(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns(lambda place: place.rows(WIDTH) + addend(WIDTH), text="rows plus y")),
 )
-def uncommitted_unmapped_passes(impl: Any, cluster: Any) -> None:
+def uncommitted_unmapped_passes(impl: Implementation, cluster: Cluster) -> None:
     """An uncommitted unmapped argument is moved to where the map wants it."""
     rows = jax.numpy.asarray(impl.rows(cluster, WIDTH))
     cluster.twice(impl.map(add(), in_axes=(0, None)), rows, jax.numpy.asarray(addend(WIDTH)))

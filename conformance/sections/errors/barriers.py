@@ -33,6 +33,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled, psum
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import sync
 from conformance.sections.errors.waiting import (
     HANG_S,
@@ -53,7 +54,7 @@ ALIGNED_FACT = "errors.barriers.hand-made-aligned"
 MISALIGNED_FACT = "errors.barriers.hand-made-misaligned"
 
 
-def hand_made(impl: Any, cluster: Any) -> Callable[[], Any]:
+def hand_made(impl: Implementation, cluster: Cluster) -> Callable[[], Any]:
     """A barrier as users write it: a psum of ones over all devices, and its result is awaited."""
     function = impl.map(psum())
     ones = impl.given(np.ones(cluster.topology.devices_per_process, np.float32))
@@ -84,7 +85,7 @@ def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Exp
         steps(barrier=returns(counted), program=returns(total()), barrier_again=returns(counted))
     ),
 )
-def hand_made_aligned(impl: Any, cluster: Any) -> None:
+def hand_made_aligned(impl: Implementation, cluster: Cluster) -> None:
     """Barriers made by hand that all processes reach in the same order."""
     wait, program = hand_made(impl, cluster), summing(impl, cluster)
     cluster.step("barrier", wait)
@@ -105,7 +106,7 @@ def hand_made_aligned(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def hand_made_late(impl: Any, cluster: Any) -> None:
+def hand_made_late(impl: Implementation, cluster: Cluster) -> None:
     """A barrier made by hand that one process reaches late: the others wait."""
     wait = hand_made(impl, cluster)
     timed(cluster, "first barrier", wait, late=False)
@@ -173,7 +174,7 @@ SWAPPED: Mapping[str, Swapped] = table(
     topologies=SEVERAL_PROCESSES,
     expect=lambda swapped: everywhere(swapped.expected),
 )
-def hand_made_swapped(impl: Any, cluster: Any, swapped: Swapped) -> None:
+def hand_made_swapped(impl: Implementation, cluster: Cluster, swapped: Swapped) -> None:
     """A barrier made by hand and a program, which half of the processes run the other way round."""
     wait, program = hand_made(impl, cluster), summing(impl, cluster, *swapped.shape)
     if cluster.process % 2:
@@ -199,7 +200,7 @@ def hand_made_swapped(impl: Any, cluster: Any, swapped: Swapped) -> None:
         )
     ),
 )
-def hand_made_and_sync(impl: Any, cluster: Any) -> None:
+def hand_made_and_sync(impl: Implementation, cluster: Cluster) -> None:
     """Half of the processes wait at a barrier made by hand, the others in sync_global_devices."""
     wait = hand_made(impl, cluster)
     # Each was used before: a CPU gives up after 30 s on the first collective of some devices.
@@ -222,7 +223,7 @@ def hand_made_and_sync(impl: Any, cluster: Any) -> None:
     deadline_s=HANG_S,
     expect=everywhere(hangs("barrier again", all_but_the_last)),
 )
-def hand_made_process_missing(impl: Any, cluster: Any) -> None:
+def hand_made_process_missing(impl: Implementation, cluster: Cluster) -> None:
     """The last process never comes to a second barrier made by hand."""
     wait = hand_made(impl, cluster)
     cluster.step("barrier", wait)
@@ -258,7 +259,7 @@ NOBODY_WAITED = noted(
     ),
     fresh=True,  # what is said in a job stays said
 )
-def map_without_collective(impl: Any, cluster: Any) -> None:
+def map_without_collective(impl: Implementation, cluster: Cluster) -> None:
     """A map without a collective does not synchronise: none is compiled, nobody is waited for."""
     function, rows = impl.map(double()), impl.given(cluster.rows(2))
     cluster.compiled("from empty caches", function, rows)

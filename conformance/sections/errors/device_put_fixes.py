@@ -19,6 +19,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PRO
 from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
 from conformance.judging.expectation import returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     FOUR_DEVICES,
     PART_OF_A_PROCESS,
@@ -69,7 +70,7 @@ MESHES: Mapping[str, Making] = table(
 )
 
 
-def one_device(cluster: Any, array: Any) -> Any:
+def one_device(cluster: Cluster, array: Any) -> Any:
     """The array on the first of this process's devices."""
     return jax.device_put(array, cluster.local_devices[0])
 
@@ -83,7 +84,7 @@ def one_device(cluster: Any, array: Any) -> Any:
     topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(doubled(2))),
 )
-def fix_device_put(impl: Any, cluster: Any) -> None:
+def fix_device_put(impl: Implementation, cluster: Cluster) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `Mesh`."""
     mesh = jax.sharding.Mesh(np.array(impl.devices), ("i",))
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
@@ -100,7 +101,7 @@ def fix_device_put(impl: Any, cluster: Any) -> None:
     left_out="as written, without devices=, its mesh is over all processes: a pmap's is not",
     expect=everywhere(remedied(doubled(2))),
 )
-def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
+def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     """`device_put` with a NamedSharding whose mesh comes from `make_mesh`, as written."""
     mesh = jax.make_mesh((len(cluster.local_devices),), ("i",))
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
@@ -119,7 +120,7 @@ def fix_device_put_make_mesh(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(doubled(2))),
 )
-def put_other_axis(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """The argument is put on a mesh whose axis is not called as the map's."""
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double(), "rows")
     cluster.step(WITHOUT, impl.map(double(), "rows"), rows)
@@ -137,7 +138,7 @@ def put_other_axis(impl: Any, cluster: Any, mesh: Making) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_pmaps(remedied(doubled(2)), "an axis of a mesh always has a name"),
 )
-def put_no_axis(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """The argument of a map without an axis name is put on a mesh, whose axis has one."""
     impl.select()
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.adopt(jax.pmap(double()))
@@ -159,7 +160,7 @@ def put_no_axis(impl: Any, cluster: Any, mesh: Making) -> None:
     left_out=lambda where: NOT_HELD if where.key == "other-order" else where.left_out,
     expect=lambda where: everywhere(remedied(times(2, where))),
 )
-def put_mapped(impl: Any, cluster: Any, where: Where, mesh: Making) -> None:
+def put_mapped(impl: Implementation, cluster: Cluster, where: Where, mesh: Making) -> None:
     """The argument, which lay elsewhere, is first put where the map expects it."""
     rows = where.put(impl, where.rows(impl.rows(cluster, WIDTH)))
     chosen = first_half(impl.devices) if where.half else impl.devices
@@ -180,7 +181,7 @@ def put_mapped(impl: Any, cluster: Any, where: Where, mesh: Making) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(plus_addend(WIDTH))),
 )
-def put_unmapped(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """An unmapped argument, which lay on one device, is first replicated with `P()`."""
     rows, elsewhere = impl.rows(cluster, WIDTH), one_device(cluster, addend(WIDTH))
     cluster.step(WITHOUT, impl.map(add(), in_axes=(0, None)), rows, elsewhere)
@@ -200,7 +201,7 @@ def put_unmapped(impl: Any, cluster: Any, mesh: Making) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_pmaps(remedied(times(3, WHERE["one-device"])), POSITIONAL_ONLY),
 )
-def put_keyword(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """A keyword argument, which lay on one device, is first put where the map expects it."""
     rows = impl.rows(cluster, WIDTH)
     elsewhere = one_device(cluster, rows)
@@ -221,7 +222,7 @@ def put_keyword(impl: Any, cluster: Any, mesh: Making) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
-def put_leaf(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """The offending leaf of a pytree is first put where the map expects it."""
     rows = impl.rows(cluster, WIDTH)
     elsewhere = one_device(cluster, rows)
@@ -247,7 +248,7 @@ def put_leaf(impl: Any, cluster: Any, mesh: Making) -> None:
     left_out=PART_OF_A_PROCESS,
     expect=everywhere(remedied(times(2, WHERE["other-devices"]))),
 )
-def put_output(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """The output of a map over other devices is first put on the map's."""
     first, second = first_half(impl.devices), second_half(impl.devices)
     output = impl.map(lambda x: x, devices=second)(first_half(cluster.rows(WIDTH)))
@@ -269,7 +270,7 @@ def put_output(impl: Any, cluster: Any, mesh: Making) -> None:
     left_out="an array on one device meets an output in the same process",
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
-def put_outside(impl: Any, cluster: Any, mesh: Making) -> None:
+def put_outside(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     """An array on one device is first put to where the output lies that it is added to."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     elsewhere = one_device(cluster, cluster.rows(WIDTH))
@@ -293,7 +294,7 @@ def put_outside(impl: Any, cluster: Any, mesh: Making) -> None:
         "pmap's arguments are each process's own",
     ),
 )
-def fix_device_put_across_processes(impl: Any, cluster: Any) -> None:
+def fix_device_put_across_processes(impl: Implementation, cluster: Cluster) -> None:
     """`device_put` of what lies on one device of each process, to all processes' devices."""
     function, mesh = impl.map(double()), impl.mesh("i", impl.devices)
     rows = impl.rows(cluster, WIDTH)

@@ -14,6 +14,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.probing.bodies import add, addend, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     DEVICES_CLAIM,
     FOUR_DEVICES,
@@ -44,7 +45,7 @@ def tripled(place: Place) -> Any:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
-def one_device(impl: Any, cluster: Any) -> None:
+def one_device(impl: Implementation, cluster: Cluster) -> None:
     """The mapped argument is committed to one device."""
     rows = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(impl.map(double()), rows)
@@ -58,7 +59,7 @@ def one_device(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
-def fewer_devices(impl: Any, cluster: Any) -> None:
+def fewer_devices(impl: Implementation, cluster: Cluster) -> None:
     """The mapped argument is sharded over half of the map's devices."""
     mesh = impl.mesh("i", first_half(cluster.local_devices))
     cluster.twice(impl.map(double()), on_mesh(cluster.rows(2), mesh, "i"))
@@ -72,7 +73,7 @@ def fewer_devices(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
-def other_devices(impl: Any, cluster: Any) -> None:
+def other_devices(impl: Implementation, cluster: Cluster) -> None:
     """The map is over the first half of the devices, its argument lies on the second half."""
     mesh = impl.mesh("i", second_half(cluster.local_devices))
     rows = on_mesh(first_half(cluster.rows(2)), mesh, "i")
@@ -87,7 +88,7 @@ def other_devices(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
-def other_order(impl: Any, cluster: Any) -> None:
+def other_order(impl: Implementation, cluster: Cluster) -> None:
     """The mapped argument is sharded over the map's devices in reverse order."""
     mesh = impl.mesh("i", impl.devices[::-1])
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 2), mesh, "i"))
@@ -101,7 +102,7 @@ def other_order(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(lambda place: place.rows(8) * 2),
 )
-def other_spec(impl: Any, cluster: Any) -> None:
+def other_spec(impl: Implementation, cluster: Cluster) -> None:
     """The mapped argument lies on the map's devices, sharded along its other dimension."""
     mesh = impl.mesh("i", impl.devices)
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 8), mesh, None, "i"))
@@ -115,7 +116,7 @@ def other_spec(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(doubled(2)),
 )
-def replicated(impl: Any, cluster: Any) -> None:
+def replicated(impl: Implementation, cluster: Cluster) -> None:
     """The mapped argument is replicated over the map's devices."""
     rows = jax.device_put(impl.rows(cluster, 2), impl.sharding(axis=None))
     cluster.twice(impl.map(double()), rows)
@@ -129,7 +130,7 @@ def replicated(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(plus_addend(2)),
 )
-def unmapped_argument(impl: Any, cluster: Any) -> None:
+def unmapped_argument(impl: Implementation, cluster: Cluster) -> None:
     """An unmapped argument (`in_axes=None`) is committed to one device."""
     elsewhere = jax.device_put(addend(2), cluster.local_devices[0])
     function = impl.map(add(), in_axes=(0, None))
@@ -145,7 +146,7 @@ def unmapped_argument(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(tripled),
 )
-def mixed_with_one_device(impl: Any, cluster: Any) -> None:
+def mixed_with_one_device(impl: Implementation, cluster: Cluster) -> None:
     """One argument is another map's output, the other is committed to one device."""
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
@@ -161,7 +162,7 @@ def mixed_with_one_device(impl: Any, cluster: Any) -> None:
     cause="argument-elsewhere-refused",
     expect=refused_unless_legacy(half_doubled),
 )
-def output_of_other_map(impl: Any, cluster: Any) -> None:
+def output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
     """The argument is the output of a map over other devices."""
     elsewhere = impl.map(lambda x: x, devices=second_half(cluster.local_devices))
     output = elsewhere(first_half(cluster.rows(2)))
@@ -178,7 +179,7 @@ def output_of_other_map(impl: Any, cluster: Any) -> None:
         incompatible(first=r"\[\d+\]", second=r"\[\d+(, \d+)+\]"), lambda place: np.False_
     ),
 )
-def outside_any_map(impl: Any, cluster: Any) -> None:
+def outside_any_map(impl: Implementation, cluster: Cluster) -> None:
     """A map's output and an array committed to one device meet in `jnp.allclose` (the example)."""
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(np.zeros(output.shape, output.dtype), cluster.local_devices[0])

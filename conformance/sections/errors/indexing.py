@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, needed
 
 Function = Callable[[Any], Any]
@@ -112,7 +113,7 @@ USES: Mapping[str, Use] = table(
 )
 
 
-def output(impl: Any, cluster: Any) -> Any:
+def output(impl: Implementation, cluster: Cluster) -> Any:
     """The output of a map: one row of three per device."""
     return impl.map(double())(impl.given(cluster.rows(3)))
 
@@ -191,7 +192,7 @@ def cause_of(use: Use) -> str:
     left_out=APART,
     expect={LEGACY_PMAP: right, NEW_PMAP: right, SHARD_MAP: right_of_all},
 )
-def used(impl: Any, cluster: Any, use: Use) -> None:
+def used(impl: Implementation, cluster: Cluster, use: Use) -> None:
     """A use of a map's output."""
     cluster.twice(use.use, output(impl, cluster))
 
@@ -318,7 +319,7 @@ FIXES: Mapping[str, Fix] = table(
     topologies=ONE_AND_SEVERAL,
     expect=lambda fix: {name: fix.expected(name) for name in IMPLEMENTATIONS},
 )
-def fixed(impl: Any, cluster: Any, fix: Fix) -> None:
+def fixed(impl: Implementation, cluster: Cluster, fix: Fix) -> None:
     """A map's output, used as the document recommends, after the form that it replaces."""
     x = output(impl, cluster)
     cluster.step(WITHOUT, fix.faulty, x)

@@ -28,6 +28,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.implementations import wrapper_kind
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import WITHOUT, needed
 
 ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
@@ -44,7 +45,7 @@ class Program:
     model: Model
     out_axes: int | None = 0
 
-    def map(self, impl: Any) -> Any:
+    def map(self, impl: Implementation) -> Any:
         """The program under an implementation; a function of its own, as caches go by function."""
         return impl.map(lambda x: self.body(x), out_axes=self.out_axes)
 
@@ -95,7 +96,7 @@ PROGRAMS: Mapping[str, Program] = table(
 class Staged:
     """The compiled stage of a map, lowered on its first call."""
 
-    def __init__(self, impl: Any, function: Any, *lowered_for: Any) -> None:
+    def __init__(self, impl: Implementation, function: Any, *lowered_for: Any) -> None:
         self._impl, self._function, self._lowered_for = impl, function, lowered_for
         self._compiled: Any = None
 
@@ -178,7 +179,7 @@ def converted_as_the_map(program: Program) -> Expectation:
     topologies=SEVERAL_PROCESSES,
     expect={LEGACY_PMAP: as_the_map, NEW_PMAP: bare, SHARD_MAP: as_the_map},
 )
-def staged(impl: Any, cluster: Any, program: Program) -> None:
+def staged(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """The map itself, then the compiled stage of another such map, with the same arguments."""
     rows = impl.given(cluster.rows(3))
     cluster.step(THE_MAP, program.map(impl), rows)
@@ -200,7 +201,7 @@ def as_the_map_again(program: Program) -> Expectation:
     left_out=APART,
     expect=lambda program: everywhere(as_the_map_again(program)),
 )
-def staged_after_call(impl: Any, cluster: Any, program: Program) -> None:
+def staged_after_call(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A wrapper that was called, then its compiled stage, then the wrapper again."""
     function, rows = program.map(impl), impl.given(cluster.rows(3))
     cluster.step(THE_MAP, function, rows)
@@ -225,7 +226,7 @@ def staged_after_call(impl: Any, cluster: Any, program: Program) -> None:
         ),
     },
 )
-def converted(impl: Any, cluster: Any, program: Program, lowering: Lowering) -> None:
+def converted(impl: Implementation, cluster: Cluster, program: Program, lowering: Lowering) -> None:
     """The map itself, then its compiled stage between the two documented conversions."""
     from jax.experimental import multihost_utils
 

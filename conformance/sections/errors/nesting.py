@@ -14,6 +14,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, of_shard_map
 from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
 
 CLAIM = "migrate-pmap.context-mesh"
@@ -53,7 +54,7 @@ def box(place: Place) -> Any:
     return grid(place).reshape(2, 2, 2, 3)
 
 
-def mesh_of_two_axes(cluster: Any) -> Any:
+def mesh_of_two_axes(cluster: Cluster) -> Any:
     """The outer and the inner map's axes in one mesh."""
     chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
     return jax.sharding.Mesh(chosen, ("i", "j"))
@@ -81,7 +82,7 @@ def remedied(model: Model) -> Columns:
     needs=devices(OUTER * INNER),
     expect=nested(grid_summed),
 )
-def different_names(impl: Any, cluster: Any) -> None:
+def different_names(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, each with its own axis name, and a psum over both."""
     inner = impl.map(lambda x: jax.lax.psum(x, ("i", "j")), "j")
     cluster.twice(impl.map(inner, "i"), grid(cluster))
@@ -95,7 +96,7 @@ def different_names(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def unnamed(impl: Any, cluster: Any) -> None:
+def unnamed(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, neither with an axis name."""
     impl.select()
     inner = impl.adopt(jax.pmap(double()))
@@ -110,7 +111,7 @@ def unnamed(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def same_name(impl: Any, cluster: Any) -> None:
+def same_name(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, both with the same axis name."""
     inner = impl.map(double(), "i")
     cluster.twice(impl.map(inner, "i"), grid(cluster))
@@ -124,7 +125,7 @@ def same_name(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, None] * 2),
 )
-def vmap_between(impl: Any, cluster: Any) -> None:
+def vmap_between(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a vmap inside a pmap."""
     inner = impl.map(double(), "j")
     cluster.twice(impl.map(jax.vmap(inner), "i"), grid(cluster)[:, None])
@@ -138,7 +139,7 @@ def vmap_between(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def under_scan(impl: Any, cluster: Any) -> None:
+def under_scan(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a scan inside a pmap."""
     inner = impl.map(double(), "j")
 
@@ -155,7 +156,7 @@ def under_scan(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def inside_shard_map(impl: Any, cluster: Any) -> None:
+def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a shard_map over other devices' axis."""
     inner = impl.map(double(), "j")
     mesh = impl.mesh("i", cluster.devices[:OUTER])
@@ -174,7 +175,7 @@ def inside_shard_map(impl: Any, cluster: Any) -> None:
     left_out="what a body computes of its row is its device's own affair",
     expect=nested(doubled(3)),
 )
-def shard_map_inside(impl: Any, cluster: Any) -> None:
+def shard_map_inside(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over a mesh of one device inside a pmap."""
     mesh = impl.mesh("j", cluster.devices[:1])
     inner = jax.shard_map(double(), mesh=mesh, in_specs=P(), out_specs=P())
@@ -189,7 +190,7 @@ def shard_map_inside(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def under_jit(impl: Any, cluster: Any) -> None:
+def under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap inside a jit."""
     outer = impl.map(impl.map(double(), "j"), "i")
     cluster.twice(jax.jit(lambda x: outer(x)), grid(cluster))
@@ -203,7 +204,7 @@ def under_jit(impl: Any, cluster: Any) -> None:
     needs=devices(8),
     expect=nested(lambda place: np.broadcast_to(box(place).sum((0, 1, 2)), (2, 2, 2, 3))),
 )
-def three_levels(impl: Any, cluster: Any) -> None:
+def three_levels(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap inside a pmap, and a psum over all three axes."""
     inner = impl.map(lambda x: jax.lax.psum(x, ("i", "j", "k")), "k")
     cluster.twice(impl.map(impl.map(inner, "j"), "i"), box(cluster))
@@ -217,7 +218,7 @@ def three_levels(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def inside_cond(impl: Any, cluster: Any) -> None:
+def inside_cond(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a branch of `cond` inside a pmap."""
     inner = impl.map(double(), "j")
 
@@ -235,7 +236,7 @@ def inside_cond(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled),
 )
-def inside_while(impl: Any, cluster: Any) -> None:
+def inside_while(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside the body of `while_loop` inside a pmap."""
     inner = impl.map(double(), "j")
 
@@ -252,7 +253,7 @@ def inside_while(impl: Any, cluster: Any) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(grid_doubled) | {LEGACY_PMAP: NO_DEVICES},
 )
-def inner_devices(impl: Any, cluster: Any) -> None:
+def inner_devices(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a pmap, the inner one with `devices=`, which legacy too refuses."""
     inner = impl.map(double(), "j", devices=cluster.devices[:INNER])
     cluster.twice(impl.map(inner, "i"), grid(cluster))
@@ -266,7 +267,7 @@ def inner_devices(impl: Any, cluster: Any) -> None:
     topologies=FOUR_PROCESSES,
     expect=nested(lambda place: place.rows(3)[:, None] * 2),
 )
-def several_processes(impl: Any, cluster: Any) -> None:
+def several_processes(impl: Implementation, cluster: Cluster) -> None:
     """A pmap of one row inside a pmap over all devices, in several processes."""
     inner = impl.map(double(), "j")
     cluster.twice(impl.map(inner, "i"), cluster.rows(3)[:, None])
@@ -283,7 +284,7 @@ def several_processes(impl: Any, cluster: Any) -> None:
         SHARD_MAP: refused(doubled(3)),
     },
 )
-def under_set_mesh(impl: Any, cluster: Any) -> None:
+def under_set_mesh(impl: Implementation, cluster: Cluster) -> None:
     """A map that is called under `jax.set_mesh` of another mesh."""
     function = impl.map(double(), "i")
     rows = cluster.rows(3)
@@ -299,7 +300,7 @@ def under_set_mesh(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=remedied(grid_summed),
 )
-def fix_one_shard_map(impl: Any, cluster: Any) -> None:
+def fix_one_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """One shard_map over a mesh of two axes, each for one axis of the input."""
     spec = P("i", "j")
     function = jax.shard_map(
@@ -319,7 +320,7 @@ def fix_one_shard_map(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=remedied(grid_summed),
 )
-def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
+def fix_nested_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over one axis inside a shard_map over the other."""
 
     def outer(x: Any) -> Any:
@@ -345,7 +346,7 @@ def fix_nested_shard_map(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=remedied(grid_summed),
 )
-def fix_smap(impl: Any, cluster: Any) -> None:
+def fix_smap(impl: Implementation, cluster: Cluster) -> None:
     """`jax.smap` over one axis inside `jax.smap` over the other."""
     inner = jax.smap(
         lambda y: jax.lax.psum(y, ("i", "j")) + 0 * y, in_axes=1, out_axes=1, axis_name="j"

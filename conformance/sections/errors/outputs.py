@@ -16,6 +16,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import returns
 from conformance.probing.bodies import add, double, doubled, psum
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     AS_JIT_CLAIM,
     DEVICES_CLAIM,
@@ -77,7 +78,7 @@ def plus_total(place: Place) -> Any:
     needs=devices(2),
     expect=refused_unless_legacy(doubled(2)),
 )
-def output_of_other_order(impl: Any, cluster: Any) -> None:
+def output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
     """The argument is the output of a map over the same devices in reverse order."""
     output = impl.map(lambda x: x, devices=cluster.local_devices[::-1])(cluster.rows(2))
     cluster.twice(impl.map(double()), output)
@@ -91,7 +92,7 @@ def output_of_other_order(impl: Any, cluster: Any) -> None:
     left_out=PART_OF_A_PROCESS,
     expect=refused_unless_legacy(half_added),
 )
-def outputs_of_two_maps(impl: Any, cluster: Any) -> None:
+def outputs_of_two_maps(impl: Implementation, cluster: Cluster) -> None:
     """The outputs of maps over the two halves of the devices meet in a map over one half."""
     x, y = outputs_of_halves(impl, cluster)
     cluster.twice(impl.map(add(), devices=first_half(cluster.local_devices)), x, y)
@@ -106,7 +107,7 @@ def outputs_of_two_maps(impl: Any, cluster: Any) -> None:
     left_out=PART_OF_A_PROCESS,
     expect=refused_as(incompatible(r"\[0, 1, 2, 3\]", r"\[4, 5, 6, 7\]"), half_added),
 )
-def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
+def outputs_of_two_maps_outside(impl: Implementation, cluster: Cluster) -> None:
     """The outputs of maps over the two halves of the devices are added outside any map."""
     x, y = outputs_of_halves(impl, cluster)
     cluster.twice(jax.numpy.add, x, y)
@@ -123,7 +124,7 @@ def outputs_of_two_maps_outside(impl: Any, cluster: Any) -> None:
         incompatible(first=r"\[\d+(, \d+)+\]", second=r"\[\d+\]"), lambda place: place.rows(2) * 3
     ),
 )
-def output_and_one_device_added(impl: Any, cluster: Any) -> None:
+def output_and_one_device_added(impl: Implementation, cluster: Cluster) -> None:
     """A map's output and an array committed to one device are added outside any map."""
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
@@ -138,7 +139,7 @@ def output_and_one_device_added(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(transposed, part_of_transposed),
 )
-def output_axis_1(impl: Any, cluster: Any) -> None:
+def output_axis_1(impl: Implementation, cluster: Cluster) -> None:
     """An output with `out_axes=1` is fed to a map with `in_axes=0`."""
     cluster.twice(impl.map(double()), columns(impl, cluster))
 
@@ -151,7 +152,7 @@ def output_axis_1(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=refused_unless_legacy(total_doubled, part_of_total_doubled),
 )
-def output_axis_none(impl: Any, cluster: Any) -> None:
+def output_axis_none(impl: Implementation, cluster: Cluster) -> None:
     """An output with `out_axes=None` is fed to a map with `in_axes=0`."""
     function = impl.map(psum(), out_axes=None)
     output = function(impl.given(cluster.rows(len(impl.devices), 2)))
@@ -164,7 +165,7 @@ def output_axis_none(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns(lambda place: place.rows(2) * 4)),
 )
-def output_fed_back(impl: Any, cluster: Any) -> None:
+def output_fed_back(impl: Implementation, cluster: Cluster) -> None:
     """An output is fed back to the map that made it, and passes."""
     function = impl.map(double())
     cluster.twice(function, function(impl.given(cluster.rows(2))))
@@ -177,7 +178,7 @@ def output_fed_back(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
 )
-def output_and_uncommitted(impl: Any, cluster: Any) -> None:
+def output_and_uncommitted(impl: Implementation, cluster: Cluster) -> None:
     """A map takes another map's output and an uncommitted array, and passes."""
     output = impl.map(double())(impl.given(cluster.rows(2)))
     rows = jax.numpy.asarray(impl.rows(cluster, 2))
@@ -190,7 +191,7 @@ def output_and_uncommitted(impl: Any, cluster: Any) -> None:
     claim=AS_JIT_CLAIM,
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
 )
-def output_and_numpy_added(impl: Any, cluster: Any) -> None:
+def output_and_numpy_added(impl: Implementation, cluster: Cluster) -> None:
     """A map's output and a NumPy array are added outside any map, and pass."""
     output = impl.map(double())(cluster.rows(2))
     cluster.twice(jax.numpy.add, output, cluster.rows(2))
@@ -212,7 +213,7 @@ def output_and_numpy_added(impl: Any, cluster: Any) -> None:
         )
     },
 )
-def fix_in_axes_output_axis_1(impl: Any, cluster: Any) -> None:
+def fix_in_axes_output_axis_1(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes=1` for an output that was made with `out_axes=1`."""
     cluster.step(WITHOUT, impl.map(double()), columns(impl, cluster))
     cluster.twice(impl.map(double(), in_axes=1), columns(impl, cluster))
@@ -228,7 +229,7 @@ def fix_in_axes_output_axis_1(impl: Any, cluster: Any) -> None:
     expect=everywhere(remedied(plus_total, total_doubled))
     | {SHARD_MAP: remedied(plus_total, part_of_total_doubled)},
 )
-def fix_in_axes_output_axis_none(impl: Any, cluster: Any) -> None:
+def fix_in_axes_output_axis_none(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes=None` for an output that was made with `out_axes=None`."""
     as_mapped = impl.given(cluster.rows(len(impl.devices), 2))
     cluster.step(WITHOUT, impl.map(double()), impl.map(psum(), out_axes=None)(as_mapped))
@@ -237,7 +238,7 @@ def fix_in_axes_output_axis_none(impl: Any, cluster: Any) -> None:
     cluster.twice(impl.map(add(), in_axes=(0, None)), rows, output)
 
 
-def outputs_of_halves(impl: Any, cluster: Any) -> tuple[Any, Any]:
+def outputs_of_halves(impl: Implementation, cluster: Cluster) -> tuple[Any, Any]:
     """The outputs of a map over the first half of the devices and of one over the second."""
     first, second = first_half(cluster.local_devices), second_half(cluster.local_devices)
     rows = first_half(cluster.rows(2))
@@ -245,7 +246,7 @@ def outputs_of_halves(impl: Any, cluster: Any) -> tuple[Any, Any]:
     return x, impl.map(lambda x: x * 3, devices=second)(rows)
 
 
-def columns(impl: Any, cluster: Any) -> Any:
+def columns(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output whose columns are the rows, one per device."""
     rows = impl.given(cluster.rows(len(impl.devices)))
     return impl.map(lambda x: x, out_axes=1)(rows)

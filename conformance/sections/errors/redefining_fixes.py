@@ -14,6 +14,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps
 from conformance.probing.bodies import add, addend, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     FOUR_DEVICES,
     IN_AXES_CLAIM,
@@ -47,7 +48,7 @@ BY_BACKEND = "errors.incompatible-devices.fix-backend"
     topologies=ONE_AND_FOUR,
     expect=everywhere(remedied(plus_addend(2))),
 )
-def fix_in_axes(impl: Any, cluster: Any) -> None:
+def fix_in_axes(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes=None` for an argument that is replicated over the map's devices."""
     stacked = np.stack([addend(2)] * len(impl.devices))
     as_mapped = jax.device_put(stacked, impl.sharding(axis=None))
@@ -75,7 +76,7 @@ def columns_doubled(place: Place) -> Any:
     needs=devices(2),
     expect=everywhere(remedied(columns_doubled)),
 )
-def fix_in_axes_other_spec(impl: Any, cluster: Any) -> None:
+def fix_in_axes_other_spec(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes=1` for an argument that is sharded along its other dimension."""
     columns = WHERE["other-spec"].put(impl, cluster.rows(len(impl.devices)))
     cluster.step(WITHOUT, impl.map(double()), columns)
@@ -91,7 +92,7 @@ def fix_in_axes_other_spec(impl: Any, cluster: Any) -> None:
     left_out=PART_OF_A_PROCESS,
     expect=everywhere(remedied(half_doubled)),
 )
-def fix_devices(impl: Any, cluster: Any) -> None:
+def fix_devices(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` names the devices on which the argument lies."""
     second = second_half(cluster.local_devices)
     rows = on_mesh(first_half(cluster.rows(2)), impl.mesh("i", second), "i")
@@ -107,7 +108,7 @@ def fix_devices(impl: Any, cluster: Any) -> None:
     needs=devices(2),
     expect=everywhere(remedied(doubled(2))),
 )
-def fix_devices_order(impl: Any, cluster: Any) -> None:
+def fix_devices_order(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` names the devices in the argument's order."""
     order = cluster.local_devices[::-1]
     rows = on_mesh(cluster.rows(2), impl.mesh("i", order), "i")
@@ -123,7 +124,7 @@ def fix_devices_order(impl: Any, cluster: Any) -> None:
     needs=devices(2),
     expect=everywhere(remedied(one_row_doubled)),
 )
-def fix_devices_one_device(impl: Any, cluster: Any) -> None:
+def fix_devices_one_device(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` names the one device on which the (one-row) argument lies."""
     chosen = cluster.local_devices[1:2]
     row = jax.device_put(cluster.rows(WIDTH)[:1], chosen[0])
@@ -140,7 +141,7 @@ def fix_devices_one_device(impl: Any, cluster: Any) -> None:
     left_out=PART_OF_A_PROCESS,
     expect=everywhere(remedied(times(4, WHERE["other-devices"]))),
 )
-def fix_devices_output_of_other_map(impl: Any, cluster: Any) -> None:
+def fix_devices_output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` names the devices of the map whose output is taken."""
     second = second_half(cluster.local_devices)
     output = impl.map(double(), devices=second)(first_half(cluster.rows(WIDTH)))
@@ -156,7 +157,7 @@ def fix_devices_output_of_other_map(impl: Any, cluster: Any) -> None:
     needs=devices(2),
     expect=everywhere(remedied(times(4, WHERE["one-device"]))),
 )
-def fix_devices_output_of_other_order(impl: Any, cluster: Any) -> None:
+def fix_devices_output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` names the devices in the order of the map whose output is taken."""
     order = cluster.local_devices[::-1]
     output = impl.map(double(), devices=order)(cluster.rows(WIDTH))
@@ -172,7 +173,7 @@ def fix_devices_output_of_other_order(impl: Any, cluster: Any) -> None:
     needs=devices(2),
     expect=of_pmaps(remedied(doubled(2)), NO_BACKEND),
 )
-def fix_backend(impl: Any, cluster: Any) -> None:
+def fix_backend(impl: Implementation, cluster: Cluster) -> None:
     """`backend=` names the platform of the device to which the argument is committed."""
     first = cluster.local_devices[0]
     rows = jax.device_put(cluster.rows(2), first)
@@ -188,7 +189,7 @@ def fix_backend(impl: Any, cluster: Any) -> None:
     needs=devices(2),
     expect=of_pmaps(remedied(one_row_doubled), NO_BACKEND),
 )
-def fix_backend_one_device(impl: Any, cluster: Any) -> None:
+def fix_backend_one_device(impl: Implementation, cluster: Cluster) -> None:
     """`backend=` names the platform of the second device, where the (one-row) argument lies."""
     second = cluster.local_devices[1]
     row = jax.device_put(cluster.rows(WIDTH)[:1], second)

@@ -22,6 +22,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PRO
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     COPY_ARRAYS,
     FOUR_DEVICES,
@@ -90,7 +91,7 @@ class Mistake:
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
 
 
-def plain(impl: Any, cluster: Any) -> tuple[Any, Any]:
+def plain(impl: Implementation, cluster: Cluster) -> tuple[Any, Any]:
     """A map that doubles its rows, and rows that fit it."""
     return impl.map(double()), impl.given(cluster.rows(WIDTH))
 
@@ -99,7 +100,7 @@ def misplaced(key: str, *of: str) -> Mistake:
     """A mapped argument that lies elsewhere than the map expects."""
     where = WHERE[key]
 
-    def scene(impl: Any, cluster: Any) -> Scene:
+    def scene(impl: Implementation, cluster: Cluster) -> Scene:
         rows = where.rows(impl.rows(cluster, WIDTH))
         function = where.map(impl, double())
         elsewhere = where.put(impl, rows)
@@ -119,26 +120,26 @@ def misplaced(key: str, *of: str) -> Mistake:
     )
 
 
-def _unmapped(impl: Any, cluster: Any) -> Scene:
+def _unmapped(impl: Implementation, cluster: Cluster) -> Scene:
     function = impl.map(add(), in_axes=(0, None))
     rows = impl.given(cluster.rows(WIDTH))
     elsewhere = WHERE["one-device"].put(impl, addend(WIDTH), mapped=False)
     return Scene(function, (rows, addend(WIDTH)), lambda: function(rows, elsewhere))
 
 
-def _outside(impl: Any, cluster: Any) -> Scene:
+def _outside(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
     elsewhere = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[0])
     return Scene(function, (rows,), lambda: jax.numpy.add(function(rows), elsewhere))
 
 
-def _nested(impl: Any, cluster: Any) -> Scene:
+def _nested(impl: Implementation, cluster: Cluster) -> Scene:
     inner, rows = plain(impl, cluster)
     outer = impl.map(inner, "j")
     return Scene(inner, (rows,), lambda: outer(grid(cluster)))
 
 
-def _set_mesh(impl: Any, cluster: Any) -> Scene:
+def _set_mesh(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
 
     def erring() -> Any:
@@ -148,22 +149,22 @@ def _set_mesh(impl: Any, cluster: Any) -> Scene:
     return Scene(function, (rows,), erring)
 
 
-def _index(impl: Any, cluster: Any) -> Scene:
+def _index(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
     return Scene(function, (rows,), lambda: function(rows)[0])
 
 
-def _lowered(impl: Any, cluster: Any) -> Scene:
+def _lowered(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
     return Scene(function, (rows,), lambda: function.lower(rows).compile()(rows))
 
 
-def _fetch(impl: Any, cluster: Any) -> Scene:
+def _fetch(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
     return Scene(function, (rows,), lambda: np.asarray(function(rows)))
 
 
-def _names(impl: Any, cluster: Any) -> Scene:
+def _names(impl: Implementation, cluster: Cluster) -> Scene:
     function, rows = plain(impl, cluster)
     return Scene(function, (rows,), lambda: sync(f"of {cluster.process}"))
 
@@ -265,7 +266,7 @@ MISTAKES: Mapping[str, Mistake] = table(
 AFTER, AGAIN = "after", "after again"
 
 
-def go_wrong(cluster: Any, scene: Scene) -> None:
+def go_wrong(cluster: Cluster, scene: Scene) -> None:
     """The call that goes wrong, twice, as a second one takes another path than the first."""
     cluster.step("mistaken call", scene.erring)
     cluster.step("mistaken call again", scene.erring)
@@ -291,7 +292,7 @@ def wrapper_fact(mistake: Mistake) -> str:
         after=returns(doubled(WIDTH)), after_again=returns(doubled(WIDTH))
     ),
 )
-def fresh_map(impl: Any, cluster: Any, mistake: Mistake) -> None:
+def fresh_map(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
     """A new map, after the error."""
     scene = mistake.scene(impl, cluster)
     go_wrong(cluster, scene)
@@ -308,7 +309,7 @@ def fresh_map(impl: Any, cluster: Any, mistake: Mistake) -> None:
     title="After {mistake.text}, the same wrapper is right about arguments that fit.",
     expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
 )
-def same_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
+def same_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
     """The wrapper that saw the error, with arguments that fit."""
     scene = mistake.scene(impl, cluster)
     go_wrong(cluster, scene)
@@ -330,7 +331,7 @@ def same_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
         after_again=mistake.right,
     ),
 )
-def warm_wrapper(impl: Any, cluster: Any, mistake: Mistake) -> None:
+def warm_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
     """The wrapper that worked before the error, with the same arguments as then."""
     scene = mistake.scene(impl, cluster)
     cluster.step("before", scene.wrapper, *scene.fitting)

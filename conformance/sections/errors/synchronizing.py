@@ -6,8 +6,6 @@ it, because whether the two get along is the question.
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
 from conformance.judging.columns import everywhere
@@ -19,6 +17,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import sync
 from conformance.sections.errors.waiting import (
     HANG_S,
@@ -52,7 +51,7 @@ PASSED = returns(lambda place: [], text="nothing, without an error")
         )
     ),
 )
-def fix_sync(impl: Any, cluster: Any) -> None:
+def fix_sync(impl: Implementation, cluster: Cluster) -> None:
     """`sync_global_devices` between programs, in all processes in the same order."""
     program = summing(impl, cluster)
     cluster.step("program", program)
@@ -80,7 +79,7 @@ def fix_sync(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def fix_sync_late(impl: Any, cluster: Any) -> None:
+def fix_sync_late(impl: Implementation, cluster: Cluster) -> None:
     """`sync_global_devices`, which one process reaches late: nobody goes on before it."""
     cluster.step("program", summing(impl, cluster))
     timed(cluster, "first barrier", lambda: sync("first"), late=False)
@@ -105,7 +104,7 @@ def fix_sync_late(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def sync_other_names(impl: Any, cluster: Any) -> None:
+def sync_other_names(impl: Implementation, cluster: Cluster) -> None:
     """`sync_global_devices` with another name in every process is refused; what follows works."""
     program = summing(impl, cluster)
     cluster.step("program", program)
@@ -122,7 +121,7 @@ def sync_other_names(impl: Any, cluster: Any) -> None:
     deadline_s=HANG_S,
     expect=everywhere(hangs("barrier again", all_but_the_last)),
 )
-def sync_process_missing(impl: Any, cluster: Any) -> None:
+def sync_process_missing(impl: Implementation, cluster: Cluster) -> None:
     """The last process never comes to `sync_global_devices`: the others do not pass it."""
     cluster.step("program", summing(impl, cluster))
     cluster.step("barrier", sync, "first")

@@ -19,6 +19,7 @@ from conformance.judging.codes import Code
 from conformance.judging.expectation import Finding, Model
 from conformance.judging.observation import Observation
 from conformance.probing.bodies import psum
+from conformance.probing.protocols import Cluster, Implementation
 
 MISSING_FACT = "errors.barriers.process-missing"
 
@@ -28,7 +29,7 @@ WAITED_FOR_S = 20.0  # after which others are taken to wait; a map that waits fo
 HANG_S = 5.0  # after which a barrier that one process never reaches is called hung
 
 
-def summing(impl: Any, cluster: Any, *shape: int) -> Callable[[], Any]:
+def summing(impl: Implementation, cluster: Cluster, *shape: int) -> Callable[[], Any]:
     """The program between barriers: a sum of all rows."""
     function = impl.map(psum())
     rows = impl.given(cluster.rows(*shape))
@@ -73,7 +74,7 @@ class Together:
         return findings
 
 
-def timed(cluster: Any, name: str, wait: Callable[[], Any], *, late: bool) -> None:
+def timed(cluster: Cluster, name: str, wait: Callable[[], Any], *, late: bool) -> None:
     """A step that waits at a barrier, which the last process reaches late where asked for."""
     if late and is_last(cluster):
         time.sleep(LATE_S)
@@ -103,6 +104,6 @@ def _service() -> Any:
     return global_state.client
 
 
-def is_last(cluster: Any) -> bool:
+def is_last(cluster: Cluster) -> bool:
     """Whether this is the process that comes late, or not at all."""
     return bool(cluster.process == cluster.topology.processes - 1)

@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
 from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
 from conformance.probing.programs import executables
+from conformance.probing.protocols import Cluster, Implementation
 
 STEPS = ("step 1", "step 2", "step 3", "step 4")
 LATER = STEPS[2:]  # once arguments are what the steps before them returned
@@ -118,7 +119,7 @@ class Idiom:
         return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
 
 
-def follow(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def follow(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """The steps of a program one after the other, each with what it compiled; at first, all."""
     watch = Watch()
     turn = idiom.program(impl, cluster, watch)
@@ -247,12 +248,12 @@ def gave_up() -> Expectation:
 AXIS = "batch"  # what the programs call the devices' axis
 
 
-def given(impl: Any, rows: Any) -> Any:
+def given(impl: Implementation, rows: Any) -> Any:
     """This process's rows as a map takes them; under shard_map on its own mesh."""
     return impl.given(rows, AXIS)
 
 
-def copies(impl: Any, cluster: Any, tree: Any) -> Any:
+def copies(impl: Implementation, cluster: Cluster, tree: Any) -> Any:
     """A replicated state: each leaf once for each of this process's devices."""
     count = len(cluster.local_devices)
     return jax.tree.map(lambda leaf: given(impl, np.stack([np.asarray(leaf)] * count)), tree)
@@ -280,7 +281,7 @@ def examples(place: Place, n: int) -> tuple[Any, Any]:
     return features, (place.all_rows(BATCH) + n) % 4
 
 
-def batch(impl: Any, cluster: Any, n: int) -> tuple[Any, Any]:
+def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """This process's part of the examples of step `n`, as a map takes them."""
     features, targets = examples(cluster, n)
     return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
@@ -322,7 +323,7 @@ def descent(place: Place, n: int, rate: float = RATE) -> tuple[Any, Any]:
     return weights, loss
 
 
-def zeros(impl: Any, cluster: Any) -> Any:
+def zeros(impl: Implementation, cluster: Cluster) -> Any:
     """Replicated weights to begin with."""
     return copies(impl, cluster, np.zeros(WIDTH, np.float32))
 

@@ -15,6 +15,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
@@ -52,14 +53,19 @@ LABEL = "jit(shard_map)"
 
 
 def static_map(
-    impl: Any, body: Body, *, static: int, in_axes: tuple[int | None, ...], **options: Any
+    impl: Implementation,
+    body: Body,
+    *,
+    static: int,
+    in_axes: tuple[int | None, ...],
+    **options: Any,
 ) -> Any:
     """A map with a static argument: under shard_map the jit has it, and the body is closed over it.
 
     `in_axes` has None in the static argument's place, as pmap wants it.
     """
     if impl.is_pmap:
-        static_argnums = {"static_broadcasted_argnums": (static,)}
+        static_argnums = {"static_broadcasted_argnums": (static,)}  # type: dict[str, Any]
         return impl.map(body, "batch", in_axes=in_axes, **static_argnums, **options)
     mesh = impl.mesh("batch")
     axes = [axis for at, axis in enumerate(in_axes) if at != static]
@@ -88,7 +94,7 @@ def alternating(begin: Callable[[Any, Any], Any]) -> Program:
         new, loss = update(weights, x, y)
         return (new if train else weights), loss
 
-    def static_flag(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    def static_flag(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         step = static_map(impl, watch.traced(body), static=3, in_axes=(0, 0, 0, None))
         weights = begin(impl, cluster)
 
@@ -102,7 +108,7 @@ def alternating(begin: Callable[[Any, Any], Any]) -> Program:
     return static_flag
 
 
-def placed_zeros(impl: Any, cluster: Any) -> Any:
+def placed_zeros(impl: Implementation, cluster: Cluster) -> Any:
     """Replicated weights to begin with, as a map returns them."""
     return impl.map(lambda x: x, "batch")(zeros(impl, cluster))
 
@@ -115,7 +121,7 @@ def descended_in_odd_steps(place: Place, n: int) -> Any:
     return on_each(place, weights)
 
 
-def static_callable(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def static_callable(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The loss is a function that the step is given first, as a static argument."""
 
     def body(loss: Body, weights: Any, x: Any, y: Any) -> Any:
@@ -138,7 +144,7 @@ def trained(place: Place, n: int) -> Any:
     return on_each(place, descent(place, n)[0])
 
 
-def many_arguments(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def many_arguments(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """in_axes for each of six arguments: donated state, whole rate and mask, static name."""
 
     def body(weights: Any, moment: Any, rate: Any, x: Any, y: Any, kind: str) -> Any:
@@ -174,7 +180,7 @@ def with_momentum(place: Place, n: int) -> Any:
     return [on_each(place, weights), on_each(place, moment)]
 
 
-def decorated(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def decorated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The step is decorated: `@functools.partial(jax.pmap, axis_name=...)`."""
     if impl.is_pmap:
         impl.select()
@@ -210,7 +216,7 @@ def decorated(impl: Any, cluster: Any, watch: Watch) -> Turn:
 class Trainer:
     """A model whose step is a bound method, mapped once when it is made."""
 
-    def __init__(self, impl: Any, watch: Watch, rate: float) -> None:
+    def __init__(self, impl: Implementation, watch: Watch, rate: float) -> None:
         self.rate = rate
         self.step = impl.map(watch.traced(self._step), "batch")
 
@@ -223,7 +229,7 @@ class Trainer:
         return jnp.mean((x @ weights - y) ** 2)
 
 
-def methods(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def methods(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The step is a method of a class, which reads the rate off its object."""
     trainer = Trainer(impl, watch, RATE)
     weights = zeros(impl, cluster)
@@ -236,7 +242,7 @@ def methods(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def static_self(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def static_self(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The function of a class is mapped with its object as a static argument."""
 
     class Model:
@@ -365,6 +371,6 @@ CALLING: Mapping[str, Idiom] = table(
     left_out=IN_ONE_PROCESS,
     expect=everywhere(gave_up()),
 )
-def call(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def call(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map that is called in one of these ways."""
     follow(impl, cluster, idiom)

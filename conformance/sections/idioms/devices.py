@@ -13,6 +13,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     AXIS,
     DESCENT,
@@ -48,7 +49,7 @@ def trained(place: Place, n: int) -> Any:
     return on_each(place, descent(place, n)[0])
 
 
-def halves(cluster: Any) -> tuple[list[Any], list[Any]]:
+def halves(cluster: Cluster) -> tuple[list[Any], list[Any]]:
     """This process's devices in two groups."""
     here = cluster.local_devices
     return here[: len(here) // 2], here[len(here) // 2 :]
@@ -60,7 +61,7 @@ def upper(place: Place) -> list[int]:
     return list(range(here // 2, here))
 
 
-def actor_and_learner(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def actor_and_learner(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """One group of devices acts with copies of the parameters that the other group trains."""
     actors, learners = halves(cluster)
     act = impl.map(watch.traced(lambda w, x: w + x), AXIS, devices=actors)
@@ -87,7 +88,7 @@ def learned(place: Place, n: int) -> Any:
     return np.tile(weights.astype(np.float32), (half, 1))
 
 
-def barrier(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def barrier(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """A psum of ones over all devices, waited for: all processes have come here."""
     wait = impl.map(watch.traced(lambda one: jax.lax.psum(one, AXIS)), AXIS)
     ones = given(impl, np.ones(len(cluster.local_devices), np.float32))
@@ -99,7 +100,7 @@ def count_of_devices(place: Place, n: int) -> Any:
     return on_each(place, place.topology.devices)
 
 
-def under_jit(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def under_jit(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The map is called in a jitted function, which scales what it returns."""
     mapped = impl.map(watch.traced(descend()), AXIS)
     step = jax.jit(lambda weights, x, y: mapped(weights, x, y)[0] * 2)
@@ -113,12 +114,12 @@ def under_jit(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def placed(impl: Any, shards: list[Any]) -> Any:
+def placed(impl: Implementation, shards: list[Any]) -> Any:
     """One shard on each device, as jax.device_put_sharded did it: here by device_put."""
     return jax.device_put(np.stack(shards), impl.sharding(AXIS))
 
 
-def prefetched(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def prefetched(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Batches are reshaped by the devices, and put on them before they are used."""
     count = len(cluster.local_devices)
 
@@ -152,7 +153,7 @@ def prefetched(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def reversed_devices(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def reversed_devices(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The map is over this process's devices in reverse order."""
     step = impl.map(watch.traced(lambda x: x * 2), AXIS, devices=cluster.local_devices[::-1])
     rows = cluster.rows(WIDTH)
@@ -256,6 +257,6 @@ DEVICES: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=communicates,
 )
-def place(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def place(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop over maps on groups of devices."""
     follow(impl, cluster, idiom)

@@ -13,6 +13,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
@@ -55,7 +56,7 @@ def members(place: Place) -> Any:
     return place.all_rows(WIDTH) % 4
 
 
-def ensemble(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def ensemble(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device trains its own member on the one batch; their predictions are averaged."""
 
     def body(weights: Any, x: Any, y: Any) -> Any:
@@ -89,7 +90,7 @@ def ensemble_predictions(place: Place, n: int) -> Any:
     return [mine(place, weights), on_each(place, shared(place, n)[0] @ weights.mean(0))]
 
 
-def sweep(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def sweep(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device trains at its own rate; the host picks the member that is best so far."""
 
     def body(weights: Any, rate: Any, x: Any, y: Any) -> Any:
@@ -122,7 +123,7 @@ def best_of_sweep(place: Place, n: int) -> Any:
     return [mine(place, losses), weights[losses.argmin()].astype(np.float32)]
 
 
-def folds(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def folds(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Cross-validation: each device leaves its own fold out, and is scored on that."""
 
     def body(weights: Any, x: Any, y: Any) -> Any:
@@ -160,7 +161,7 @@ def scores_of_folds(place: Place, n: int) -> Any:
     return [mine(place, weights), on_each(place, scores)]
 
 
-def ring(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def ring(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Members train each on its own data, and then move on to the next device."""
     count = len(cluster.devices)
 
@@ -189,7 +190,7 @@ def moved_on(place: Place, n: int) -> Any:
     return mine(place, weights)
 
 
-def population(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def population(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The least fit member takes the weights of the fittest, after all were gathered."""
 
     def body(weights: Any) -> Any:
@@ -219,7 +220,7 @@ def survived(place: Place, n: int) -> Any:
     return mine(place, weights)
 
 
-def averaged_at_times(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def averaged_at_times(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device trains alone; a second map averages the weights after each other step."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -342,6 +343,6 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=communicates,
 )
-def spread(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def spread(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop in which each device has a member."""
     follow(impl, cluster, idiom)

@@ -13,6 +13,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
@@ -44,7 +45,7 @@ WEIGHTS = np.array([1, -2, 3], np.float32)
 KERNEL = (np.arange(WIDTH * CLASSES) * 5 % 7 - 3).reshape(WIDTH, CLASSES).astype(np.float32)
 
 
-def whole_weights(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def whole_weights(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """in_axes=(None, 0): the weights go whole to each device, with its own part of the batch."""
     predict = impl.map(watch.traced(lambda w, x: x @ w), "batch", in_axes=(None, 0))
     return lambda n: predict(WEIGHTS, batch(impl, cluster, n)[0])
@@ -55,7 +56,7 @@ def predicted(place: Place, n: int) -> Any:
     return mine(place, examples(place, n)[0] @ WEIGHTS)
 
 
-def gathered_losses(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def gathered_losses(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device returns the losses of all."""
 
     def body(weights: Any, x: Any, y: Any) -> Any:
@@ -70,7 +71,7 @@ def all_losses(place: Place, n: int) -> Any:
     return on_each(place, own_losses(WEIGHTS, *examples(place, n)))
 
 
-def counted(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def counted(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Sums of correct answers and of examples that are no padding, over all devices."""
 
     def body(kernel: Any, x: Any, labels: Any, mask: Any) -> Any:
@@ -101,7 +102,7 @@ def sums_of_counted(place: Place, n: int) -> Any:
     return [on_each(place, mask.sum()), on_each(place, (right * mask).sum())]
 
 
-def averaged_on_the_host(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def averaged_on_the_host(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Losses of the device's own, of which the host takes the mean."""
     evaluate = impl.map(watch.traced(square_loss), "batch", in_axes=(None, 0, 0))
     return lambda n: np.asarray(evaluate(WEIGHTS, *batch(impl, cluster, n))).mean()
@@ -112,7 +113,7 @@ def mean_loss(place: Place, n: int) -> Any:
     return np.float32(own_losses(WEIGHTS, *examples(place, n)).mean())
 
 
-def listed(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def listed(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Metrics are kept in a list over steps, and fetched and stacked when they are shown."""
     evaluate = impl.map(watch.traced(mean_metrics), "batch", in_axes=(None, 0, 0))
     kept: list[Any] = []
@@ -141,7 +142,7 @@ def metrics_so_far(place: Place, n: int) -> Any:
     return [np.array(losses, np.float32), np.array(worst, np.float32)]
 
 
-def joined_predictions(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def joined_predictions(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Predictions of the whole batch on each device, by a tiled all_gather."""
 
     def body(kernel: Any, x: Any) -> Any:
@@ -157,7 +158,7 @@ def all_predictions(place: Place, n: int) -> Any:
     return np.broadcast_to(classes, (place.topology.devices_per_process, classes.size))
 
 
-def normalised(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def normalised(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Batch norm over all devices, its running mean and variance in the state."""
 
     def body(state: Any, x: Any) -> Any:
@@ -190,7 +191,7 @@ def normal(place: Place, n: int) -> Any:
     return [on_each(place, mean), on_each(place, variance), mine(place, y)]
 
 
-def reconciled(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def reconciled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device's own running mean, which a map averages over the devices before evaluation."""
     step = impl.map(watch.traced(lambda mean, x: (mean + x.mean(0)) / 2), "batch")
     reconcile = impl.map(watch.traced(lambda mean: jax.lax.pmean(mean, "batch")), "batch")
@@ -294,6 +295,6 @@ EVALUATION: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=communicates,
 )
-def evaluate(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def evaluate(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop over batches that trains nothing."""
     follow(impl, cluster, idiom)

@@ -15,6 +15,7 @@ from conformance.catalogue.clause import clause
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, in_steps, noted
 from conformance.probing import child
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import AXIS, ENDS_WELL
 
 PROGRAM = "program"
@@ -76,7 +77,7 @@ def faked() -> dict[str, Any]:
     ),
     deadline_s=DEADLINE_S,
 )
-def fake_pmap(impl: Any, cluster: Any) -> None:
+def fake_pmap(impl: Implementation, cluster: Cluster) -> None:
     """Within chex.fake_pmap eight rows are mapped on one device, and pmap is itself after it."""
     answers: list[dict[str, Any]] = []
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 
@@ -18,6 +17,7 @@ from conformance.judging.expectation import Expectation, every, in_steps, noted
 from conformance.judging.releases import by_release
 from conformance.probing import child
 from conformance.probing.implementations import wrapper_kind
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import ENDS_WELL
 
 CLAIM = "pmap-silence.wrappers-of-libraries"
@@ -70,7 +70,7 @@ def both(kind: str) -> Expectation:
     ),
     deadline_s=DEADLINE_S,
 )
-def importing(impl: Any, cluster: Any, library: Library) -> None:
+def importing(impl: Implementation, cluster: Cluster, library: Library) -> None:
     """A map before and after a library is imported."""
     answers: list[list[str]] = []
 

@@ -21,6 +21,7 @@ from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, in_steps, returns
 from conformance.probing.bodies import Body
 from conformance.probing.compiling import compiled_as_by_default
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, given
 from conformance.sections.idioms.sized import ends_and_sum
@@ -171,7 +172,7 @@ KERNELS = table(
     deadline_s=DEADLINE_S,
     expect=lambda kernel: everywhere(right(kernel)),
 )
-def compute(impl: Any, cluster: Any, kernel: Kernel) -> None:
+def compute(impl: Implementation, cluster: Cluster, kernel: Kernel) -> None:
     """A map of the body, compiled as a user's is, is called twice; ends and sums are compared."""
     mapped = impl.map(kernel.body, AXIS)
     args = [given(impl, cluster.mine(one)) for one in data(cluster, kernel)]

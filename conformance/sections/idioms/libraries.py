@@ -15,6 +15,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import not_applicable
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     AXIS,
     DESCENT,
@@ -54,7 +55,7 @@ def trained(place: Place, n: int) -> Any:
     return on_each(place, descent(place, n)[0])
 
 
-def by_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """flax replicates the weights, and unreplicates weights and loss after each step."""
     from flax.jax_utils import replicate, unreplicate
 
@@ -74,7 +75,7 @@ def trained_once(place: Place, n: int) -> Any:
     return [np.asarray(one, np.float32) for one in descent(place, n)]
 
 
-def fed_by_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def fed_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """flax shards each batch and puts it on the devices before it is used."""
     from flax.jax_utils import prefetch_to_device
     from flax.training.common_utils import shard
@@ -94,7 +95,7 @@ def fed_by_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def metrics_by_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def metrics_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """flax takes one copy of each step's metrics off the devices, and stacks them."""
     from flax.training.common_utils import get_metrics
 
@@ -116,7 +117,7 @@ def losses_so_far(place: Place, n: int) -> Any:
     return np.array([descent(place, k)[1] for k in range(1, n + 1)], np.float32)
 
 
-def state_of_flax(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def state_of_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """flax's TrainState, with optax's momentum, is stacked leaf by leaf and mapped whole."""
     import optax
     from flax.training.train_state import TrainState
@@ -152,7 +153,7 @@ def with_momentum(place: Place, n: int) -> Any:
     return [on_each(place, weights), np.full(place.topology.devices_per_process, n, np.int32)]
 
 
-def adam_of_optax(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def adam_of_optax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """optax's Adam: its state is made in a map, and updated with averaged gradients in another."""
     import optax
 
@@ -188,7 +189,7 @@ def adam(place: Place, n: int) -> Any:
     return on_each(place, weights)
 
 
-def by_equinox(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def by_equinox(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """equinox's filter_pmap takes a model with a field that is no array."""
     import equinox
 
@@ -330,6 +331,6 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     left_out=IN_ONE_PROCESS,
     expect=lambda idiom: wrapped(idiom, communicates(idiom)),
 )
-def wrap(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def wrap(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map that a library wraps."""
     follow(impl, cluster, idiom)

@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
@@ -55,13 +56,13 @@ def unrolled_examples(place: Place, n: int) -> tuple[Any, Any]:
     return np.stack([x for x, _ in parts], 1), np.stack([y for _, y in parts], 1)
 
 
-def unrolled(impl: Any, cluster: Any, n: int) -> tuple[Any, Any]:
+def unrolled(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """This process's part of them, as a map takes them."""
     features, targets = unrolled_examples(cluster, n)
     return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
 
 
-def scanned(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def scanned(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Several steps of training in one call, by a scan with the pmean in its body."""
     update = descend()
 
@@ -97,7 +98,7 @@ def descended(place: Place, n: int) -> Any:
     return [on_each(place, weights), on_each(place, losses)]
 
 
-def counted_loop(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def counted_loop(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Several steps of training in one call, by a fori_loop that indexes the batch."""
 
     def body(weights: Any, x: Any, y: Any) -> Any:
@@ -123,7 +124,7 @@ def weights_alone(place: Place, n: int) -> Any:
     return descended(place, n)[0]
 
 
-def summed_metrics(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def summed_metrics(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """A Python loop over the unroll keeps a list of metrics, whose sums are averaged once."""
 
     def body(weights: Any, x: Any, y: Any) -> Any:
@@ -147,7 +148,7 @@ def sums_of_metrics(place: Place, n: int) -> Any:
     return [on_each(place, one) for one in sums]
 
 
-def chains(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device runs its own chain until it is done: no two loops are of one length."""
 
     def body(state: Any) -> Any:
@@ -188,7 +189,7 @@ def one_by_one(gradient: Any) -> Any:
 def nested(mean: Body, **options: Any) -> Program:
     """Descent by such a mean over the devices and over each device's examples."""
 
-    def two_axes(impl: Any, cluster: Any, watch: Watch) -> Turn:
+    def two_axes(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         def of_one(weights: Any, x: Any, y: Any) -> Any:
             gradient = jax.grad(lambda w: (x @ w - y) ** 2)(weights)
             return weights - RATE * mean(gradient)
@@ -218,7 +219,7 @@ def descended_by_examples(place: Place, n: int) -> Any:
     return on_each(place, weights)
 
 
-def logged(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def logged(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device logs its loss to the host by a callback, from within the step."""
     lines: list[tuple[int, float]] = []
 
@@ -347,6 +348,6 @@ LOOPS: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=communicates,
 )
-def run(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a map that loops."""
     follow(impl, cluster, idiom)

@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, given
 from conformance.sections.idioms.sized import (
@@ -46,21 +47,21 @@ FED = 0.25  # of a state's bytes: a batch that is fed
 # --- A state that is trained
 
 
-def keeping(impl: Any, cluster: Any) -> Loop:
+def keeping(impl: Implementation, cluster: Cluster) -> Loop:
     """A training step whose state is not donated."""
     before, step = trained(impl, cluster)
     second = batch(impl, cluster, 2)
     return Loop(before, lambda state: step(state, *second), of_rows)
 
 
-def giving(impl: Any, cluster: Any) -> Loop:
+def giving(impl: Implementation, cluster: Cluster) -> Loop:
     """A training step whose state is donated."""
     before, step = trained(impl, cluster, donate_argnums=(0,))
     second = batch(impl, cluster, 2)
     return Loop(before, lambda state: step(state, *second), of_rows)
 
 
-def fed(impl: Any, cluster: Any) -> Loop:
+def fed(impl: Implementation, cluster: Cluster) -> Loop:
     """Batches lie on the devices before they are used: one is in use, and two are ahead of it."""
     before, _ = trained(impl, cluster)
     update = factorise()
@@ -85,7 +86,7 @@ def large_batch(place: Place, n: int) -> tuple[Any, Any]:
     return which, np.repeat(targets[..., None], elements // targets.size, -1)
 
 
-def placed(impl: Any, cluster: Any, rows: Any) -> Any:
+def placed(impl: Implementation, cluster: Cluster, rows: Any) -> Any:
     """A batch on its devices, as legacy's own device_put_sharded puts it, or as device_put does.
 
     Legacy pmap copies what it finds in another sharding than its own.
@@ -96,7 +97,7 @@ def placed(impl: Any, cluster: Any, rows: Any) -> Any:
     return jax.device_put(rows, impl.sharding(AXIS))
 
 
-def replicated(impl: Any, cluster: Any) -> Loop:
+def replicated(impl: Implementation, cluster: Cluster) -> Loop:
     """A state on the host is stacked by the devices, and passed to the map that trains it."""
     _, step = trained(impl, cluster)
     rows, count = rows_of(cluster), len(cluster.local_devices)
@@ -115,13 +116,13 @@ def replicated(impl: Any, cluster: Any) -> Loop:
 # --- A copy of it
 
 
-def indexed(impl: Any, cluster: Any) -> Loop:
+def indexed(impl: Implementation, cluster: Cluster) -> Loop:
     """One copy of a replicated state, by an index."""
     before, _ = trained(impl, cluster)
     return Loop(before, lambda state: jax.tree.map(lambda x: x[0], state), of_one)
 
 
-def row_fetched(impl: Any, cluster: Any) -> Loop:
+def row_fetched(impl: Implementation, cluster: Cluster) -> Loop:
     """One copy of a replicated state, by an index, on the host."""
     before, _ = trained(impl, cluster)
 
@@ -131,7 +132,7 @@ def row_fetched(impl: Any, cluster: Any) -> Loop:
     return Loop(before, step, of_one)
 
 
-def first_shard(impl: Any, cluster: Any) -> Loop:
+def first_shard(impl: Implementation, cluster: Cluster) -> Loop:
     """One copy of a replicated state, where it lies."""
     before, _ = trained(impl, cluster)
 
@@ -141,7 +142,7 @@ def first_shard(impl: Any, cluster: Any) -> Loop:
     return Loop(before, step, of_rows)
 
 
-def fetched(impl: Any, cluster: Any) -> Loop:
+def fetched(impl: Implementation, cluster: Cluster) -> Loop:
     """The whole of a replicated state, on the host."""
     before, _ = trained(impl, cluster)
 
@@ -159,7 +160,7 @@ def of_one(state: Any) -> Any:
 # --- What is read and not changed
 
 
-def evaluated(impl: Any, cluster: Any) -> Loop:
+def evaluated(impl: Implementation, cluster: Cluster) -> Loop:
     """A state that is trained by one map goes to another one over the same devices."""
     before, _ = trained(impl, cluster)
     score = scores()
@@ -168,7 +169,7 @@ def evaluated(impl: Any, cluster: Any) -> Loop:
     return Loop(before, lambda state: evaluate(state, x), local_rows)
 
 
-def whole_numpy(impl: Any, cluster: Any) -> Loop:
+def whole_numpy(impl: Implementation, cluster: Cluster) -> Loop:
     """in_axes=(None, 0): a table goes whole from the host to each device."""
     rows = rows_of(cluster, 1)
     predict = impl.map(scores(), AXIS, in_axes=(None, 0))
@@ -185,7 +186,7 @@ def unaligned(array: Any) -> Any:
     return there
 
 
-def whole_array(impl: Any, cluster: Any) -> Loop:
+def whole_array(impl: Implementation, cluster: Cluster) -> Loop:
     """in_axes=(None, 0): a table goes whole from the default device to each."""
     rows = rows_of(cluster, 1)
     make = jax.jit(lambda: initial(rows))
@@ -194,7 +195,7 @@ def whole_array(impl: Any, cluster: Any) -> Loop:
     return Loop(make, lambda table: predict(table, x), local_rows)
 
 
-def initialised(impl: Any, cluster: Any) -> Loop:
+def initialised(impl: Implementation, cluster: Cluster) -> Loop:
     """A table is made in a map with out_axes=None and passed whole to another."""
     rows = rows_of(cluster, 1)
     init = impl.map(lambda x: initial(rows), AXIS, out_axes=None)
@@ -341,6 +342,6 @@ LOOPS: Mapping[str, Sized] = table(
     fresh=True,
     expect=lambda idiom: everywhere(needed(idiom)),
 )
-def hold(impl: Any, cluster: Any, idiom: Sized) -> None:
+def hold(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
     """A later step of a loop is measured, beside a known allocation."""
     weigh(impl, cluster, idiom)

@@ -16,6 +16,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DONATED_STATE,
     FLOAT_BYTES,
@@ -89,7 +90,7 @@ def uniform(key: Any) -> Any:
 # --- The programs ---------------------------------------------------------------------------------
 
 
-def split_for_devices(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def split_for_devices(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """In each step the host splits its key: a new one, and one for each device."""
     draw = impl.map(watch.traced(lambda key: jax.random.uniform(key, (WIDTH,))), "batch")
     key = jax.random.PRNGKey(SEED)
@@ -111,7 +112,7 @@ def drawn_by_splits(place: Place, n: int) -> Any:
     return mine(place, [uniform(one) for one in split(now, place.topology.devices)])
 
 
-def folded_with_index(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def folded_with_index(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """One key for all, passed whole, is folded with the step and the device's index."""
 
     def body(key: Any, step: Any, row: Any) -> Any:
@@ -130,7 +131,7 @@ def drawn_by_folds(place: Place, n: int) -> Any:
     return mine(place, [uniform(folded(key, d)) for d in range(place.topology.devices)])
 
 
-def carried(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def carried(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device carries its key in the state, which is donated, and splits it in the step."""
 
     def body(state: Any) -> Any:
@@ -163,7 +164,7 @@ def sums_of_carried(place: Place, n: int) -> Any:
     return [place.mine(keys), mine(place, sums)]
 
 
-def dropped_out(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def dropped_out(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Dropout with another mask on each device and in each step, and the mean of what is left."""
 
     def body(key: Any, step: Any, row: Any) -> Any:
@@ -184,7 +185,7 @@ def left_by_dropout(place: Place, n: int) -> Any:
     return on_each(place, np.where(masks, rows / KEPT, 0).mean(0))
 
 
-def of_the_first(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def of_the_first(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device draws its own weights, and all take those of the first."""
 
     def body(key: Any) -> Any:
@@ -285,6 +286,6 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=everywhere(gave_up()),
 )
-def draw(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def draw(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop that draws on each device."""
     follow(impl, cluster, idiom)

@@ -22,6 +22,7 @@ from conformance.judging.expectation import Expectation, every, returns, steps
 from conformance.judging.peaks import figured, known_within
 from conformance.probing.bodies import Body
 from conformance.probing.memory import known_peak, meter_of, peak_with
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, given
 
@@ -76,7 +77,7 @@ class Sized:
         return IN_ONE_PROCESS if self.topologies == ONE_PROCESS else ""
 
 
-def weigh(impl: Any, cluster: Any, idiom: Sized) -> None:
+def weigh(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
     """A known allocation and a step are measured; then what the step returns is compared."""
     give_back_what_is_freed()
     control(cluster)
@@ -108,7 +109,7 @@ def give_back_what_is_freed() -> None:
         tune(MMAP_THRESHOLD, LARGE_BYTES)
 
 
-def control(cluster: Any) -> None:
+def control(cluster: Cluster) -> None:
     """A known allocation, as the measure of the measure."""
     known: list[int] = []
     cluster.step("known", lambda: known.append(known_peak(STATE_BYTES)))
@@ -169,7 +170,7 @@ def features(place: Place) -> Any:
     return ((number + np.arange(WIDTH) ** 2) % 3).astype(np.float32)
 
 
-def batch(impl: Any, cluster: Any, n: int) -> tuple[Any, Any]:
+def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """This process's part of the examples of step `n`, as a map takes them."""
     which, targets = examples(cluster, n)
     return given(impl, cluster.mine(which)), given(impl, cluster.mine(targets))
@@ -198,7 +199,9 @@ def factorise() -> Body:
     return update
 
 
-def trained(impl: Any, cluster: Any, **options: Any) -> tuple[Callable[[], Any], Any]:
+def trained(
+    impl: Implementation, cluster: Cluster, **options: Any
+) -> tuple[Callable[[], Any], Any]:
     """What makes a state that was trained for a step, and the map that trains it."""
     rows = rows_of(cluster)
     ones = given(impl, np.ones(len(cluster.local_devices), np.float32))

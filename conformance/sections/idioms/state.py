@@ -14,6 +14,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DESCENT,
     NO_NEW_COLLECTIVE,
@@ -57,7 +58,7 @@ def trained_and_read(place: Place, n: int) -> Any:
     return [on_each(place, weights), np.float32(loss)]
 
 
-def unreplicated(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def unreplicated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """After each step the first copy of the state is fetched, as before a summary is written."""
     step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
@@ -70,7 +71,7 @@ def unreplicated(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def off_the_shard(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def off_the_shard(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The first copy is read off this process's first shard, without an index into the array."""
     step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
@@ -85,7 +86,7 @@ def off_the_shard(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def read_as_a_number(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def read_as_a_number(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The loss is logged as a Python number: `float(loss[0])`."""
     step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
@@ -98,7 +99,7 @@ def read_as_a_number(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def initialised_whole(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def initialised_whole(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The weights are made in a map that returns one copy, and passed whole to another."""
 
     def initial(features: Any) -> Any:
@@ -120,7 +121,7 @@ def predicted(place: Place, n: int) -> Any:
     return mine(place, features @ np.arange(1, WIDTH + 1))
 
 
-def initialised_on_each(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def initialised_on_each(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device makes the same state; the first step is taken with a map's own output."""
 
     def initial(features: Any) -> Any:
@@ -138,7 +139,7 @@ def initialised_on_each(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def saved(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def saved(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """After each step the state is saved by NumPy, restored, and replicated again."""
     step = impl.map(watch.traced(descend()), "batch")
     weights = zeros(impl, cluster)
@@ -238,6 +239,6 @@ STATE: Mapping[str, Idiom] = table(
     needs=devices(2),
     expect=communicates,
 )
-def keep(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def keep(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A loop around a state that is replicated."""
     follow(impl, cluster, idiom)

@@ -13,6 +13,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_TWO, Place
 from conformance.judging.columns import everywhere
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
@@ -49,7 +50,7 @@ MOST = 2.0  # of a gradient's norm
 MICRO = 2  # parts of each device's batch
 
 
-def averaged_gradients(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def averaged_gradients(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Weights replicated by hand; each step averages the gradient and the loss by pmean."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -74,7 +75,7 @@ def descended(place: Place, n: int) -> Any:
     return [on_each(place, weights), on_each(place, loss)]
 
 
-def summed_over_count(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def summed_over_count(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The number of devices is psum(1), and the mean a psum over it."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -94,7 +95,7 @@ def summed_over_count(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def whole_weights(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def whole_weights(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The weights are one array, in and out: in_axes and out_axes are None for them."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -122,7 +123,7 @@ def descended_by_sums(place: Place, n: int) -> Any:
     return descent(place, n, RATE * place.topology.devices)[0].astype(np.float32)
 
 
-def momentum(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def momentum(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The state is a dict of weights, momentum and a step counter, and is donated."""
 
     def update(state: Any, x: Any, y: Any) -> Any:
@@ -157,7 +158,7 @@ def with_momentum(place: Place, n: int) -> Any:
     return [on_each(place, moment), counter, on_each(place, weights)]
 
 
-def accumulated(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def accumulated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """A scan over parts of the device's batch sums their gradients, which are averaged once."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -182,7 +183,7 @@ def accumulated(impl: Any, cluster: Any, watch: Watch) -> Turn:
     return turn
 
 
-def clipped(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def clipped(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """The averaged gradient is clipped to a norm, and the norm is a metric."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -212,7 +213,7 @@ def descended_clipped(place: Place, n: int) -> Any:
     return [on_each(place, weights), on_each(place, norm)]
 
 
-def skipping(impl: Any, cluster: Any, watch: Watch) -> Turn:
+def skipping(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """A step is left out by all devices where the gradient of any is not finite."""
 
     def update(weights: Any, x: Any, y: Any) -> Any:
@@ -346,6 +347,6 @@ TRAINING: Mapping[str, Idiom] = table(
     topologies=ONE_AND_TWO,
     expect=everywhere(gave_up()),
 )
-def train(impl: Any, cluster: Any, idiom: Idiom) -> None:
+def train(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
     """A training loop."""
     follow(impl, cluster, idiom)

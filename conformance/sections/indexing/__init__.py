@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
 from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
+from conformance.probing.protocols import Cluster, Implementation
 
 ROW = (3, 4)
 MOVED = "moved"
@@ -110,8 +111,8 @@ def unreplicated(tree: Any) -> Any:
 
 
 def output(
-    impl: Any,
-    cluster: Any,
+    impl: Implementation,
+    cluster: Cluster,
     body: Body | None = None,
     row: tuple[int, ...] = ROW,
     **options: Any,
@@ -137,7 +138,7 @@ def double_summed(place: Place) -> Any:
 
 
 def access(
-    cluster: Any, name: str, form: Form, x: Any, *, watched: str | None = None
+    cluster: Cluster, name: str, form: Form, x: Any, *, watched: str | None = None
 ) -> Compiled | None:
     """A step that reads `x` and notes, as `MOVED`, what that moved."""
     use = jax.jit(form.use) if form.jitted else form.use

@@ -7,7 +7,6 @@ size of the result how much there is to move between them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +15,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS
 from conformance.judging.expectation import Expectation
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     BOUNCES,
     STAYS,
@@ -66,6 +66,6 @@ def moderate(form: Form) -> Expectation:
         SHARD_MAP: lambda form: accessed(moderate(form), form.right(SHARD_MAP)),
     },
 )
-def read(impl: Any, cluster: Any, form: Form) -> None:
+def read(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """A map's output, read in one of the forms."""
     access(cluster, "access", form, output(impl, cluster))

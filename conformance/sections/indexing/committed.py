@@ -23,6 +23,7 @@ from conformance.judging.expectation import (
     sharded,
 )
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     ACCESS,
     ONE_DEVICE,
@@ -81,7 +82,7 @@ AS_LEGACY = in_steps(every(returns(rows_and_one), UNCOMMITTED, ONE_DEVICE), "lat
     topologies=ONE_AND_FOUR,
     expect={name: stays(name) for name in IMPLEMENTATIONS},
 )
-def committed_output(impl: Any, cluster: Any) -> None:
+def committed_output(impl: Implementation, cluster: Cluster) -> None:
     """An output is committed to each device of the map."""
     cluster.step("output", lambda: output(impl, cluster))
 
@@ -92,7 +93,7 @@ def committed_output(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(AS_LEGACY),
 )
-def later(impl: Any, cluster: Any) -> None:
+def later(impl: Implementation, cluster: Cluster) -> None:
     """`x + 1` of an output lies on one device and is committed to none, as legacy's does."""
     x = output(impl, cluster)
     cluster.step("later", lambda: x + 1)
@@ -108,7 +109,7 @@ def later(impl: Any, cluster: Any) -> None:
         SHARD_MAP: accessed(UNCOMMITTED, returns(first_of_all)),
     },
 )
-def committed(impl: Any, cluster: Any) -> None:
+def committed(impl: Implementation, cluster: Cluster) -> None:
     """`x[0]` is committed to no device, so that it mixes with arrays of any."""
     x = output(impl, cluster)
     cluster.step(ACCESS, lambda: x[0])

@@ -37,6 +37,7 @@ from conformance.judging.expectation import (
 from conformance.probing.bodies import Body, double, psum
 from conformance.probing.calls import Calls, calls_of
 from conformance.probing.dispatched import PROGRAMS, WIDTH, Program
+from conformance.probing.protocols import Cluster, Implementation
 
 CALLS = "Python functions"
 EXCESS = "more than under jit"
@@ -46,7 +47,7 @@ MOST = 60  # functions that are shown by name
 ONE = PROGRAMS["one"]
 
 
-def warmed(cluster: Any, name: str, call: Callable[[], Any]) -> Calls | None:
+def warmed(cluster: Cluster, name: str, call: Callable[[], Any]) -> Calls | None:
     """A step that calls until every cache is filled, and once more; what ran for that last call."""
     seen: list[Calls] = []
 
@@ -61,7 +62,7 @@ def warmed(cluster: Any, name: str, call: Callable[[], Any]) -> Calls | None:
     return seen[0] if seen else None
 
 
-def counted(cluster: Any, name: str, function: Callable[..., Any], *args: Any) -> int | None:
+def counted(cluster: Cluster, name: str, function: Callable[..., Any], *args: Any) -> int | None:
     """A warmed call as a step, with the number of Python functions that ran for it."""
     calls = warmed(cluster, name, lambda: function(*args))
     if calls is None:
@@ -88,7 +89,7 @@ NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0, s
     topologies=ONE_AND_FOUR,
     expect=lambda program: everywhere(in_steps(every(NONE, returns(program.model)), "call")),
 )
-def dispatch(impl: Any, cluster: Any, program: Program) -> None:
+def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A warmed call of the map."""
     mapped = impl.map(program.body())
     x = program.argument(impl, cluster)
@@ -121,7 +122,7 @@ def _faster(program: Program) -> Expectation:
     left_out=lambda program: UNDER_JIT_ELSEWHERE if program.key == "psum" else "",
     expect=lambda program: of_new_pmap(_faster(program), "the statement is about the new jax.pmap"),
 )
-def top_level(impl: Any, cluster: Any, program: Program) -> None:
+def top_level(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A warmed call of the map, and one of the same map under jit."""
     x = program.argument(impl, cluster)
     mapped, inner = impl.map(program.body()), impl.map(program.body())
@@ -172,7 +173,7 @@ NOT_IMPLEMENTED = raises(
         SPANS,
     ),
 )
-def psum_under_jit(impl: Any, cluster: Any) -> None:
+def psum_under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A map with a psum, called as it is and under jit."""
     x = PROGRAMS["psum"].argument(impl, cluster)
     cluster.step("top level", impl.map(psum()), x)
@@ -194,7 +195,7 @@ def psum_under_jit(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def by_itself_and_under_jit(impl: Any, cluster: Any) -> None:
+def by_itself_and_under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A map that was called by itself can be called under jit as well."""
     x = ONE.argument(impl, cluster)
     mapped = impl.map(ONE.body())
@@ -252,7 +253,7 @@ def _converted(model: Model) -> dict[str, Expectation]:
     }
 
 
-def converting(impl: Any, cluster: Any, body: Body, **options: Any) -> None:
+def converting(impl: Implementation, cluster: Cluster, body: Body, **options: Any) -> None:
     """A warmed call of a map as a step, and the conversions that ran for it."""
     mapped = impl.map(body, **options)
     fresh = [ONE.argument(impl, cluster) for _ in range(WARM_UP + 2)]  # a donated one is gone
@@ -285,7 +286,7 @@ def converting(impl: Any, cluster: Any, body: Body, **options: Any) -> None:
         in_steps(every(NO_ROUND_TRIP, returns(ONE.model)), "call"), "the fix is jax.shard_map"
     ),
 )
-def round_trip(impl: Any, cluster: Any) -> None:
+def round_trip(impl: Implementation, cluster: Cluster) -> None:
     """A call of the map as it is."""
     converting(impl, cluster, double())
 
@@ -301,6 +302,6 @@ def round_trip(impl: Any, cluster: Any) -> None:
     topologies=SEVERAL_PROCESSES,
     expect=lambda option: _converted(option.model),
 )
-def round_trip_with(impl: Any, cluster: Any, option: Option) -> None:
+def round_trip_with(impl: Implementation, cluster: Cluster, option: Option) -> None:
     """A call of the map with an option."""
     converting(impl, cluster, option.body(), **option.options(cluster))

@@ -18,6 +18,7 @@ from conformance.catalogue.topology import (
     Place,
 )
 from conformance.judging.expectation import not_applicable, returns, steps
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.racing import SHOWN, start_of
 from conformance.sections.indexing import (
     COMMUNICATES,
@@ -112,7 +113,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
         SHARD_MAP: OF_PMAP_SHARDING,
     },
 )
-def index(impl: Any, cluster: Any, form: Form) -> None:
+def index(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """An integer index into a map's output."""
     access(cluster, "access", form, output(impl, cluster))
 
@@ -134,7 +135,7 @@ def first_elements(place: Place) -> Any:
         SHARD_MAP: steps(access=MOVES_WHOLE, first_elements=returns(first_elements)),
     },
 )
-def index_large(impl: Any, cluster: Any) -> None:
+def index_large(impl: Implementation, cluster: Cluster) -> None:
     """`x[0]` of 1 MiB per device moves the whole array to every device."""
     seen = access(cluster, "access", INTEGERS["zero"], output(impl, cluster, row=(LARGE,)))
     if seen is not None:

@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.bodies import Body, add, double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     INTEGERS,
     NO_COLLECTIVE,
@@ -114,7 +115,7 @@ def of_a(sharding: Expectation, out_axes: OutAxes) -> Expectation:
         SHARD_MAP: OF_PMAP,
     },
 )
-def twice(impl: Any, cluster: Any, out_axes: OutAxes) -> None:
+def twice(impl: Implementation, cluster: Cluster, out_axes: OutAxes) -> None:
     """A map's output with these out_axes."""
     mapped = impl.map(out_axes.body(), out_axes=out_axes.value)
     cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
@@ -134,7 +135,7 @@ def twice(impl: Any, cluster: Any, out_axes: OutAxes) -> None:
         SHARD_MAP: in_steps(every(replicated(SHARD_MAP), returns(double_summed)), *TWICE),
     },
 )
-def out_axes_none(impl: Any, cluster: Any) -> None:
+def out_axes_none(impl: Implementation, cluster: Cluster) -> None:
     """An output of out_axes=None is replicated over all devices, without a mesh axis."""
     mapped = impl.map(double_sum(), out_axes=None)
     cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
@@ -168,7 +169,7 @@ READINGS: Mapping[str, Form] = table(
         )
     ),
 )
-def out_axes_none_cost(impl: Any, cluster: Any, reading: Form) -> None:
+def out_axes_none_cost(impl: Implementation, cluster: Cluster, reading: Form) -> None:
     """An output of out_axes=None, read or used."""
     access(cluster, "access", reading, output(impl, cluster, double_sum(), out_axes=None))
 
@@ -195,7 +196,7 @@ def added(place: Place) -> Any:
         ),
     ),
 )
-def device_put(impl: Any, cluster: Any) -> None:
+def device_put(impl: Implementation, cluster: Cluster) -> None:
     """jax.device_put with an empty spec adds no dimension, and a map takes it with in_axes=None."""
     put = cluster.step("put", jax.device_put, np.ones(ROW, np.float32), impl.sharding(axis=None))
     adding = impl.map(add(), in_axes=(0, None))
@@ -217,7 +218,7 @@ def one_row(place: Place) -> Any:
     topologies=ONE_AND_FOUR,
     expect=everywhere(steps(shard=returns(one_row), row=returns(first_row))),
 )
-def shard_shapes(impl: Any, cluster: Any) -> None:
+def shard_shapes(impl: Implementation, cluster: Cluster) -> None:
     """The first shard is (1, 3, 4), and squeezed (3, 4)."""
     shard = cluster.step("shard", shard_of, output(impl, cluster))
     cluster.step("row", lambda: shard.squeeze(0))
@@ -230,7 +231,7 @@ def shard_shapes(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=everywhere(accessed(STAYS, returns(first_row))),
 )
-def shard_cost(impl: Any, cluster: Any) -> None:
+def shard_cost(impl: Implementation, cluster: Cluster) -> None:
     """Reading the first shard moves nothing."""
     access(cluster, "access", LOCAL, output(impl, cluster))
 
@@ -263,7 +264,7 @@ GATHERS = moves(
         ),
     ),
 )
-def no_gather(impl: Any, cluster: Any) -> None:
+def no_gather(impl: Implementation, cluster: Cluster) -> None:
     """Neither the replicated output nor the local shard needs a _gather; the control does."""
     here = impl.mesh("i", cluster.local_devices)
     sharding = jax.sharding.NamedSharding(here, jax.sharding.PartitionSpec("i"))
@@ -300,7 +301,7 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
         SHARD_MAP: accessed(runs_through(STACK), returns(first_of_all)),
     },
 )
-def stack_trace(impl: Any, cluster: Any) -> None:
+def stack_trace(impl: Implementation, cluster: Cluster) -> None:
     """`x[0]` shows as a gather, called by way of __getitem__ and rewriting_take."""
     seen = access(
         cluster, "access", INTEGERS["zero"], output(impl, cluster), watched="slicing.py:gather"
@@ -321,7 +322,7 @@ def stack_trace(impl: Any, cluster: Any) -> None:
         SHARD_MAP: accessed(replicated(SHARD_MAP), returns(first_of_all)),
     },
 )
-def first_row_of_all(impl: Any, cluster: Any) -> None:
+def first_row_of_all(impl: Implementation, cluster: Cluster) -> None:
     """`x[0]` is a global array's first row in every process; a pmap's output is a process's own."""
     access(cluster, "access", INTEGERS["zero"], output(impl, cluster))
 
@@ -340,7 +341,7 @@ def first_row_of_all(impl: Any, cluster: Any) -> None:
         SHARD_MAP: accessed(returns(first_of_all)),
     },
 )
-def hard_error(impl: Any, cluster: Any) -> None:
+def hard_error(impl: Implementation, cluster: Cluster) -> None:
     """`x[0]` of a new pmap's output fails for its list of devices."""
     x = output(impl, cluster)
     cluster.step("access", lambda: x[0])

@@ -24,6 +24,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     BOUNCES,
     INTEGERS,
@@ -199,7 +200,7 @@ def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     left_out=lambda mesh: WHILE_TRACING if mesh.explicit else "",
     expect=costs,
 )
-def index(impl: Any, cluster: Any, layout: Layout, form: Form, mesh: Mesh) -> None:
+def index(impl: Implementation, cluster: Cluster, layout: Layout, form: Form, mesh: Mesh) -> None:
     """A map's output in one of the layouts, and an integer index into it."""
     if mesh.explicit:
         x = explicit_output(impl, cluster, layout.axis)
@@ -209,7 +210,7 @@ def index(impl: Any, cluster: Any, layout: Layout, form: Form, mesh: Mesh) -> No
     access(cluster, "access", form, x)
 
 
-def explicit_output(impl: Any, cluster: Any, axis: int | None) -> Any:
+def explicit_output(impl: Implementation, cluster: Cluster, axis: int | None) -> Any:
     """The same output of a shard_map over a mesh whose axis is Explicit."""
     mesh = jax.make_mesh(
         (len(cluster.devices),), ("i",), axis_types=(jax.sharding.AxisType.Explicit,)
@@ -246,7 +247,7 @@ def ones_row(place: Place) -> Any:
         ),
     },
 )
-def as_written(impl: Any, cluster: Any) -> None:
+def as_written(impl: Implementation, cluster: Cluster) -> None:
     """The document's own (8, 3, 4) array, split in eight along a dimension of three."""
     cluster.step("map", impl.map(double()), impl.given(cluster.rows(*ROW)))
     sharding = impl.sharding(axis=1)

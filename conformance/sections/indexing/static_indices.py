@@ -18,6 +18,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, noted, twice
+from conformance.probing.protocols import Cluster, Implementation
 
 ROWS, WIDTH = 8, 3
 PATHS = ("gather", "dynamic_slice", "slice")  # how a row can be taken, by the primitive
@@ -80,7 +81,7 @@ def _row_of(index: Index) -> Callable[[Place], Any]:
         )
     ),
 )
-def static_index(impl: Any, cluster: Any, index: Index) -> None:
+def static_index(impl: Implementation, cluster: Cluster, index: Index) -> None:
     """A row of an array, and the primitive by which it is taken."""
     array = jax.device_put(numbers(), jax.sharding.NamedSharding(*_by_rows(cluster)))
     chosen = index.of()
@@ -90,6 +91,6 @@ def static_index(impl: Any, cluster: Any, index: Index) -> None:
         cluster.note("path", next((path for path in PATHS if path in traced), "none of them"))
 
 
-def _by_rows(cluster: Any) -> tuple[Any, Any]:
+def _by_rows(cluster: Cluster) -> tuple[Any, Any]:
     mesh = jax.sharding.Mesh(np.array(cluster.devices), ("i",))
     return mesh, jax.sharding.PartitionSpec("i")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
@@ -12,6 +10,7 @@ from conformance.judging.codes import Code, Problem
 from conformance.judging.comparing import against
 from conformance.judging.expectation import OfEachStep, not_applicable, returns
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     ACCESS,
     Form,
@@ -52,7 +51,7 @@ WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
         SHARD_MAP: accessed(ALL_GATHER, WHOSE),
     },
 )
-def unreplicate(impl: Any, cluster: Any) -> None:
+def unreplicate(impl: Implementation, cluster: Cluster) -> None:
     """flax's unreplicate of an output that is split by rows gathers it."""
     from flax import jax_utils
 

@@ -20,6 +20,7 @@ from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 
 FIX = "migrate-pmap.fix-stitch-local-data"
 TAKEN_AS_THEY_ARE = "pmap takes the process's data as they are"
@@ -79,7 +80,7 @@ def refuses(
 CONTROL = returns_array(doubled(WIDTH), all_of(WIDTH), text="what the map itself returns")
 
 
-def control(impl: Any, cluster: Any) -> None:
+def control(impl: Implementation, cluster: Cluster) -> None:
     """The step `control`: the map of this process's rows."""
     cluster.step("control", impl.map(double()), impl.given(cluster.rows(WIDTH)))
 
@@ -99,7 +100,7 @@ def sharding_of(mesh: Any, *spec: str | None) -> Any:
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
-def block_map(impl: Any, sharding: Any, body: Callable[[Any], Any]) -> Any:
+def block_map(impl: Implementation, sharding: Any, body: Callable[[Any], Any]) -> Any:
     """`body` on every block of an array of this sharding: a jitted shard_map, ranks kept."""
     spec, mesh = sharding.spec, sharding.mesh
     function = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))

@@ -14,6 +14,7 @@ from conformance.judging.arrays import dealt_out
 from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import DOUBLED, SIZE, rows_here, sharding_of, unless_shard_map
 
 # --- is_fully_addressable -------------------------------------------------------------------------
@@ -44,7 +45,9 @@ ASKED = steps(
 )
 
 
-def ask(impl: Any, cluster: Any, devices: list[Any], mapped_over: list[Any] | None) -> None:
+def ask(
+    impl: Implementation, cluster: Cluster, devices: list[Any], mapped_over: list[Any] | None
+) -> None:
     """What an input, an array replicated as the map's are, and the map's output say."""
     mesh = impl.mesh("i", devices)
     rows, one_each = cluster.rows(SIZE), ones(cluster)
@@ -79,7 +82,7 @@ def ask(impl: Any, cluster: Any, devices: list[Any], mapped_over: list[Any] | No
     topologies=SEVERAL_PROCESSES,
     expect=unless_shard_map(every(ASKED, SEEN_WHOLE), every(ASKED, SEEN_IN_PART)),
 )
-def all_devices(impl: Any, cluster: Any) -> None:
+def all_devices(impl: Implementation, cluster: Cluster) -> None:
     """`is_fully_addressable` over the devices that a map takes when it is told of none."""
     ask(impl, cluster, impl.devices, None)
 
@@ -92,7 +95,7 @@ def all_devices(impl: Any, cluster: Any) -> None:
     topologies=SEVERAL_PROCESSES,
     expect=everywhere(every(ASKED, SEEN_WHOLE)),
 )
-def own_devices(impl: Any, cluster: Any) -> None:
+def own_devices(impl: Implementation, cluster: Cluster) -> None:
     """With several processes, an array over one process's own devices is fully addressable."""
     ask(impl, cluster, cluster.local_devices, cluster.local_devices)
 
@@ -129,7 +132,7 @@ def _over_i(place: Place, sharding: Mapping[str, Any]) -> bool:
         ),
     ),
 )
-def sharding_rank(impl: Any, cluster: Any) -> None:
+def sharding_rank(impl: Implementation, cluster: Cluster) -> None:
     """The sharding of a map's output, and the shape that it gives a shard."""
     data, function = impl.given(cluster.rows(SIZE)), impl.map(double())
     for name in ("first call", "second call"):
@@ -158,7 +161,7 @@ def first_doubled(place: Place) -> Any:
         ),
     ),
 )
-def single_device(impl: Any, cluster: Any) -> None:
+def single_device(impl: Implementation, cluster: Cluster) -> None:
     """Arrays that live on one device: put there, computed there, never put, a map's one shard."""
     rows, device = cluster.rows(SIZE), cluster.local_devices[0]
     placed = cluster.step("put", jax.device_put, rows, device)

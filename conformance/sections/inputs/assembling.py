@@ -22,6 +22,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, of_shard_map
 from conformance.judging.expectation import Expectation, returns, steps
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     TAKEN_AS_THEY_ARE,
@@ -87,7 +88,7 @@ WAYS: Mapping[str, Way] = table(
     topologies=ONE_AND_SEVERAL,
     expect=mapped(doubled(WIDTH), WIDTH),
 )
-def build(impl: Any, cluster: Any, way: Way) -> None:
+def build(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """The map of an array that was built in one of the three ways."""
     rows, part = impl.rows(cluster, WIDTH), cluster.rows(WIDTH)
     function, sharding = impl.map(double()), impl.sharding()
@@ -132,7 +133,7 @@ OWN_NUMBERS = returns_array(own_numbers_doubled, _by_process)
         TAKEN_AS_THEY_ARE,
     ),
 )
-def example(impl: Any, cluster: Any) -> None:
+def example(impl: Implementation, cluster: Cluster) -> None:
     """One number per device becomes a global array: gathered as in the example, and mapped."""
     shape = (jax.process_count(), jax.local_device_count())
     sharding = sharding_of(jax.make_mesh(shape, ("i", "j")), "i", "j")
@@ -161,7 +162,7 @@ def gathered_and_compared(place: Place) -> Any:
     topologies=ONE_AND_SEVERAL,
     expect=of_shard_map(returns(gathered_and_compared), TAKEN_AS_THEY_ARE),
 )
-def example_gather(impl: Any, cluster: Any) -> None:
+def example_gather(impl: Implementation, cluster: Cluster) -> None:
     """The example's own check, with `process_allgather` as it is written."""
     array = by_device(cluster.all_rows(WIDTH), cluster.rows(WIDTH), impl.sharding())
     output = impl.map(double())(array)
@@ -247,7 +248,7 @@ PIECES: Mapping[str, Pieces] = table(
     topologies=ONE_AND_SEVERAL,
     expect=lambda pieces: pieces.expected(),
 )
-def assemble(impl: Any, cluster: Any, pieces: Pieces) -> None:
+def assemble(impl: Implementation, cluster: Cluster, pieces: Pieces) -> None:
     """The map of what JAX makes of some single-device arrays, after a control without fault."""
     function = impl.map(double())
     shape = (len(impl.devices), WIDTH)
@@ -290,7 +291,7 @@ def held(place: Place) -> Any:
         TAKEN_AS_THEY_ARE,
     ),
 )
-def two_processes(impl: Any, cluster: Any, way: Way) -> None:
+def two_processes(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """An array over the devices of processes 0 and 1, and a shard_map over these."""
     control(impl, cluster)
     count = TAKING_PART * cluster.topology.devices_per_process

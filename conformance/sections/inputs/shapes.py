@@ -19,6 +19,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import of_shard_map
 from conformance.judging.expectation import Expectation, Model, steps
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     FIX,
@@ -336,7 +337,7 @@ TITLE = "`make_array_from_process_local_data` of data {shapes.text}"
     topologies=SEVERAL_PROCESSES,
     expect=lambda shapes: of_shard_map(refused(shapes), TAKEN_AS_THEY_ARE),
 )
-def stitch(impl: Any, cluster: Any, shapes: Shapes | Wrong) -> None:
+def stitch(impl: Implementation, cluster: Cluster, shapes: Shapes | Wrong) -> None:
     """Local data are stitched and passed through a shard_map that leaves them as they are."""
     sharding = sharding_of(impl.mesh(), *shapes.spec)
     function = block_map(impl, sharding, lambda x: x * 1)

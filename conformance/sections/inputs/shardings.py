@@ -21,6 +21,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, of_shard_map
 from conformance.judging.expectation import Expectation, Model, every, raises, returns, sharded
 from conformance.probing.bodies import add, addend, double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
 
 ABOUT_SHARD_MAP = "the claim is about shard_map"
@@ -248,7 +249,9 @@ def mismatch(axes: Axes, layout: Layout) -> str:
     left_out=left_out,
     expect=of_shard_map(RESHARDED, ABOUT_SHARD_MAP),
 )
-def call(impl: Any, cluster: Any, wrapper: Wrapper, axes: Axes, layout: Layout) -> None:
+def call(
+    impl: Implementation, cluster: Cluster, wrapper: Wrapper, axes: Axes, layout: Layout
+) -> None:
     """One shard_map over all devices, its input laid in one of many ways."""
     rows, devices = cluster.all_rows(cluster.topology.devices), cluster.devices
     mesh, spec = mesh_of(axes.type, devices), jax.sharding.PartitionSpec("i")
@@ -298,7 +301,7 @@ def tripled(place: Place) -> Any:
     topologies=ONE_AND_TWO,
     expect=implicit(tripled),
 )
-def mapped_first(impl: Any, cluster: Any, kind: Kind) -> None:
+def mapped_first(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """The mapped axis comes first."""
     rows = kind.of(impl.rows(cluster, COLUMNS))
     cluster.twice(impl.map(lambda x: x * 3), rows)
@@ -313,7 +316,7 @@ def mapped_first(impl: Any, cluster: Any, kind: Kind) -> None:
     topologies=ONE_AND_TWO,
     expect=implicit(tripled),
 )
-def mapped_last(impl: Any, cluster: Any, kind: Kind) -> None:
+def mapped_last(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """The mapped axis comes last (`in_axes=1`)."""
     columns = kind.of(impl.rows(cluster, COLUMNS).T)
     cluster.twice(impl.map(lambda x: x * 3, in_axes=1), columns)
@@ -333,7 +336,7 @@ def first_added(place: Place) -> Any:
     topologies=ONE_AND_TWO,
     expect=implicit(first_added),
 )
-def unmapped(impl: Any, cluster: Any, kind: Kind) -> None:
+def unmapped(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     """One argument is not mapped (`in_axes=(0, None)`), the other already lies as it should."""
     added = kind.of(addend(COLUMNS))
     rows = jax.device_put(impl.rows(cluster, COLUMNS), impl.sharding())

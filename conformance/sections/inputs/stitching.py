@@ -18,6 +18,7 @@ from conformance.judging.columns import of_jax, of_shard_map
 from conformance.judging.expectation import Model, OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     FIX,
@@ -67,7 +68,7 @@ def loaded_here(place: Place) -> Any:
     left_out="each process makes its own data, and NumPy refuses the first",
     expect=of_jax(returns(loaded_here)),
 )
-def example_as_written(impl: Any, cluster: Any) -> None:
+def example_as_written(impl: Implementation, cluster: Cluster) -> None:
     """The example's data as written: `np.arange(32)` reshaped to 32 rows of 10."""
     cluster.step("as written", example_data)
 
@@ -139,7 +140,7 @@ MESHES: Mapping[str, MeshSize] = table(
         TAKEN_AS_THEY_ARE,
     ),
 )
-def example(impl: Any, cluster: Any, size: MeshSize) -> None:
+def example(impl: Implementation, cluster: Cluster, size: MeshSize) -> None:
     """The example's last step on data of the right size, and a shard_map of what it made."""
     mesh = jax.make_mesh((size.count(),), ("batch",))
     control(impl, cluster)
@@ -203,7 +204,7 @@ def total_added_by_device(rows: int) -> Model:
         ),
     ),
 )
-def join_rows(impl: Any, cluster: Any, each: PerDevice) -> None:
+def join_rows(impl: Implementation, cluster: Cluster, each: PerDevice) -> None:
     """Every process brings some rows for each of its devices; a psum must see them all."""
     data = cluster.rows(each.rows, WIDTH)
 
@@ -244,7 +245,7 @@ def own_batch_doubled(place: Place) -> Any:
         TAKEN_AS_THEY_ARE,
     ),
 )
-def process_batches(impl: Any, cluster: Any) -> None:
+def process_batches(impl: Implementation, cluster: Cluster) -> None:
     """The loader of the multi-process document, with its mesh as written and smaller batches."""
     batch_size = jax.device_count() * PER_DEVICE
     per_process_batch_size = batch_size // jax.process_count()

@@ -23,6 +23,7 @@ from conformance.judging.columns import (
 )
 from conformance.judging.expectation import every, noted, returns, steps
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     DOUBLED,
     SIZE,
@@ -97,7 +98,7 @@ LOADED_AND_DOUBLED = steps(
     topologies=ONE_AND_SEVERAL,
     expect=of_shard_map(every(LOADED_AND_DOUBLED, GLOBAL), "pmap takes the host-local array"),
 )
-def load_and_map(impl: Any, cluster: Any) -> None:
+def load_and_map(impl: Implementation, cluster: Cluster) -> None:
     """This process's rows, put where the map wants them, and the map of them."""
     rows = cluster.rows(SIZE)
     data = cluster.step("loaded", jax.make_array_from_process_local_data, impl.sharding(), rows)
@@ -136,7 +137,7 @@ OWN = returns_array(DOUBLED, own(SIZE))
     fact=OWN_ROWS,
     expect=unless_shard_map(OWN, REFUSED),
 )
-def local_rows(impl: Any, cluster: Any) -> None:
+def local_rows(impl: Implementation, cluster: Cluster) -> None:
     """Each process passes its own rows, as many as it has devices, as a NumPy array."""
     cluster.twice(impl.map(double()), cluster.rows(SIZE))
 
@@ -149,7 +150,7 @@ def local_rows(impl: Any, cluster: Any) -> None:
     fact=OWN_ROWS,
     expect=unless_shard_map(OWN, REFUSED),
 )
-def local_array(impl: Any, cluster: Any) -> None:
+def local_array(impl: Implementation, cluster: Cluster) -> None:
     """Each process passes its own rows, sharded over its own devices."""
     sharding = sharding_of(impl.mesh("i", cluster.local_devices), "i")
     cluster.twice(impl.map(double()), jax.device_put(cluster.rows(SIZE), sharding))
@@ -198,7 +199,7 @@ def batch_by_devices(place: Place) -> Any:
     topologies=SEVERAL_PROCESSES,
     expect=unless_shard_map(returns_array(batch_by_devices, per_device), NOT_THE_SAME),
 )
-def own_batch(impl: Any, cluster: Any) -> None:
+def own_batch(impl: Implementation, cluster: Cluster) -> None:
     """Each process passes another batch, of a size that could be the global one."""
     rows = batch(cluster)
     if impl.is_pmap:
@@ -228,6 +229,6 @@ TOO_MANY = refuses(
     topologies=SEVERAL_PROCESSES,
     expect=unless_shard_map(TOO_MANY, returns_array(DOUBLED, all_of(SIZE))),
 )
-def whole_data(impl: Any, cluster: Any) -> None:
+def whole_data(impl: Implementation, cluster: Cluster) -> None:
     """Every process passes the rows of all processes, as a NumPy array."""
     cluster.twice(impl.map(double()), cluster.all_rows(SIZE))

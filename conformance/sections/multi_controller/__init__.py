@@ -17,6 +17,7 @@ from conformance.judging.aspects import RESULT, figure
 from conformance.judging.codes import Code
 from conformance.judging.expectation import Expectation, Finding, OfEachStep, raises
 from conformance.judging.observation import Observation, Step
+from conformance.probing.protocols import Cluster
 
 TEXT = "text"
 WIDTH = 3  # of a row
@@ -45,7 +46,7 @@ def held(array: Any) -> list[Any]:
     return [np.asarray(shard.data) for shard in shards]
 
 
-def say(cluster: Any, name: str, function: Callable[[], str]) -> None:
+def say(cluster: Cluster, name: str, function: Callable[[], str]) -> None:
     """A step whose result is a text, which is noted."""
     text = cluster.step(name, function)
     if text is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     BEGIN,
     COMPUTE,
@@ -116,6 +116,6 @@ print("passed by")
     expect=lambda apart: of_jax(apart.expected),
     deadline_s=DEADLINE_S,
 )
-def apart(impl: Any, cluster: Any, apart: Apart) -> None:
+def apart(impl: Implementation, cluster: Cluster, apart: Apart) -> None:
     """The processes of a job compute something else at the same time."""
     run(cluster, BEGIN + COMPUTE + apart.program, quiet_s=SHORT_S)

@@ -16,6 +16,7 @@ from conformance.judging.codes import Code, mistaken
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, held, row_of, spread
 
 MORE = 100  # by which each process's data are more than the data of the one before
@@ -90,7 +91,7 @@ GIVEN: Mapping[str, Given] = table(
         )
     ),
 )
-def put_others(impl: Any, cluster: Any, given: Given) -> None:
+def put_others(impl: Implementation, cluster: Cluster, given: Given) -> None:
     """Every process gives `device_put` the full array, each another one."""
     sharding = spread(row_of(jax.devices()), *given.spec)
     cluster.twice(lambda: held(jax.device_put(full(cluster), sharding)))
@@ -106,7 +107,7 @@ def put_others(impl: Any, cluster: Any, given: Given) -> None:
         twice(refused("AssertionError", r"not the same on each process", own_copies_doubled))
     ),
 )
-def jit_others(impl: Any, cluster: Any) -> None:
+def jit_others(impl: Implementation, cluster: Cluster) -> None:
     """A jitted function over all devices is given a NumPy array that is another in each process."""
     sharding = spread(row_of(jax.devices()))
     function = jax.jit(lambda x: 2 * x, in_shardings=sharding, out_shardings=sharding)
@@ -126,7 +127,7 @@ def own_added(place: Place) -> Any:
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(refused("AssertionError", r"not the same on each process", own_added))),
 )
-def jit_other_beside(impl: Any, cluster: Any) -> None:
+def jit_other_beside(impl: Implementation, cluster: Cluster) -> None:
     """A jitted function is given an array over all devices and, in each process, another number."""
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
     number = np.float32(MORE * cluster.process)
@@ -155,7 +156,7 @@ def doubled_everywhere(place: Place) -> Any:
         steps(put=returns(doubled_rows), replicated=returns(doubled_everywhere)),
     ),
 )
-def same_values(impl: Any, cluster: Any) -> None:
+def same_values(impl: Implementation, cluster: Cluster) -> None:
     """The same NumPy array in all processes, by `device_put` and as an argument under jit."""
     rows, mesh = cluster.all_rows(WIDTH), row_of(jax.devices())
     whole = spread(mesh)

@@ -26,6 +26,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     WIDTH,
     Across,
@@ -52,7 +53,7 @@ def own_positions(place: Place) -> Any:
     return place.first_row + np.arange(place.topology.devices_per_process)
 
 
-def noted_ids(cluster: Any, devices: list[Any]) -> None:
+def noted_ids(cluster: Cluster, devices: list[Any]) -> None:
     """Note the ids of these devices."""
     cluster.note(IDS, [device.id for device in devices])
 
@@ -63,7 +64,7 @@ def noted_ids(cluster: Any, devices: list[Any]) -> None:
     topologies=ONE_AND_SEVERAL,
     expect=of_jax(every(twice(returns(owners)), alike(IDS, "the list of all devices"))),
 )
-def global_devices(impl: Any, cluster: Any) -> None:
+def global_devices(impl: Implementation, cluster: Cluster) -> None:
     """`jax.devices()` lists the devices of all processes, alike in each process."""
     for step in ("first call", "second call"):
         found = jax.devices()
@@ -85,7 +86,7 @@ def global_devices(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def local_devices(impl: Any, cluster: Any) -> None:
+def local_devices(impl: Implementation, cluster: Cluster) -> None:
     """`jax.local_devices()` lists this process's devices, and another's where it is named."""
     everyone = jax.devices()
     last = jax.process_count() - 1
@@ -117,7 +118,7 @@ def _disjoint(noted: list[Any]) -> bool:
         )
     ),
 )
-def disjoint_devices(impl: Any, cluster: Any) -> None:
+def disjoint_devices(impl: Implementation, cluster: Cluster) -> None:
     """The devices that the processes call their own, and the process that each says it is of."""
     for step in ("first call", "second call"):
         own = jax.local_devices()
@@ -156,7 +157,7 @@ def sum_of_own(place: Place) -> Any:
         )
     ),
 )
-def mesh_over_all(impl: Any, cluster: Any) -> None:
+def mesh_over_all(impl: Implementation, cluster: Cluster) -> None:
     """An array over `Mesh(jax.devices(), ('a',))`, and the sum of it."""
     mesh = jax.sharding.Mesh(jax.devices(), ("a",))
     rows = cluster.all_rows(WIDTH)
@@ -176,7 +177,7 @@ def mesh_over_all(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def same_as_make_mesh(impl: Any, cluster: Any) -> None:
+def same_as_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     """`Mesh(jax.devices(), ('a',))` and `jax.make_mesh((device_count(),), ('a',))` are the same."""
     by_hand = jax.sharding.Mesh(jax.devices(), ("a",))
     made = jax.make_mesh((jax.device_count(),), ("a",))
@@ -273,7 +274,7 @@ def only_summed(programs: Any) -> bool:
         )
     ),
 )
-def distributed_product(impl: Any, cluster: Any, product: Product) -> None:
+def distributed_product(impl: Implementation, cluster: Cluster, product: Product) -> None:
     """The tutorial's product of arrays over all processes, with nothing added for them."""
     left, right = factors(cluster)
     shape, names = (jax.device_count() // 2, 2), ("a", "b")
@@ -321,7 +322,7 @@ def devices_drawn(text: str) -> list[int]:
         )
     ),
 )
-def visualize(impl: Any, cluster: Any) -> None:
+def visualize(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 alone draws the sharding of an array over all processes."""
     rows = cluster.all_rows(WIDE)  # in narrow boxes the ids are broken over lines
     array = jax.device_put(rows, spread(row_of(jax.devices()), "a"))

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place, Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import in_steps, raises, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
     DEVICES,
@@ -87,7 +88,7 @@ SLICES: Mapping[str, Slices] = table(
     deadline_s=DEADLINE_S,
     expect=lambda slices: of_jax(one_job(slices.processes)),
 )
-def cloud_tpu(impl: Any, cluster: Any, slices: Slices) -> None:
+def cloud_tpu(impl: Implementation, cluster: Cluster, slices: Slices) -> None:
     """Processes that find a TPU's variables call `initialize()` without arguments."""
     job = Topology(slices.processes, DEVICES)
     cluster.step(JOB, lambda: answers(run_text(CLOUD_TPU, job, SLICES=f"{slices.slices}")))
@@ -194,7 +195,7 @@ def detected(place: Place) -> Any:
     deadline_s=DEADLINE_S,
     expect=of_jax(in_steps(returns(detected), JOB)),
 )
-def kubernetes(impl: Any, cluster: Any, workload: Workload) -> None:
+def kubernetes(impl: Implementation, cluster: Cluster, workload: Workload) -> None:
     """What JAX's detection of clusters finds in the pods of a job."""
     cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS_JOB, CASE=workload.key)))
 
@@ -233,7 +234,7 @@ LACKS: Mapping[str, Lack] = table(
     deadline_s=DEADLINE_S,
     expect=lambda lack: of_jax(in_steps(raises(JobError, rf"process 0: exit 1: {lack.says}"), JOB)),
 )
-def kubernetes_refused(impl: Any, cluster: Any, lack: Lack) -> None:
+def kubernetes_refused(impl: Implementation, cluster: Cluster, lack: Lack) -> None:
     """JAX's detection of clusters in a pod of a job that the document rules out."""
     cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS_JOB, CASE=lack.key)))
 
@@ -246,6 +247,6 @@ def kubernetes_refused(impl: Any, cluster: Any, lack: Lack) -> None:
     deadline_s=DEADLINE_S,
     expect=of_jax(one_job(PODS)),
 )
-def without_package(impl: Any, cluster: Any) -> None:
+def without_package(impl: Implementation, cluster: Cluster) -> None:
     """`initialize()` without arguments in an indexed Job's pods, with JAX alone there."""
     cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS_JOB, CASE="no-package")))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
 from conformance.judging.releases import by_release
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ARRAYS,
     BEGIN,
@@ -66,7 +66,7 @@ def ended_by_the_barrier(early: Early) -> Expectation:
     expect=lambda early: of_jax(ended_by_the_barrier(early)),
     deadline_s=DEADLINE_S,
 )
-def exit_barrier(impl: Any, cluster: Any, early: Early) -> None:
+def exit_barrier(impl: Implementation, cluster: Cluster, early: Early) -> None:
     """A process comes to its end, and the other takes longer than the barrier at the exit waits."""
     run(
         cluster,

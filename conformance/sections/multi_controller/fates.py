@@ -8,13 +8,13 @@ lost, it says itself in the message with which it ends a process: no clock is ne
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import figure
 from conformance.judging.expectation import Expectation, OfEachStep, noted
 from conformance.judging.observation import Step
 from conformance.probing.jobs import Ended
+from conformance.probing.protocols import Cluster
 from conformance.sections.multi_controller import TEXT
 from conformance.sections.multi_controller.plain_jobs import run_text
 
@@ -93,7 +93,7 @@ COMPUTE = "initialize()\n" + ARRAYS
 
 
 def run(
-    cluster: Any,
+    cluster: Cluster,
     program: str,
     job: Topology = TWO,
     *,

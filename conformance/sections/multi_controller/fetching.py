@@ -21,10 +21,11 @@ from conformance.judging.aspects import EXCEPTION, RESULT
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Model, OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import NOT_HERE, WIDTH, held, row_of, say, says, spread
 
 
-def over_all(cluster: Any) -> Any:
+def over_all(cluster: Cluster) -> Any:
     """An array of a row for each device, over all of them."""
     return jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
 
@@ -69,7 +70,7 @@ USES: Mapping[str, Use] = table(
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(NOT_HERE)),
 )
-def fetch(impl: Any, cluster: Any, use: Use) -> None:
+def fetch(impl: Implementation, cluster: Cluster, use: Use) -> None:
     """What needs the data of an array, of which each process has a part."""
     array = over_all(cluster)
     cluster.twice(lambda: use.program(array))
@@ -102,7 +103,7 @@ def _where_it_is(place: Place, step: Step) -> tuple[bool, str]:
         )
     ),
 )
-def float_elsewhere(impl: Any, cluster: Any) -> None:
+def float_elsewhere(impl: Implementation, cluster: Cluster) -> None:
     """`float(x)` of one number that lies in the last process."""
     number = jax.device_put(np.float32(NUMBER), spread(row_of(jax.devices()[-1:])))
     cluster.twice(lambda: np.float32(float(number)))
@@ -126,7 +127,7 @@ def float_elsewhere(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def replicate_then_print(impl: Any, cluster: Any) -> None:
+def replicate_then_print(impl: Implementation, cluster: Cluster) -> None:
     """All processes replicate the array with `device_put`, then process 0 alone prints it."""
     array = over_all(cluster)
 
@@ -198,7 +199,7 @@ FORMS: Mapping[str, Form] = table(
         twice(returns_host(form.model, mistakes={"this process's own rows": only_own}))
     ),
 )
-def gather(impl: Any, cluster: Any, form: Form) -> None:
+def gather(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """Every process gets what all of them have."""
     rows = cluster.rows(WIDTH)
     cluster.twice(lambda: form.gather(rows))
@@ -259,7 +260,7 @@ def first_row(place: Place) -> Any:
         )
     ),
 )
-def under_jit(impl: Any, cluster: Any, look: Look) -> None:
+def under_jit(impl: Implementation, cluster: Cluster, look: Look) -> None:
     """A read of the shards outside of jit, which works, and under it."""
     array = over_all(cluster)
     read = LOOKS["addressable-data"] if look.key == "global-shards" else look
@@ -283,7 +284,7 @@ def under_jit(impl: Any, cluster: Any, look: Look) -> None:
         )
     ),
 )
-def shards_alone(impl: Any, cluster: Any) -> None:
+def shards_alone(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 alone reads its shards, and the next program of all processes still runs."""
     array = over_all(cluster)
     cluster.step("alone", lambda: held(array) if cluster.process == 0 else [])

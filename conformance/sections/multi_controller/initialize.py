@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ALONE,
     ARRAYS,
@@ -43,7 +43,7 @@ TOUCHED = (
     expect=of_jax(says(0, "sum 3.0", "devices 2 2", "processes 1", "rows [1. 2.]")),
     deadline_s=DEADLINE_S,
 )
-def one_process(impl: Any, cluster: Any) -> None:
+def one_process(impl: Implementation, cluster: Cluster) -> None:
     """A single process calls initialize, and goes on as it would without."""
     run(
         cluster,
@@ -85,7 +85,7 @@ OTHERS: Mapping[str, Before] = table(
 )
 
 
-def initialized_after(cluster: Any, before: Before, job: Topology) -> None:
+def initialized_after(cluster: Cluster, before: Before, job: Topology) -> None:
     """Run a program that does something first."""
     program = f"""
 {before.code}
@@ -105,7 +105,7 @@ print("devices", jax.device_count())
     expect=of_jax(says(0, f"initialized {TOUCHED}", "devices 2")),
     deadline_s=DEADLINE_S,
 )
-def after_devices(impl: Any, cluster: Any, before: Before) -> None:
+def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> None:
     """A device is touched before initialize is called."""
     initialized_after(cluster, before, ALONE)
 
@@ -120,7 +120,7 @@ def after_devices(impl: Any, cluster: Any, before: Before) -> None:
     expect=of_jax(every(*(says(number, "initialized None", "devices 2") for number in range(2)))),
     deadline_s=DEADLINE_S,
 )
-def after_others(impl: Any, cluster: Any, before: Before) -> None:
+def after_others(impl: Implementation, cluster: Cluster, before: Before) -> None:
     """What touches no device is called before initialize is."""
     initialized_after(cluster, before, TWO)
 
@@ -204,7 +204,7 @@ print("devices", jax.device_count())
     expect=lambda called: of_jax(called.expected),
     deadline_s=DEADLINE_S,
 )
-def called(impl: Any, cluster: Any, called: Called) -> None:
+def called(impl: Implementation, cluster: Cluster, called: Called) -> None:
     """Processes call initialize more than once, late, or beyond their count."""
     run(cluster, BEGIN + called.program, called.job)
 
@@ -219,7 +219,7 @@ REFUSED = r"exit 0 \| initialized \w+Error .*"
     expect=of_jax(every(*(ends(n, REFUSED, "is told that the counts differ") for n in range(2)))),
     deadline_s=DEADLINE_S,
 )
-def counts_differ(impl: Any, cluster: Any) -> None:
+def counts_differ(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 says that they are two, process 1 that they are three."""
     run(
         cluster,
@@ -244,7 +244,7 @@ attempt("devices", jax.device_count)
     ),
     deadline_s=DEADLINE_S,
 )
-def number_taken(impl: Any, cluster: Any) -> None:
+def number_taken(impl: Implementation, cluster: Cluster) -> None:
     """A third process comes later, and gives itself the number of the second."""
     run(
         cluster,
@@ -298,7 +298,7 @@ MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
     ),
     deadline_s=DEADLINE_S,
 )
-def missing(impl: Any, cluster: Any, missing: Missing) -> None:
+def missing(impl: Implementation, cluster: Cluster, missing: Missing) -> None:
     """A process of the job never calls initialize."""
     run(
         cluster,

@@ -7,7 +7,6 @@ real ones; Slurm is one that is started for the clause, on this machine, and end
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
@@ -15,6 +14,7 @@ from conformance.catalogue.topology import ONE_PROCESS
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import in_steps, raises
 from conformance.probing.launchers import OPEN_MPI, SLURM, Launcher, launched
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
     INITIALIZED,
@@ -54,7 +54,7 @@ CLAIMS = {"open-mpi": "multi-process.launch-then-initialize", "slurm": "multi-pr
     deadline_s=DEADLINE_S,
     expect=lambda size: of_jax(one_job(size)),
 )
-def launch(impl: Any, cluster: Any, launcher: Launcher, size: int) -> None:
+def launch(impl: Implementation, cluster: Cluster, launcher: Launcher, size: int) -> None:
     """A launcher starts a program that calls `jax.distributed.initialize()` without arguments."""
     cluster.step(
         JOB, lambda: answers(launched(launcher, INITIALIZED, size, ON_CPU, deadline_s=JOB_S))
@@ -72,7 +72,7 @@ def launch(impl: Any, cluster: Any, launcher: Launcher, size: int) -> None:
     deadline_s=DEADLINE_S,
     expect=of_jax(apart(2)),
 )
-def not_initialized(impl: Any, cluster: Any, launcher: Launcher) -> None:
+def not_initialized(impl: Implementation, cluster: Cluster, launcher: Launcher) -> None:
     """A launcher starts a program that never calls `jax.distributed.initialize()`."""
     cluster.step(
         JOB, lambda: answers(launched(launcher, NOT_INITIALIZED, 2, ON_CPU, deadline_s=JOB_S))
@@ -86,7 +86,7 @@ def not_initialized(impl: Any, cluster: Any, launcher: Launcher) -> None:
     deadline_s=DEADLINE_S,
     expect=of_jax(apart(1)),
 )
-def once(impl: Any, cluster: Any) -> None:
+def once(impl: Implementation, cluster: Cluster) -> None:
     """A program that is started once is one process, which has its own devices alone."""
     cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, ONE)))
 
@@ -106,6 +106,6 @@ def once(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def without_arguments(impl: Any, cluster: Any) -> None:
+def without_arguments(impl: Implementation, cluster: Cluster) -> None:
     """A program that no launcher started calls `initialize()` without arguments."""
     cluster.step(JOB, lambda: answers(run_text(INITIALIZED, ONE)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ALONE,
     BEGIN,
@@ -269,7 +269,7 @@ GOING: Mapping[str, Going] = table(
     expect=lambda going: of_jax(going.expected),
     deadline_s=DEADLINE_S,
 )
-def leaving(impl: Any, cluster: Any, going: Going) -> None:
+def leaving(impl: Implementation, cluster: Cluster, going: Going) -> None:
     """A process of a job goes, and the others are left."""
     run(cluster, going.program)
 
@@ -290,7 +290,7 @@ print("done", flush=True)
     expect=of_jax(ends(0, r"SIGTERM \| sum 3.0", "is ended by SIGTERM, as without JAX")),
     deadline_s=DEADLINE_S,
 )
-def sigterm(impl: Any, cluster: Any) -> None:
+def sigterm(impl: Implementation, cluster: Cluster) -> None:
     """SIGTERM ends a process that has called initialize."""
     run(cluster, BEGIN + COMPUTE + TERMINATE, ALONE)
 
@@ -302,7 +302,7 @@ def sigterm(impl: Any, cluster: Any) -> None:
     expect=of_jax(ends(0, r"SIGTERM \| sum 3.0", "is ended by SIGTERM, as without JAX")),
     deadline_s=DEADLINE_S,
 )
-def sigterm_without_preemption(impl: Any, cluster: Any) -> None:
+def sigterm_without_preemption(impl: Implementation, cluster: Cluster) -> None:
     """With jax_enable_preemption_service=False SIGTERM ends a process that has initialized."""
     program = BEGIN + COMPUTE + TERMINATE
     run(cluster, program, ALONE, JAX_ENABLE_PREEMPTION_SERVICE="0")

@@ -19,6 +19,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Model, OfEachStep, raises, returns
 from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Implementation
 
 Rows = NDArray[Any]
 
@@ -97,7 +98,7 @@ COLLECTIVES: Mapping[str, Collective] = table(
 )
 
 
-def host_local(impl: Any, rows: Rows) -> Any:
+def host_local(impl: Implementation, rows: Rows) -> Any:
     """This process's rows as a jax.Array: a pmap's lies on this process's devices alone."""
     return jax.device_put(rows, impl.sharding()) if impl.is_pmap else impl.given(rows)
 

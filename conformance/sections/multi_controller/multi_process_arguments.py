@@ -21,6 +21,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN
 
 WIDTH = 2
@@ -109,7 +110,7 @@ WHOLE: Mapping[str, Whole] = table(
         ONE_VALUE,
     ),
 )
-def unmapped(impl: Any, cluster: Any, whole: Whole) -> None:
+def unmapped(impl: Implementation, cluster: Cluster, whole: Whole) -> None:
     """A map of this process's rows and of a value of its own that is not mapped."""
     function = impl.map(add_and_sum(), in_axes=(0, None))
     cluster.twice(function, cluster.rows(WIDTH), whole.of(impl, value(cluster)))
@@ -131,7 +132,7 @@ class Global:
     legacy: Expectation | None = None
     shard_map: Expectation | None = None
 
-    def sharding(self, cluster: Any) -> Any:
+    def sharding(self, cluster: Cluster) -> Any:
         """Its sharding."""
         listed = np.array(cluster.devices[::-1] if self.backwards else cluster.devices)
         kind = AxisType.Explicit if self.explicit else AxisType.Auto
@@ -202,7 +203,7 @@ def given_whole(array: Global) -> Columns:
     topologies=SEVERAL_PROCESSES,
     expect=given_whole,
 )
-def given_global(impl: Any, cluster: Any, array: Global) -> None:
+def given_global(impl: Implementation, cluster: Cluster, array: Global) -> None:
     """A map of a global array with a psum over all rows."""
     rows = cluster.all_rows(WIDTH)
     whole = jax.make_array_from_callback(

@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled, psum
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.multi_controller.maps import OWN, Rows
 
@@ -160,13 +161,13 @@ def right(chosen: Devices) -> Expectation:
     return every(control, values, in_steps(places(chosen), *TWICE))
 
 
-def passed(impl: Any, place: Place, chosen: Devices) -> Rows:
+def passed(impl: Implementation, place: Place, chosen: Devices) -> Rows:
     """What a process passes: its own rows to a pmap, all of them, as its peers, to a shard_map."""
     rows = rows_of(chosen, place)
     return rows[chosen.here(place)] if impl.is_pmap else rows
 
 
-def lying_on(cluster: Any, array: Any) -> list[int]:
+def lying_on(cluster: Cluster, array: Any) -> list[int]:
     """The device of each of this process's rows, as a number in the order of `jax.devices()`."""
     shards = sorted(array.addressable_shards, key=lambda one: one.index[0].start or 0)
     return [cluster.devices.index(one.device) for one in shards]
@@ -205,7 +206,7 @@ def sum_and_number() -> Callable[[Any], Any]:
     deadline_s=HANG_S,
     expect=lambda chosen: everywhere(right(chosen)),
 )
-def over(impl: Any, cluster: Any, chosen: Devices) -> None:
+def over(impl: Implementation, cluster: Cluster, chosen: Devices) -> None:
     """A map over a list of devices in which every process has some."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     listed = [cluster.devices[one] for one in chosen.of(cluster)]
@@ -215,7 +216,7 @@ def over(impl: Any, cluster: Any, chosen: Devices) -> None:
     call(cluster, function, passed(impl, cluster, chosen))
 
 
-def call(cluster: Any, function: Callable[[Any], Any], rows: Any) -> None:
+def call(cluster: Cluster, function: Callable[[Any], Any], rows: Any) -> None:
     """Two calls, each of whose rows are read, and where they lie noted."""
     for name in TWICE:
         held: list[Any] = []
@@ -240,7 +241,7 @@ def call(cluster: Any, function: Callable[[Any], Any], rows: Any) -> None:
     deadline_s=HANG_S,
     expect=everywhere(right(HALF)),
 )
-def half(impl: Any, cluster: Any) -> None:
+def half(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` with those of half of the processes, which alone make and call the map."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     if HALF.here(cluster):
@@ -287,7 +288,7 @@ def of_half(outside: Expectation) -> Expectation:
         SHARD_MAP: of_half(returns(lambda place: [], text="no rows")),
     },
 )
-def half_called_by_all(impl: Any, cluster: Any) -> None:
+def half_called_by_all(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` with those of half of the processes, in a map that all processes call."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     listed = [cluster.devices[one] for one in HALF.of(cluster)]

@@ -19,6 +19,7 @@ from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, everywhere, of_pmaps
 from conformance.judging.expectation import Model, returns, twice
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN, Rows
 
 WIDTH = 2
@@ -28,12 +29,12 @@ OF_A_PROCESS = "the rows of one process's array are no argument of a shard_map o
 Program = Callable[[], Any]
 
 
-def summing(impl: Any, **options: Any) -> Any:
+def summing(impl: Implementation, **options: Any) -> Any:
     """A map of each row plus the sum of all rows."""
     return impl.map(lambda x: x + jax.lax.psum(x, "i"), **options)
 
 
-def total(impl: Any) -> Any:
+def total(impl: Implementation) -> Any:
     """A map of the sum of all rows, once."""
     return impl.map(lambda x: jax.lax.psum(x, "i"), out_axes=None)
 
@@ -52,7 +53,7 @@ def count(place: Place) -> int:
 # make of this process's rows, did the maps span no others.
 
 
-def again_and_again(impl: Any, cluster: Any) -> Program:
+def again_and_again(impl: Implementation, cluster: Cluster) -> Program:
     """The output is fed back to its own map, twice."""
     function, rows = summing(impl), impl.given(cluster.rows(WIDTH))
     return lambda: function(function(function(rows)))
@@ -67,7 +68,7 @@ def again_alone(place: Place) -> Any:
     return summed(summed(summed(place.rows(WIDTH))))
 
 
-def along_axis_1(impl: Any, cluster: Any) -> Program:
+def along_axis_1(impl: Implementation, cluster: Cluster) -> Program:
     """The output of out_axes=1 is fed to a map of in_axes=1."""
     first, second = summing(impl, out_axes=1), summing(impl, in_axes=1, out_axes=1)
     rows = impl.given(cluster.rows(WIDTH))
@@ -83,7 +84,7 @@ def columns_alone(place: Place) -> Any:
     return summed(summed(place.rows(WIDTH))).T
 
 
-def columns_as_rows(impl: Any, cluster: Any) -> Program:
+def columns_as_rows(impl: Implementation, cluster: Cluster) -> Program:
     """The output of out_axes=1 is fed to a map of in_axes=0."""
     first, second = summing(impl, out_axes=1), summing(impl)
     rows = cluster.rows(count(cluster))
@@ -100,7 +101,7 @@ def turned_alone(place: Place) -> Any:
     return summed(summed(place.rows(count(place))).T)
 
 
-def whole_as_whole(impl: Any, cluster: Any) -> Program:
+def whole_as_whole(impl: Implementation, cluster: Cluster) -> Program:
     """The output of out_axes=None is passed whole."""
     first = total(impl)
     second = impl.map(lambda x, w: x + w + jax.lax.psum(x + w, "i"), in_axes=(0, None))
@@ -117,7 +118,7 @@ def whole_alone(place: Place) -> Any:
     return summed(summed(place.rows(WIDTH)))
 
 
-def whole_as_rows(impl: Any, cluster: Any) -> Program:
+def whole_as_rows(impl: Implementation, cluster: Cluster) -> Program:
     """The output of out_axes=None has a row for each device of a process, and is mapped."""
     first, second = total(impl), summing(impl)
     rows = cluster.rows(count(cluster), WIDTH)
@@ -134,7 +135,7 @@ def mapped_alone(place: Place) -> Any:
     return summed(place.rows(count(place), WIDTH).sum(0))
 
 
-def of_first_devices(impl: Any, cluster: Any) -> Program:
+def of_first_devices(impl: Implementation, cluster: Cluster) -> Program:
     """A map over one device of each process is fed its own output."""
     function = summing(impl, devices=cluster.devices[:: count(cluster)])
     rows = cluster.rows(WIDTH)[:1] if impl.is_pmap else cluster.all_rows(WIDTH)[:: count(cluster)]
@@ -151,7 +152,7 @@ def firsts_alone(place: Place) -> Any:
     return summed(summed(place.rows(WIDTH)[:1]))
 
 
-def of_own_devices(impl: Any, cluster: Any) -> Program:
+def of_own_devices(impl: Implementation, cluster: Cluster) -> Program:
     """The output of a map over a process's own devices is fed to one over all devices."""
     own, second = impl.map(double(), devices=cluster.local_devices), summing(impl)
     rows = cluster.rows(WIDTH)
@@ -167,7 +168,7 @@ def doubled_alone(place: Place) -> Any:
     return summed(place.rows(WIDTH) * 2)
 
 
-def to_own_devices(impl: Any, cluster: Any) -> Program:
+def to_own_devices(impl: Implementation, cluster: Cluster) -> Program:
     """The output of a map over all devices is fed to one over a process's own."""
     first, own = impl.map(double()), summing(impl, devices=cluster.local_devices)
     rows = cluster.rows(WIDTH)
@@ -273,6 +274,6 @@ FEEDS: Mapping[str, Feed] = table(
     deadline_s=30.0,
     expect=lambda feed: feed.columns,
 )
-def fed(impl: Any, cluster: Any, feed: Feed) -> None:
+def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:
     """A program that feeds a map's output to a map."""
     cluster.twice(feed.program(impl, cluster))

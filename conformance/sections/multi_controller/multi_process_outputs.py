@@ -18,6 +18,7 @@ from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Model, returns, twice
 from conformance.probing.bodies import double, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 WIDTH = 2
 
@@ -81,7 +82,7 @@ def put_as_told(put: Put) -> Columns:
     deadline_s=30.0,
     expect=put_as_told,
 )
-def put_globally(impl: Any, cluster: Any, put: Put) -> None:
+def put_globally(impl: Implementation, cluster: Cluster, put: Put) -> None:
     """The output of a psum, which is the same in all processes, put by `device_put`."""
     output = impl.map(psum())(impl.given(cluster.rows(cluster.topology.devices)))
     sharding = NamedSharding(impl.mesh(), put.spec)
@@ -132,7 +133,7 @@ def clamped(beyond: Beyond) -> Columns:
     topologies=SEVERAL_PROCESSES,
     expect=clamped,
 )
-def beyond_the_rows(impl: Any, cluster: Any, beyond: Beyond) -> None:
+def beyond_the_rows(impl: Implementation, cluster: Cluster, beyond: Beyond) -> None:
     """An integer index out of range into a map's output."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     at = beyond.index(rows_held(cluster, pmap=impl.is_pmap), cluster.topology.devices)

@@ -28,6 +28,7 @@ from conformance.judging.expectation import (
     returns,
 )
 from conformance.probing.bodies import double, doubled, psum
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN, refused
 
 WIDTH = 2
@@ -69,7 +70,7 @@ def rows(place: Place, count: int) -> Any:
     return np.arange(1, 1 + count * WIDTH, dtype=np.float32).reshape(count, WIDTH) + place.process
 
 
-def control(impl: Any, cluster: Any) -> None:
+def control(impl: Implementation, cluster: Cluster) -> None:
     """A map with a row for each device."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
 
@@ -102,7 +103,7 @@ def as_legacy(size: Size) -> Columns:
     deadline_s=HANG_S,
     expect=as_legacy,
 )
-def sized(impl: Any, cluster: Any, size: Size) -> None:
+def sized(impl: Implementation, cluster: Cluster, size: Size) -> None:
     """Every process passes as many rows too many or too few."""
     control(impl, cluster)
     cluster.twice(impl.map(double()), rows(cluster, size.rows(cluster)))
@@ -116,7 +117,7 @@ def sized(impl: Any, cluster: Any, size: Size) -> None:
     deadline_s=HANG_S,
     expect=of_pmaps(hangs("first call", all_but_the_last), NO_LOCAL_ROWS),
 )
-def too_few_in_one(impl: Any, cluster: Any) -> None:
+def too_few_in_one(impl: Implementation, cluster: Cluster) -> None:
     """The last process passes one row too few to a psum: it is refused, and the others wait."""
     # A psum as it should be comes first: a CPU gives up after 30 s on the first of some devices.
     cluster.step(CONTROL, impl.map(psum()), impl.given(cluster.rows(WIDTH)))
@@ -216,7 +217,7 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
         "shard_map has no axis_size: its mesh has a size",
     ),
 )
-def told(impl: Any, cluster: Any, size: AxisSize) -> None:
+def told(impl: Implementation, cluster: Cluster, size: AxisSize) -> None:
     """A map that is told how long its axis is over all processes."""
     control(impl, cluster)
     function = impl.map(added_and_counted(), axis_size=size.of(cluster))

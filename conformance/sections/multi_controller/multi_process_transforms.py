@@ -19,6 +19,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import (
     COLLECTIVES,
     OWN,
@@ -188,7 +189,9 @@ def asked(transform: Transform, collective: Collective) -> bool:
     ),
     expect=columns,
 )
-def transformed(impl: Any, cluster: Any, transform: Transform, collective: Collective) -> None:
+def transformed(
+    impl: Implementation, cluster: Cluster, transform: Transform, collective: Collective
+) -> None:
     """A transformed map of a collective, with each kind of argument."""
     shape = transform.shape(cluster)
     by = weights(cluster)

@@ -19,6 +19,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, in_steps, noted, returns
+from conformance.probing.protocols import Cluster, Implementation
 
 BATCHES, SIZE = 8, 256
 PRODUCTS = 500  # of the second stage, with the identity: long, and the values stay exact
@@ -97,7 +98,7 @@ class Pipeline:
     ),
     deadline_s=DEADLINE_S,
 )
-def overlap(impl: Any, cluster: Any) -> None:
+def overlap(impl: Implementation, cluster: Cluster) -> None:
     """Eight microbatches through two stages on two devices, enqueued at once, then one by one."""
     pipeline = Pipeline()
     for name, awaited in ((ENQUEUED, False), (AWAITED, True)):

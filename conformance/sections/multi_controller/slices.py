@@ -22,6 +22,7 @@ from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, in_steps, twice
 from conformance.probing.bodies import summed
+from conformance.probing.protocols import Cluster, Implementation
 
 WIDTH = 3
 MESH = "the mesh"
@@ -41,7 +42,7 @@ def one_slice(place: Place) -> Any:
     left_out=UNINITIALIZED,
     expect=of_jax(twice(returns_host(one_slice))),
 )
-def slice_index(impl: Any, cluster: Any) -> None:
+def slice_index(impl: Implementation, cluster: Cluster) -> None:
     """After `jax.distributed.initialize` all devices of one machine are of one slice."""
     cluster.twice(lambda: np.array([device.slice_index for device in jax.devices()], np.int64))
 
@@ -124,7 +125,7 @@ def _sum(devices: Any, rows: Any) -> Any:
         )
     ),
 )
-def mesh_over_slices(impl: Any, cluster: Any, made: Made) -> None:
+def mesh_over_slices(impl: Implementation, cluster: Cluster, made: Made) -> None:
     """A mesh that follows the slices, and a sum of one row on each of its devices."""
 
     def order() -> Any:

@@ -12,6 +12,7 @@ from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     NOT_HERE,
     TEXT,
@@ -81,7 +82,7 @@ def doubled_blocks(place: Place) -> list[Any]:
         )
     ),
 )
-def placed(impl: Any, cluster: Any) -> None:
+def placed(impl: Implementation, cluster: Cluster) -> None:
     """All processes place data on half of the devices, and compute with it."""
     arrays: list[Any] = []
 
@@ -155,7 +156,7 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
         )
     ),
 )
-def summed(impl: Any, cluster: Any) -> None:
+def summed(impl: Implementation, cluster: Cluster) -> None:
     """The tutorial's sum over half of the devices, in all processes."""
     array = in_half()
     result = jnp.sum(jnp.sin(array))
@@ -203,7 +204,7 @@ ALL_TOGETHER = returns(total, mistakes={"the sum over this process's own devices
         )
     ),
 )
-def others_absent(impl: Any, cluster: Any) -> None:
+def others_absent(impl: Implementation, cluster: Cluster) -> None:
     """Only who has a device in the mesh runs the sum; then all run a program over all devices."""
     array = in_half()
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
@@ -243,7 +244,7 @@ def own_sum(place: Place) -> Any:
         )
     ),
 )
-def two_at_once(impl: Any, cluster: Any) -> None:
+def two_at_once(impl: Implementation, cluster: Cluster) -> None:
     """Each half of the processes runs a program of its own over its devices, at the same time."""
     half = jax.device_count() // 2
     mine = slice(half, None) if in_second_half(cluster) else slice(None, half)

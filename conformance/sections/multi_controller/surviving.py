@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.catalogue.clause import clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ARRAYS,
     BEGIN,
@@ -45,7 +44,7 @@ os._exit(0)
     expect=of_jax(every(says(0, "sum 3.0", "done"), ends(1, GONE + r"3\.0", "is gone"))),
     deadline_s=DEADLINE_S,
 )
-def killed_recoverable(impl: Any, cluster: Any) -> None:
+def killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
     """With jax_enable_recoverability the job goes on when one of its processes is killed."""
     run(cluster, killed(1), JAX_ENABLE_RECOVERABILITY="1")
 
@@ -59,7 +58,7 @@ def killed_recoverable(impl: Any, cluster: Any) -> None:
     ),
     deadline_s=DEADLINE_S,
 )
-def first_killed_recoverable(impl: Any, cluster: Any) -> None:
+def first_killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
     """With jax_enable_recoverability too the others are ended when process 0 is killed."""
     run(cluster, killed(0), JAX_ENABLE_RECOVERABILITY="1")
 
@@ -76,7 +75,7 @@ def first_killed_recoverable(impl: Any, cluster: Any) -> None:
     ),
     deadline_s=DEADLINE_S,
 )
-def one_of_four_killed(impl: Any, cluster: Any) -> None:
+def one_of_four_killed(impl: Implementation, cluster: Cluster) -> None:
     """One process of four is killed between collectives: all others are ended by a heartbeat."""
     run(cluster, killed(2), FOUR)
 
@@ -90,7 +89,7 @@ def one_of_four_killed(impl: Any, cluster: Any) -> None:
     ),
     deadline_s=DEADLINE_S,
 )
-def restart(impl: Any, cluster: Any) -> None:
+def restart(impl: Implementation, cluster: Cluster) -> None:
     """A job that computed shuts down, clears its backends and initializes again, in its processes.
 
     The address stays: the first process goes first, as others could still find what ends there.

@@ -21,6 +21,7 @@ from conformance.judging.aspects import figure
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import TEXT, alike, held, near, spread
 
 EIGHT_DEVICES = "the toy program is written for eight devices"
@@ -71,7 +72,7 @@ def own_blocks(place: Place) -> Any:
         )
     ),
 )
-def local_shards(impl: Any, cluster: Any) -> None:
+def local_shards(impl: Implementation, cluster: Cluster) -> None:
     """Each process holds the shards of its own devices of the toy program's array."""
     arrays: list[Any] = []
 
@@ -108,7 +109,7 @@ def ids_by_2048(place: Place) -> Any:
         returns(ids_as_printed, mistakes={"2048 times the process's number, and up": ids_by_2048})
     ),
 )
-def device_ids(impl: Any, cluster: Any) -> None:
+def device_ids(impl: Implementation, cluster: Cluster) -> None:
     """The ids of this process's devices, which the toy program prints as parts of their names."""
     cluster.twice(lambda: np.array([device.id for device in jax.local_devices()]))
 
@@ -131,7 +132,7 @@ def device_ids(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def device_names(impl: Any, cluster: Any) -> None:
+def device_names(impl: Implementation, cluster: Cluster) -> None:
     """How this process's devices print, as in the toy program's `f"device {shard.device}"`."""
     for step in ("first call", "second call"):
         cluster.step(step, lambda: np.int64(len(jax.local_devices())))
@@ -180,7 +181,7 @@ SUMMED = every(
     left_out=APART,
     expect=of_jax(SUMMED),
 )
-def equal_result(impl: Any, cluster: Any) -> None:
+def equal_result(impl: Implementation, cluster: Cluster) -> None:
     """Every process gets, and can print, the same sum of the whole array."""
     array = toy_array()
     for step in ("first call", "second call"):
@@ -209,7 +210,7 @@ def equal_result(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def replicated_sum(impl: Any, cluster: Any) -> None:
+def replicated_sum(impl: Implementation, cluster: Cluster) -> None:
     """A sum over all processes, and where its copies lie."""
     mesh = jax.make_mesh((jax.device_count(),), ("a",))
     array = jax.device_put(cluster.all_rows(), spread(mesh, "a"))

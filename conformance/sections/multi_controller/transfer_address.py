@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     BEGIN,
     DEADLINE_S,
@@ -123,7 +123,7 @@ PUTS: Mapping[str, Put] = table(
     ),
     deadline_s=DEADLINE_S,
 )
-def put(impl: Any, cluster: Any, put: Put) -> None:
+def put(impl: Implementation, cluster: Cluster, put: Put) -> None:
     """Each process names a free port of its own, and `device_put` crosses processes."""
     program = BEGIN + FREE_PORT + ADDRESS + f'attempt("put", lambda: {put.code})\n'
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
@@ -184,7 +184,7 @@ def refused(unequal: Unequal) -> Expectation:
     expect=lambda unequal: of_jax(refused(unequal)),
     deadline_s=DEADLINE_S,
 )
-def put_unequal(impl: Any, cluster: Any, unequal: Unequal) -> None:
+def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> None:
     """`device_put` across processes between other counts or shapes, with an address."""
     code = f'attempt("put", lambda: held(jax.device_put(half, {unequal.target})))\n'
     run(cluster, BEGIN + FREE_PORT + ADDRESS + code, TWO_BY_TWO, quiet_s=SHORT_S)
@@ -199,7 +199,7 @@ def put_unequal(impl: Any, cluster: Any, unequal: Unequal) -> None:
     ),
     deadline_s=DEADLINE_S,
 )
-def port_zero(impl: Any, cluster: Any) -> None:
+def port_zero(impl: Implementation, cluster: Cluster) -> None:
     """The address has port 0, by which a program asks for any free one; an array is put."""
     program = BEGIN + PORT_ZERO + ADDRESS + f'attempt("put", lambda: {PUTS["halves"].code})\n'
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)

@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Model, raises, returns, steps, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, either, held, row_of, spread
 
 ADDRESS = (
@@ -131,7 +132,7 @@ MOVES: Mapping[str, Move] = table(
         twice(returns(move.model, mistakes={"the rows where they were": move.mistake}))
     ),
 )
-def put(impl: Any, cluster: Any, move: Move) -> None:
+def put(impl: Implementation, cluster: Cluster, move: Move) -> None:
     """`device_put` from one sharding to another, of as many devices and equal shards."""
     everyone = jax.devices()
     rows = move.source(cluster.all_rows(WIDTH))
@@ -183,7 +184,7 @@ UNEQUALS: Mapping[str, Unequal] = table(
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(twice(UNEQUAL)),
 )
-def put_unequal(impl: Any, cluster: Any, unequal: Unequal) -> None:
+def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> None:
     """`device_put` across processes between shardings of other counts or shard shapes."""
     everyone = jax.devices()
     rows = first_half(cluster.all_rows(WIDTH))
@@ -233,7 +234,7 @@ def unstaged(place: Place) -> Any:
         )
     ),
 )
-def two_stages(impl: Any, cluster: Any) -> None:
+def two_stages(impl: Implementation, cluster: Cluster) -> None:
     """A stage on one half of the devices, `device_put`, and a stage on the other half."""
     halves = [on(half(jax.devices()), "a") for half in (first_half, second_half)]
     x = jax.device_put(first_half(cluster.all_rows(WIDTH)), halves[0])
@@ -272,7 +273,7 @@ def piped(place: Place) -> Any:
     topologies=ONE_AND_SEVERAL,
     expect=of_jax(twice(returns(piped))),
 )
-def microbatches(impl: Any, cluster: Any) -> None:
+def microbatches(impl: Implementation, cluster: Cluster) -> None:
     """Twelve microbatches through four stages, each on a device of its own."""
     f, g = jax.jit(first_stage), jax.jit(second_stage)
     stages, chosen = [f, g, f, g], jax.devices()[:STAGES]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     BEGIN,
     COMPUTE,
@@ -106,7 +106,7 @@ USES: Mapping[str, Use] = table(
     ),
     deadline_s=DEADLINE_S,
 )
-def uneven(impl: Any, cluster: Any, use: Use) -> None:
+def uneven(impl: Implementation, cluster: Cluster, use: Use) -> None:
     """Processes with other counts of devices make one job.
 
     The map is `jax.pmap` as the version has it: none of them comes so far as to trace.

@@ -13,6 +13,7 @@ from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, sharded
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 
 WIDTH = 3  # of a row
 
@@ -54,12 +55,12 @@ def first_of_all(place: Place) -> Any:
     return everything(place)[0]
 
 
-def doubled_rows(impl: Any, cluster: Any) -> Any:
+def doubled_rows(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output: one row per device, doubled."""
     return impl.map(double())(impl.given(cluster.rows(WIDTH)))
 
 
-def block_map(impl: Any, body: Callable[[Any], Any]) -> Any:
+def block_map(impl: Implementation, body: Callable[[Any], Any]) -> Any:
     """`body` on every device's block of rows: a jitted shard_map, ranks kept."""
     sharding = impl.sharding()
     spec, mesh = sharding.spec, sharding.mesh

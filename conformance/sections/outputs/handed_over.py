@@ -9,36 +9,37 @@ import numpy as np
 
 from conformance.catalogue.topology import Place
 from conformance.probing.bodies import double, psum, summed
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, everything, ours
 
 KEY_NUMBERS = 2  # in a PRNG key's data
 
 
-def copies(impl: Any, cluster: Any) -> Any:
+def copies(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output whose rows are all equal: a sum over all devices."""
     return impl.map(psum())(impl.given(cluster.rows(WIDTH)))
 
 
-def two_leaves(impl: Any, cluster: Any) -> Any:
+def two_leaves(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output with two leaves, as a training state has."""
     function = impl.map(lambda x: {"a": x * 2, "b": (x.sum(),)})
     return function(impl.given(cluster.rows(WIDTH)))
 
 
-def of_half(impl: Any, cluster: Any) -> Any:
+def of_half(impl: Implementation, cluster: Cluster) -> Any:
     """The output of a map over the second half of the devices."""
     half = len(cluster.local_devices) // 2
     function = impl.map(double(), devices=cluster.local_devices[half:])
     return function(cluster.rows(WIDTH)[half:])
 
 
-def of_one_device(impl: Any, cluster: Any) -> Any:
+def of_one_device(impl: Implementation, cluster: Cluster) -> Any:
     """The output of a map over one device."""
     function = impl.map(double(), devices=cluster.local_devices[1:2])
     return function(cluster.rows(WIDTH)[1:2])
 
 
-def two_rows(impl: Any, cluster: Any) -> Any:
+def two_rows(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output with two rows on each device (for pmap, a stack of pairs of rows)."""
     data = cluster.rows(2, WIDTH)
     if impl.is_pmap:
@@ -47,18 +48,18 @@ def two_rows(impl: Any, cluster: Any) -> Any:
     return block_map(impl, double())(blocks)
 
 
-def keys_as_numbers(impl: Any, cluster: Any) -> Any:
+def keys_as_numbers(impl: Implementation, cluster: Cluster) -> Any:
     """What every device makes its key of."""
     return impl.given(cluster.rows(KEY_NUMBERS, dtype=np.uint32))
 
 
-def typed_keys(impl: Any, cluster: Any) -> Any:
+def typed_keys(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output of typed PRNG keys."""
     function = impl.map(lambda x: jax.random.wrap_key_data(x, impl="threefry2x32"))
     return function(keys_as_numbers(impl, cluster))
 
 
-def raw_keys(impl: Any, cluster: Any) -> Any:
+def raw_keys(impl: Implementation, cluster: Cluster) -> Any:
     """A map's output of raw PRNG keys."""
     return impl.map(lambda x: x + x)(keys_as_numbers(impl, cluster))
 

@@ -26,6 +26,7 @@ from conformance.judging.arrays import returns_host
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Model, raises
 from conformance.probing.bodies import psum
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import (
     doubled_rows,
     everything,
@@ -162,7 +163,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     topologies=SEVERAL_PROCESSES,
     expect=fetched_unless_elsewhere,
 )
-def fetch(impl: Any, cluster: Any, way: Way) -> None:
+def fetch(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """All of a map's output, brought to the host in one of many ways."""
     cluster.twice(way.program, doubled_rows(impl, cluster))
 
@@ -197,7 +198,7 @@ def number_of_all(place: Place) -> Any:
     topologies=ONE_AND_SEVERAL,
     expect=host_sees(first_own, first_of_all),
 )
-def index_first(impl: Any, cluster: Any) -> None:
+def index_first(impl: Implementation, cluster: Cluster) -> None:
     """`np.asarray(x[0])` of a map's output."""
     cluster.twice(lambda x: np.asarray(x[0]), doubled_rows(impl, cluster))
 
@@ -209,7 +210,7 @@ def index_first(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_SEVERAL,
     expect=host_sees(last_own, last_of_all),
 )
-def index_last(impl: Any, cluster: Any) -> None:
+def index_last(impl: Implementation, cluster: Cluster) -> None:
     """`np.asarray(x[-1])` of a map's output."""
     cluster.twice(lambda x: np.asarray(x[-1]), doubled_rows(impl, cluster))
 
@@ -221,7 +222,7 @@ def index_last(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_SEVERAL,
     expect=host_sees(number_of_own, number_of_all),
 )
-def index_number(impl: Any, cluster: Any) -> None:
+def index_number(impl: Implementation, cluster: Cluster) -> None:
     """`float(x[1, 2])` of a map's output."""
     cluster.twice(lambda x: np.float32(float(x[1, 2])), doubled_rows(impl, cluster))
 
@@ -256,7 +257,7 @@ def _said(model: Model) -> str:
     topologies=ONE_AND_SEVERAL,
     expect=host_sees(_one_by_one(ours), _one_by_one(everything)),
 )
-def iterate(impl: Any, cluster: Any) -> None:
+def iterate(impl: Implementation, cluster: Cluster) -> None:
     """`[np.asarray(row) for row in x]` of a map's output."""
     cluster.twice(lambda x: [np.asarray(row) for row in x], doubled_rows(impl, cluster))
 
@@ -268,7 +269,7 @@ def iterate(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=host_sees(_backwards(ours), _backwards(everything)),
 )
-def iterate_reversed(impl: Any, cluster: Any) -> None:
+def iterate_reversed(impl: Implementation, cluster: Cluster) -> None:
     """`[np.asarray(row) for row in reversed(x)]` of a map's output."""
     cluster.twice(lambda x: [np.asarray(row) for row in reversed(x)], doubled_rows(impl, cluster))
 
@@ -307,7 +308,7 @@ NUMBERS: Mapping[str, Conversion] = table(
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns_host(sum_of_all)),
 )
-def replicated_number(impl: Any, cluster: Any, number: Conversion) -> None:
+def replicated_number(impl: Implementation, cluster: Cluster, number: Conversion) -> None:
     """A sum over all devices, returned once (`out_axes=None`)."""
     function = impl.map(psum(), out_axes=None)
     array = function(impl.given(cluster.rows()))

@@ -20,6 +20,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_host
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Model
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, doubled_rows, everything, host_sees, ours
 
 SHARDS = "multi-process.addressable-shards-in-some-processes"
@@ -93,7 +94,7 @@ PARTS: Mapping[str, Part] = table(
     topologies=ONE_AND_SEVERAL,
     expect=lambda part: host_sees(part.of_pmap, part.of_shard_map),
 )
-def part_here(impl: Any, cluster: Any, part: Part) -> None:
+def part_here(impl: Implementation, cluster: Cluster, part: Part) -> None:
     """What this process holds of a map's output."""
     cluster.twice(part.program, doubled_rows(impl, cluster))
 
@@ -106,7 +107,7 @@ def part_here(impl: Any, cluster: Any, part: Part) -> None:
     topologies=SEVERAL_PROCESSES,
     expect=everywhere(returns_host(ours_in_process_0)),
 )
-def one_process_reads(impl: Any, cluster: Any) -> None:
+def one_process_reads(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 alone reads its shards of a map's output."""
     array = doubled_rows(impl, cluster)
 
@@ -127,7 +128,7 @@ def one_process_reads(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_SEVERAL,
     expect=everywhere(returns_host(everything)),
 )
-def allgather(impl: Any, cluster: Any) -> None:
+def allgather(impl: Implementation, cluster: Cluster) -> None:
     """`process_allgather(x, tiled=True)` of a map's output: everything, in every process."""
     array = doubled_rows(impl, cluster)
     cluster.twice(lambda x: multihost_utils.process_allgather(x, tiled=True), array)
@@ -146,7 +147,7 @@ def by_process(place: Place) -> Any:
     topologies=SEVERAL_PROCESSES,
     expect=host_sees(by_process, everything),
 )
-def allgather_untiled(impl: Any, cluster: Any) -> None:
+def allgather_untiled(impl: Implementation, cluster: Cluster) -> None:
     """`process_allgather(x)` as the document writes it: stacked where the array is host-local."""
     cluster.twice(lambda x: multihost_utils.process_allgather(x), doubled_rows(impl, cluster))
 
@@ -157,7 +158,7 @@ def allgather_untiled(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_SEVERAL,
     expect=host_sees(ours, everything),
 )
-def replicate_then_fetch(impl: Any, cluster: Any) -> None:
+def replicate_then_fetch(impl: Implementation, cluster: Cluster) -> None:
     """The output is replicated by `device_put`, then fetched."""
     replicated = impl.sharding(axis=None)
     array = doubled_rows(impl, cluster)

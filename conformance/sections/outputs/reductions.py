@@ -34,6 +34,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH
 
 CLAIM = "migrate-pmap-2026-08."
@@ -156,7 +157,7 @@ def _outside_jit(reduction: Reduction) -> Columns:
     topologies=ONE_AND_SEVERAL,
     expect=_outside_jit,
 )
-def reduce_outside_jit(impl: Any, cluster: Any, reduction: Reduction) -> None:
+def reduce_outside_jit(impl: Implementation, cluster: Cluster, reduction: Reduction) -> None:
     """A reduction of a map's output as it is."""
     scores = impl.map(scored())(impl.given(cluster.rows(WIDTH)))
     cluster.twice(reduction.of, *scores)
@@ -213,7 +214,9 @@ def _remedied(remedy: Remedy, reduction: Reduction) -> Columns:
     topologies=ONE_AND_SEVERAL,
     expect=_remedied,
 )
-def reduce_materialized(impl: Any, cluster: Any, remedy: Remedy, reduction: Reduction) -> None:
+def reduce_materialized(
+    impl: Implementation, cluster: Cluster, remedy: Remedy, reduction: Reduction
+) -> None:
     """A reduction of a map's output that was brought to the host."""
     scores = impl.map(scored())(cluster.rows(WIDTH))
     cluster.step(MATERIALIZE, remedy.of, scores)
@@ -261,7 +264,7 @@ NEEDS_ASARRAY = {
     topologies=SEVERAL_PROCESSES,
     expect=NEEDS_ASARRAY | {LEGACY_PMAP: REFUSED},
 )
-def reshape_under_jit(impl: Any, cluster: Any) -> None:
+def reshape_under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A jitted function calls a map, and reshapes what it returned."""
     mapped = impl.map(double())
     cluster.twice(jax.jit(lambda x: jnp.reshape(mapped(x), [-1])), impl.given(cluster.rows(WIDTH)))
@@ -282,7 +285,7 @@ def reshape_under_jit(impl: Any, cluster: Any) -> None:
     topologies=SEVERAL_PROCESSES,
     expect=of_pmaps(RESHAPED, ABOUT_PMAP) | {LEGACY_PMAP: REFUSED},
 )
-def asarray_under_jit(impl: Any, cluster: Any) -> None:
+def asarray_under_jit(impl: Implementation, cluster: Cluster) -> None:
     """A jitted function calls a map, and reshapes the `jnp.asarray` of what it returned."""
     mapped = impl.map(double())
 

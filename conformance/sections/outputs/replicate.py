@@ -13,6 +13,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import dealt_out, returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, returns, sharded, steps
+from conformance.probing.protocols import Cluster, Implementation
 
 STACKS = "migrate-pmap.replicate-stacks-and-shards"
 
@@ -60,7 +61,7 @@ ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, ho
         ),
     ),
 )
-def replicate_stacks(impl: Any, cluster: Any) -> None:
+def replicate_stacks(impl: Implementation, cluster: Cluster) -> None:
     """flax's `replicate` gives a stack with one copy per device, which a map takes."""
     from flax.jax_utils import replicate
 
@@ -80,7 +81,7 @@ def replicate_stacks(impl: Any, cluster: Any) -> None:
     left_out=ONE_PROCESS_SHOWS_ALL,
     expect=everywhere(returns_array(one_copy)),
 )
-def round_trip(impl: Any, cluster: Any) -> None:
+def round_trip(impl: Implementation, cluster: Cluster) -> None:
     """The document's example: `replicate`, a mapped step, `unreplicate`."""
     from flax.jax_utils import replicate, unreplicate
 

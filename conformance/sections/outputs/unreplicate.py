@@ -21,6 +21,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, noted, steps
 from conformance.probing.bodies import summed
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import ON_ONE_DEVICE, WIDTH
 from conformance.sections.outputs.handed_over import copies
 from conformance.sections.outputs.kinds import KINDS, Kind
@@ -98,7 +99,7 @@ SHARD: Mapping[str, Way] = table(
     needs=devices(2),
     expect=lambda kind: kind.on_one_device(),
 )
-def take_first(impl: Any, cluster: Any, way: Way, kind: Kind) -> None:
+def take_first(impl: Implementation, cluster: Cluster, way: Way, kind: Kind) -> None:
     """The first of what is handed over, in one of the three ways."""
     value = kind.made(impl, cluster)
     cluster.twice(lambda x: plain(way.program(x)), value)
@@ -124,7 +125,7 @@ def equal_copies(place: Place) -> Any:
         ),
     ),
 )
-def not_tracked(impl: Any, cluster: Any) -> None:
+def not_tracked(impl: Implementation, cluster: Cluster) -> None:
     """A map's output whose rows are equal is not fully replicated for JAX."""
     for name in ("first call", "second call"):
         output = cluster.step(name, copies, impl, cluster)
@@ -153,7 +154,7 @@ UNMOVED = noted(
         )
     ),
 )
-def fix_local_shard(impl: Any, cluster: Any) -> None:
+def fix_local_shard(impl: Implementation, cluster: Cluster) -> None:
     """`x.addressable_shards[0].data.squeeze(0)` is the local copy, without communication."""
     value = copies(impl, cluster)
     cluster.twice(off_the_shard, value)

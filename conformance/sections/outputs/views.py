@@ -28,6 +28,7 @@ from conformance.judging.expectation import (
     sharded,
 )
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, each_gets, unless_shard_map
 
 STACK = "migrate-pmap.output-stack-of-pmap"
@@ -54,7 +55,7 @@ def all_joined(place: Place) -> Any:
     return place.all_rows(ROWS, WIDTH).reshape(-1, WIDTH) * 2
 
 
-def doubled_blocks(impl: Any, cluster: Any) -> Any:
+def doubled_blocks(impl: Implementation, cluster: Cluster) -> Any:
     """The map's output: two rows of three on each device, doubled."""
     data = cluster.rows(ROWS, WIDTH)
     if impl.is_pmap:
@@ -95,7 +96,7 @@ def _is_one_array(place: Place, seen: Any) -> bool:
         ABOUT_SHARD_MAP,
     ),
 )
-def two_outputs(impl: Any, cluster: Any) -> None:
+def two_outputs(impl: Implementation, cluster: Cluster) -> None:
     """The output itself, of two calls."""
     for name in ("first call", "second call"):
         array = cluster.step(name, doubled_blocks, impl, cluster)
@@ -163,7 +164,7 @@ JOINS: Mapping[str, Join] = table(
     topologies=ONE_AND_FOUR,
     expect=lambda join: unless_shard_map(returns_array(joined), join.expected),
 )
-def join_stack(impl: Any, cluster: Any, join: Join) -> None:
+def join_stack(impl: Implementation, cluster: Cluster, join: Join) -> None:
     """What makes one array of pmap's stack, left in a program that is moved to shard_map."""
     cluster.twice(join.program, doubled_blocks(impl, cluster))
 
@@ -204,7 +205,7 @@ ONE_ENTRY_EACH = noted(
         SHARD_MAP: not_applicable(ABOUT_PMAP),
     },
 )
-def stays_sharded(impl: Any, cluster: Any) -> None:
+def stays_sharded(impl: Implementation, cluster: Cluster) -> None:
     """With the default `out_axes`, a pmap's output is sharded along its leading axis."""
     for name in ("first call", "second call"):
         array = cluster.step(name, doubled_blocks, impl, cluster)
@@ -283,7 +284,7 @@ def operated(operation: Operation) -> Columns:
     fact="outputs.operation.{mode}",
     expect=operated,
 )
-def operate(impl: Any, cluster: Any, mode: Mode, operation: Operation) -> None:
+def operate(impl: Implementation, cluster: Cluster, mode: Mode, operation: Operation) -> None:
     """One operation on a map's output, which every process runs."""
     program = operation.program
     array = doubled_blocks(impl, cluster)
@@ -309,7 +310,7 @@ def joined_tripled(place: Place) -> Any:
         returns_array(joined_tripled, lambda place: (place.topology.devices * ROWS, WIDTH)),
     ),
 )
-def with_numpy(impl: Any, cluster: Any) -> None:
+def with_numpy(impl: Implementation, cluster: Cluster) -> None:
     """The output and a NumPy array of twice its values are added under jit."""
     array = doubled_blocks(impl, cluster)
     other = stack(cluster) * 2 if impl.is_pmap else all_joined(cluster) * 2

@@ -12,6 +12,7 @@ import jax
 
 from conformance.judging.expectation import Expectation, noted
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import FIRST_CALL, SECOND_CALL
 
 SEEN = "shapes in the body"
@@ -25,14 +26,14 @@ EACH_ROW = P("i")
 
 
 def map_of_blocks(
-    impl: Any, body: Body, in_specs: Any = EACH_ROW, out_specs: Any = EACH_ROW
+    impl: Implementation, body: Body, in_specs: Any = EACH_ROW, out_specs: Any = EACH_ROW
 ) -> Any:
     """The body as it is under `jit(shard_map)` over all devices: its rank is not restored."""
     function = jax.shard_map(body, mesh=impl.mesh(), in_specs=in_specs, out_specs=out_specs)
     return impl.adopt(jax.jit(function), "jit(shard_map)")
 
 
-def watch(cluster: Any, mapping: Callable[[Body], Any], body: Body, *args: Any) -> None:
+def watch(cluster: Cluster, mapping: Callable[[Body], Any], body: Body, *args: Any) -> None:
     """Two calls of a map of `body`; each notes the shapes that the last argument has had in it.
 
     They are noted while the body is traced, because that is where a user would print them.

@@ -15,6 +15,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
 from conformance.judging.expectation import Expectation, every, raises, returns, sharded, twice
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
     ABOUT_PMAP,
     ABOUT_SHARD_MAP,
@@ -60,7 +61,7 @@ def sees_whole(shape: tuple[int, ...]) -> Expectation:
     topologies=ONE_AND_FOUR,
     expect=lambda shape: of_pmaps(sees_whole(shape), ABOUT_PMAP),
 )
-def unmapped_in_pmap(impl: Any, cluster: Any, shape: tuple[int, ...]) -> None:
+def unmapped_in_pmap(impl: Implementation, cluster: Cluster, shape: tuple[int, ...]) -> None:
     """A pmap with an unmapped argument, whose body adds up all of it."""
     mapping = partial(impl.map, in_axes=(0, None))
     watch(cluster, mapping, lambda x, y: x * y.sum(), cluster.rows(4), numbers(*shape))
@@ -75,7 +76,7 @@ def unmapped_in_pmap(impl: Any, cluster: Any, shape: tuple[int, ...]) -> None:
     topologies=ONE_AND_FOUR,
     expect=lambda shape: of_shard_map(sees_whole(shape), ABOUT_SHARD_MAP),
 )
-def unmapped_in_shard_map(impl: Any, cluster: Any, shape: tuple[int, ...]) -> None:
+def unmapped_in_shard_map(impl: Implementation, cluster: Cluster, shape: tuple[int, ...]) -> None:
     """A shard_map with an argument whose spec is `P()`, whose body adds up all of it."""
     mapping = partial(map_of_blocks, impl, in_specs=(EACH_ROW, P()))
     rows = impl.given(cluster.rows(4))
@@ -111,7 +112,7 @@ OF_EIGHT_DEVICES = {"one-too-many": 9, "twice-as-many": 16}
 OF_TWO_LOCAL_DEVICES = {"one-too-many": 3, "twice-as-many": 4, "half-as-many": 1}
 
 
-def double_rows(impl: Any, cluster: Any, count: int) -> None:
+def double_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     """Two calls of a pmap over so many rows."""
     cluster.twice(impl.map(double()), numbers(count, 3))
 
@@ -125,7 +126,7 @@ def double_rows(impl: Any, cluster: Any, count: int) -> None:
     left_out=OTHERWISE_IN_SEVERAL,
     expect=lambda count: of_pmaps(too_many(count), IN_BLOCKS),
 )
-def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
+def too_many_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     """A pmap over more rows than there are devices."""
     double_rows(impl, cluster, count)
 
@@ -142,7 +143,7 @@ def too_many_rows(impl: Any, cluster: Any, count: int) -> None:
     topologies=FOUR_PROCESSES,
     expect=lambda count: of_pmaps(not_one_each(count), IN_BLOCKS),
 )
-def other_rows_in_several_processes(impl: Any, cluster: Any, count: int) -> None:
+def other_rows_in_several_processes(impl: Implementation, cluster: Cluster, count: int) -> None:
     """A pmap over a number of rows that is not that of this process's devices."""
     double_rows(impl, cluster, count)
 
@@ -193,7 +194,7 @@ def half_summed(place: Place) -> Any:
         IN_BLOCKS,
     ),
 )
-def half_as_many(impl: Any, cluster: Any) -> None:
+def half_as_many(impl: Implementation, cluster: Cluster) -> None:
     """A pmap over half as many rows as this process has devices."""
     cluster.twice(impl.map(double()), half_of_rows(cluster))
 
@@ -206,7 +207,7 @@ def half_as_many(impl: Any, cluster: Any) -> None:
     left_out=OTHERWISE_IN_SEVERAL,
     expect=of_pmaps(twice(returns(half_summed)), IN_BLOCKS),
 )
-def half_as_many_summed(impl: Any, cluster: Any) -> None:
+def half_as_many_summed(impl: Implementation, cluster: Cluster) -> None:
     """A `psum` in a pmap over half as many rows as devices is over the rows given."""
     cluster.twice(impl.map(lambda x: jax.lax.psum(x * 2, "i")), half_of_rows(cluster))
 
@@ -226,7 +227,7 @@ def all_doubled(place: Place) -> Any:
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(twice(every(sees(2, 3), returns(all_doubled))), ABOUT_SHARD_MAP),
 )
-def blocks(impl: Any, cluster: Any) -> None:
+def blocks(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over twice as many rows as devices sees blocks of two rows."""
     rows = impl.given(cluster.rows(2, 3).reshape(-1, 3))
     watch(cluster, partial(map_of_blocks, impl), double(), rows)
@@ -244,7 +245,7 @@ def numbers_doubled(place: Place) -> Any:
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(twice(every(sees(4), returns(numbers_doubled))), ABOUT_SHARD_MAP),
 )
-def blocks_as_written(impl: Any, cluster: Any) -> None:
+def blocks_as_written(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over 32 numbers on 8 devices sees 4 of them."""
     watch(cluster, partial(map_of_blocks, impl), double(), jnp.arange(32))
 
@@ -271,7 +272,7 @@ UNEVEN = {"one-too-many": 9, "half-as-many": 4, "one-row": 1}
     topologies=ONE_AND_FOUR,
     expect=lambda count: of_shard_map(twice(uneven_rows(count)), ABOUT_SHARD_MAP),
 )
-def uneven(impl: Any, cluster: Any, count: int) -> None:
+def uneven(impl: Implementation, cluster: Cluster, count: int) -> None:
     """A shard_map over rows that cannot be split into equal blocks."""
     rows = np.arange(count * 3, dtype=np.float32).reshape(count, 3)
     cluster.twice(map_of_blocks(impl, double()), rows)

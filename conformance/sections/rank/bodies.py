@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.rank import map_of_blocks
 
@@ -244,7 +245,7 @@ def classified(as_: str) -> Expectation:
     return OfEachStep(f"the unchanged body gives: {as_}{danger}", check_step, UNCHANGED)
 
 
-def move(impl: Any, cluster: Any, body: Body, model: Body, data: Data) -> None:
+def move(impl: Implementation, cluster: Cluster, body: Body, model: Body, data: Data) -> None:
     """The body as a pmap; or in shard_map, unchanged, then with each of the rank adjustments."""
     rows = impl.given(data(cluster))
     if impl.is_pmap:

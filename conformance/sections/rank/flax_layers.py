@@ -10,6 +10,7 @@ import numpy as np
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     ONE_BLOCK,
     Refusal,
@@ -189,6 +190,6 @@ FLAX = table(
     requires=("flax",),
     expect=lambda layer: outcomes(layer.model, mixed(*layer.sizes), layer.refused),
 )
-def of_flax(impl: Any, cluster: Any, layer: Layer) -> None:
+def of_flax(impl: Implementation, cluster: Cluster, layer: Layer) -> None:
     """A layer of Flax of one row, as a pmap body and, unchanged, as a shard_map body."""
     move(impl, cluster, layer.make(), layer.model, mixed(*layer.sizes))

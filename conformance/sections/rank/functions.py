@@ -17,6 +17,7 @@ import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -119,7 +120,9 @@ FUNCTIONS = table(
         partial(function.model, **axis.keywords), mixed(*shape.sizes)
     ),
 )
-def of_axis(impl: Any, cluster: Any, function: Function, axis: Axis, shape: Shape) -> None:
+def of_axis(
+    impl: Implementation, cluster: Cluster, function: Function, axis: Axis, shape: Shape
+) -> None:
     """A function of one row, as a pmap body and, unchanged, as a shard_map body."""
     program = partial(function.program, **axis.keywords)
     model = partial(function.model, **axis.keywords)
@@ -196,6 +199,6 @@ IDIOMS = table(
     cause=lambda expression, shape: expression.cause(shape),
     expect=lambda expression, shape: expression.outcomes(shape),
 )
-def of_idiom(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
+def of_idiom(impl: Implementation, cluster: Cluster, expression: Expression, shape: Shape) -> None:
     """A use of a reduction of one row, as a pmap body and, unchanged, as a shard_map body."""
     move(impl, cluster, expression.program, expression.by_numpy, mixed(*shape.sizes))

@@ -16,6 +16,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -172,7 +173,9 @@ EXPRESSIONS = table(
     cause=lambda expression, shape: expression.cause(shape),
     expect=lambda expression, shape: expression.outcomes(shape),
 )
-def of_elements(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
+def of_elements(
+    impl: Implementation, cluster: Cluster, expression: Expression, shape: Shape
+) -> None:
     """A function of one row, as a pmap body and, unchanged, as a shard_map body."""
     move(impl, cluster, expression.program, expression.by_numpy, mixed(*shape.sizes))
 
@@ -229,7 +232,7 @@ def several_keys(shape: str) -> Refusal:
     left_out=ONE_BLOCK,
     expect=outcomes(shuffled, keys, several_keys(r"\(1, 2\)")),
 )
-def raw_key(impl: Any, cluster: Any) -> None:
+def raw_key(impl: Implementation, cluster: Cluster) -> None:
     """One raw key per device, with which `jax.random.permutation` shuffles eight numbers."""
     move(impl, cluster, lambda key: jax.random.permutation(key, CARDS), shuffled, keys)
 
@@ -242,7 +245,7 @@ def raw_key(impl: Any, cluster: Any) -> None:
     left_out=ONE_BLOCK,
     expect=outcomes(shuffled, keys, several_keys(r"\(1,\)")),
 )
-def typed_key(impl: Any, cluster: Any) -> None:
+def typed_key(impl: Implementation, cluster: Cluster) -> None:
     """The same with a typed key, made in the body with `jax.random.wrap_key_data`."""
 
     def body(key: Any) -> Any:

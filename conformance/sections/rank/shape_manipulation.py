@@ -6,13 +6,12 @@ its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -171,6 +170,6 @@ EXPRESSIONS = table(
     cause=lambda expression, shape: expression.cause(shape),
     expect=lambda expression, shape: expression.outcomes(shape),
 )
-def of_shape(impl: Any, cluster: Any, expression: Expression, shape: Shape) -> None:
+def of_shape(impl: Implementation, cluster: Cluster, expression: Expression, shape: Shape) -> None:
     """One row in another shape, as a pmap body and, unchanged, as a shard_map body."""
     move(impl, cluster, expression.program, expression.by_numpy, mixed(*shape.sizes))

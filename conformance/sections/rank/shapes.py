@@ -16,6 +16,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
 from conformance.judging.expectation import Expectation, every, returns, twice
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
     ABOUT_PMAP,
     ABOUT_SHARD_MAP,
@@ -35,7 +36,7 @@ FEATURES = 128  # of the document's (8, 128) array
     topologies=ONE_AND_FOUR,
     expect=of_pmaps(twice(every(sees(FEATURES), returns(doubled(FEATURES)))), ABOUT_PMAP),
 )
-def body_of_pmap(impl: Any, cluster: Any) -> None:
+def body_of_pmap(impl: Implementation, cluster: Cluster) -> None:
     """A pmap over the rows of a (8, 128) array sees (128,)."""
     watch(cluster, impl.map, double(), cluster.rows(FEATURES))
 
@@ -47,7 +48,7 @@ def body_of_pmap(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_pmaps(twice(every(sees(FEATURES), returns(doubled(FEATURES)))), ABOUT_PMAP),
 )
-def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
+def body_of_pmap_second_axis(impl: Implementation, cluster: Cluster) -> None:
     """A pmap over the columns of a (128, 8) array (`in_axes=1`) sees (128,) too."""
     watch(cluster, partial(impl.map, in_axes=1), double(), cluster.rows(FEATURES).T)
 
@@ -62,7 +63,7 @@ def body_of_pmap_second_axis(impl: Any, cluster: Any) -> None:
         twice(every(sees(1, FEATURES), returns(doubled(FEATURES)))), ABOUT_SHARD_MAP
     ),
 )
-def body_of_shard_map(impl: Any, cluster: Any) -> None:
+def body_of_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over the rows of a (8, 128) array sees (1, 128)."""
     rows = impl.given(cluster.rows(FEATURES))
     watch(cluster, partial(map_of_blocks, impl), double(), rows)
@@ -84,7 +85,7 @@ def columns_doubled(place: Place) -> Any:
         ABOUT_SHARD_MAP,
     ),
 )
-def body_of_shard_map_second_axis(impl: Any, cluster: Any) -> None:
+def body_of_shard_map_second_axis(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map over the columns of a (128, 8) array sees (128, 1)."""
     columns = P(None, "i")
     mapping = partial(map_of_blocks, impl, in_specs=columns, out_specs=columns)
@@ -169,7 +170,9 @@ def products(weights: Weights) -> Expectation:
     topologies=ONE_AND_FOUR,
     expect=lambda weights: everywhere(products(weights)),
 )
-def adjusted(impl: Any, cluster: Any, option: Option, weights: Weights, ending: Ending) -> None:
+def adjusted(
+    impl: Implementation, cluster: Cluster, option: Option, weights: Weights, ending: Ending
+) -> None:
     """The document's product of one row and the weights, with one of its options in shard_map."""
     w = weights.array()
     rows = impl.given(cluster.rows(FEATURES))

@@ -15,6 +15,7 @@ import jax
 from conformance.catalogue.family import table
 from conformance.judging.expectation import along, sharded
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Implementation
 
 WIDTH = 128
 COUNT = 8  # devices of the document's mesh
@@ -106,7 +107,7 @@ def shard_mapped(
 LABEL = "jit(shard_map)"
 
 
-def program(impl: Any, build: Callable[[], Any]) -> Any:
+def program(impl: Implementation, build: Callable[[], Any]) -> Any:
     """A rewritten map as a user's program builds it: what fails while building is recorded too.
 
     Adopted is the function that was built. What cannot be built is adopted as it is, so that the

@@ -15,6 +15,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
 from conformance.judging.expectation import every, in_steps, noted, returns, twice
 from conformance.probing.bodies import Body
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     AS_WRITTEN,
     AUTO_AXES,
@@ -74,7 +75,7 @@ def total_in_block(place: Place) -> Any:
     left_out=ALL_DEVICES_HERE,
     expect=of_pmaps(twice(returns(totals)), OF_NESTS),
 )
-def nested_pmap(impl: Any, cluster: Any) -> None:
+def nested_pmap(impl: Implementation, cluster: Cluster) -> None:
     """The example's nested pmap sums over both axes and keeps the input's shape."""
     impl.select()
 
@@ -96,7 +97,7 @@ def nested_pmap(impl: Any, cluster: Any) -> None:
         OF_NESTS,
     ),
 )
-def nested_as_commented(impl: Any, cluster: Any) -> None:
+def nested_as_commented(impl: Implementation, cluster: Cluster) -> None:
     """The nest in the example's comment, 'i' inside 'j', has the mesh's sizes on its input."""
     impl.select()
     inner: Any = jax.pmap(lambda x: (x * jax.lax.psum(1, "i"), x * jax.lax.psum(1, "j")), "i")
@@ -140,7 +141,7 @@ AXES: Mapping[str, Recipe] = table(
         OF_ITS_PROGRAM,
     ),
 )
-def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
+def multiple_axes(impl: Implementation, cluster: Cluster, recipe: Recipe) -> None:
     """The body sums its block over both axes of a 4 by 2 mesh."""
 
     def build() -> Any:
@@ -172,7 +173,7 @@ def multiple_axes(impl: Any, cluster: Any, recipe: Recipe) -> None:
         OF_ITS_PROGRAM,
     ),
 )
-def body_rank(impl: Any, cluster: Any) -> None:
+def body_rank(impl: Implementation, cluster: Cluster) -> None:
     """The body of a shard_map over two axes keeps both of them, as dimensions of one."""
     shapes = []
 

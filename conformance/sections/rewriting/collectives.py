@@ -8,7 +8,6 @@ the collective alone, and is a column of the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR
 from conformance.judging.columns import everywhere, of_shard_map
 from conformance.judging.expectation import Expectation, every, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import NOT_INFERRED, REPLICATED, words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
@@ -114,7 +114,7 @@ def fact_of_declaring(collective: Collective) -> str:
         one_of_equals(collective), "check_vma is an option of shard_map"
     ),
 )
-def collect(impl: Any, cluster: Any, collective: Collective, output: Output) -> None:
+def collect(impl: Implementation, cluster: Cluster, collective: Collective, output: Output) -> None:
     """One collective over the mesh's axis, twice."""
     out_axes = output.out_axes
     function = impl.map(

@@ -21,6 +21,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere, of_shard_map
 from conformance.judging.expectation import Expectation
+from conformance.probing.protocols import Cluster, Implementation
 
 WEIGHTS = np.array([1, 2, 3], np.float32)
 
@@ -73,7 +74,7 @@ class Passing:
     closed: bool = False
     cast: bool = False
 
-    def weights(self, impl: Any, cluster: Any) -> Any:
+    def weights(self, impl: Implementation, cluster: Cluster) -> Any:
         """The parameters as the map takes them: as they are, or one copy per device."""
         if self.axis is None:
             return WEIGHTS

@@ -14,6 +14,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
 from conformance.judging.expectation import Expectation, Model, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -142,7 +143,9 @@ def fact_of(what: Taken, passed: Passing, check: Check) -> str:
     topologies=lambda what: ONE_AND_SEVERAL if what.key == WIDER else ONE_AND_FOUR,
     expect=lambda what, passed, check: passed.columns(check, holds(what.held)),
 )
-def in_the_body(impl: Any, cluster: Any, what: Taken, passed: Passing, check: Check) -> None:
+def in_the_body(
+    impl: Implementation, cluster: Cluster, what: Taken, passed: Passing, check: Check
+) -> None:
     """A gradient taken in the body, one result per device."""
     rows = impl.given(cluster.rows(3))
     if passed.closed:
@@ -203,7 +206,7 @@ def training(passed: Passing) -> Expectation:
     topologies=ONE_AND_SEVERAL,
     expect=lambda passed, check: passed.columns(check, training(passed)),
 )
-def train(impl: Any, cluster: Any, passed: Passing, check: Check) -> None:
+def train(impl: Implementation, cluster: Cluster, passed: Passing, check: Check) -> None:
     """Gradient descent whose every step averages the devices' gradients by a pmean."""
 
     def step(weights: Any, row: Any) -> Any:

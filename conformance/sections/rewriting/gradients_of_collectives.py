@@ -17,6 +17,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
@@ -118,7 +119,9 @@ def fact_of(collective: Collective, check: Check) -> str:
     ),
     expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
 )
-def in_the_body(impl: Any, cluster: Any, collective: Collective, loss: Loss, check: Check) -> None:
+def in_the_body(
+    impl: Implementation, cluster: Cluster, collective: Collective, loss: Loss, check: Check
+) -> None:
     """The gradient of a loss of what the collective returns, taken in the body."""
     rows = impl.given(cluster.rows(*shape_of_block(cluster)))
     cost = impl.given(cluster.mine(costs(cluster, collective)))
@@ -141,7 +144,7 @@ def in_the_body(impl: Any, cluster: Any, collective: Collective, loss: Loss, che
     expect=lambda collective, loss, check: check.columns(pays_back(collective, loss)),
 )
 def through_the_map(
-    impl: Any, cluster: Any, collective: Collective, loss: Loss, check: Check
+    impl: Implementation, cluster: Cluster, collective: Collective, loss: Loss, check: Check
 ) -> None:
     """The gradient of a loss of what the collective returns, taken through the map."""
     rows = impl.given(cluster.rows(*shape_of_block(cluster)))

@@ -16,6 +16,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, Place
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -162,7 +163,12 @@ def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
     expect=columns,
 )
 def through_the_map(
-    impl: Any, cluster: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
+    impl: Implementation,
+    cluster: Cluster,
+    body: MappedLoss,
+    reduced: Reduction,
+    respect: Respect,
+    check: Check,
 ) -> None:
     """A gradient taken of the map's output, outside of it: as is, and under jit."""
     rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
@@ -172,10 +178,10 @@ def through_the_map(
 
 
 def gradient_of(
-    impl: Any, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
+    impl: Implementation, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
 ) -> Any:
     """The gradient of the reduced output of the map, as a function of the weights and the rows."""
-    passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}
+    passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}  # type: Passing, dict[str, Any]
     mapped = impl.map(lambda w, x: body.of(w, x), in_axes=(passed.axis, 0), **options)
 
     def number(weights: Any, rows: Any) -> Any:
@@ -230,7 +236,9 @@ def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
     topologies=FOUR_PROCESSES,
     expect=columns_in_several,
 )
-def through_the_map_of_several(impl: Any, cluster: Any, body: MappedLoss, respect: Respect) -> None:
+def through_the_map_of_several(
+    impl: Implementation, cluster: Cluster, body: MappedLoss, respect: Respect
+) -> None:
     """A gradient taken of the sum of the map's output, in several processes."""
     rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
     added, checked = REDUCTIONS["added-up"], CHECKS[""]

@@ -18,6 +18,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, of_shard_map
 from conformance.judging.expectation import every, raises, returns, steps, twice
 from conformance.probing.bodies import Body, add, double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     AS_WRITTEN,
     AUTO_AXES,
@@ -56,7 +57,7 @@ DOUBLED_IN_PLACE: Columns = {
     topologies=ONE_AND_FOUR,
     expect=DOUBLED_IN_PLACE,
 )
-def basic_map(impl: Any, cluster: Any, form: Form) -> None:
+def basic_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """The body doubles its row."""
     if impl.is_pmap:
         impl.select()
@@ -77,7 +78,7 @@ def basic_map(impl: Any, cluster: Any, form: Form) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(every(DOUBLED, twice(OVER_I)), "the clause is about shard_map's mesh"),
 )
-def placed_on_explicit_axes(impl: Any, cluster: Any) -> None:
+def placed_on_explicit_axes(impl: Implementation, cluster: Cluster) -> None:
     """With make_mesh's default axis types, an input placed on the mesh beforehand is taken."""
     mesh = DEFAULT_AXES.mesh((COUNT,), ("i",))
     function = impl.adopt(shard_mapped(double(), mesh), LABEL)
@@ -91,7 +92,7 @@ def placed_on_explicit_axes(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=DOUBLED_IN_PLACE,
 )
-def second_dimension(impl: Any, cluster: Any) -> None:
+def second_dimension(impl: Implementation, cluster: Cluster) -> None:
     """`in_axes=1` becomes `P(None, 'i')` and `out_axes=0` becomes `P('i')`."""
     function = impl.map(double(), in_axes=1, out_axes=0)
     cluster.twice(function, impl.rows(cluster, WIDTH).T)
@@ -181,7 +182,7 @@ def added(recipe: Recipe) -> Columns:
     topologies=ONE_AND_FOUR,
     expect=added,
 )
-def unmapped_replicated(impl: Any, cluster: Any, recipe: Recipe) -> None:
+def unmapped_replicated(impl: Implementation, cluster: Cluster, recipe: Recipe) -> None:
     """The body adds an unmapped row to its own, the output is replicated."""
     if impl.is_pmap:
         impl.select()
@@ -214,7 +215,7 @@ def unmapped_replicated(impl: Any, cluster: Any, recipe: Recipe) -> None:
         SHARD_MAP: twice(raises(ValueError, NOT_INFERRED, phase="trace", otherwise=first_sum)),
     },
 )
-def different_rows(impl: Any, cluster: Any) -> None:
+def different_rows(impl: Implementation, cluster: Cluster) -> None:
     """Rows that differ have no replicated sum: pmap shows its first device's, shard_map refuses."""
     function = impl.map(add(), in_axes=(0, None), out_axes=None)
     rows = impl.rows(cluster, WIDTH)
@@ -243,7 +244,7 @@ def sums_of_own(place: Place) -> Any:
         )
     ),
 )
-def replicas_agree(impl: Any, cluster: Any) -> None:
+def replicas_agree(impl: Implementation, cluster: Cluster) -> None:
     """What comes back replicated from rows that differ (unchecked) is equal on all devices."""
     function = impl.map(add(), in_axes=(0, None), out_axes=None, check_vma=False)
     results: list[Any] = []

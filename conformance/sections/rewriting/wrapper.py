@@ -29,6 +29,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled, summed
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     LABEL,
     OVER_I,
@@ -104,7 +105,7 @@ def line_of_all(place: Place) -> Any:
     topologies=ONE_AND_FOUR,
     expect=of_jax(steps(mesh=returns(line_of_all))),
 )
-def mesh_of_examples(impl: Any, cluster: Any, making: Making) -> None:
+def mesh_of_examples(impl: Implementation, cluster: Cluster, making: Making) -> None:
     """A mesh is made; the maps over it have clauses of their own."""
 
     def line() -> Any:
@@ -130,7 +131,7 @@ NO_MESH = r"The context mesh cannot be empty\. Use `jax\.set_mesh\(mesh\)` to en
         SHARD_MAP: twice(raises(ValueError, NO_MESH, phase="trace", otherwise=DOUBLED)),
     },
 )
-def mesh_required(impl: Any, cluster: Any) -> None:
+def mesh_required(impl: Implementation, cluster: Cluster) -> None:
     """pmap maps over the devices by itself, shard_map without a mesh is refused."""
     if impl.is_pmap:
         impl.select()
@@ -182,7 +183,7 @@ def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
         )
     ),
 )
-def with_jit(impl: Any, cluster: Any) -> None:
+def with_jit(impl: Implementation, cluster: Cluster) -> None:
     """A map, or a jit of shard_map, is compiled as one program and then reused."""
     if impl.is_pmap:
         function = impl.map(lambda x: worked(x))
@@ -213,7 +214,7 @@ def with_jit(impl: Any, cluster: Any) -> None:
         ALONE,
     ),
 )
-def without_jit(impl: Any, cluster: Any) -> None:
+def without_jit(impl: Implementation, cluster: Cluster) -> None:
     """Without jit each call compiles a program per operation anew, to the same values."""
     mapped = jax.shard_map(worked, mesh=impl.mesh(), in_specs=ROWS, out_specs=ROWS)
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
@@ -228,7 +229,7 @@ def without_jit(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_shard_map(twice(every(returns(summed(WIDTH)), REPLICATED)), ALONE),
 )
-def without_collective(impl: Any, cluster: Any) -> None:
+def without_collective(impl: Implementation, cluster: Cluster) -> None:
     """Without jit a psum in the body still adds up all devices, replicated."""
     mapped = jax.shard_map(
         lambda x: jax.lax.psum(x.squeeze(0), "i"),
@@ -263,7 +264,7 @@ DELETED = (
         ),
     ),
 )
-def donation(impl: Any, cluster: Any) -> None:
+def donation(impl: Implementation, cluster: Cluster) -> None:
     """`donate_argnums` on the wrapper deletes the input, and a second use of it is refused."""
     function = impl.map(double(), donate_argnums=(0,))
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
@@ -286,7 +287,7 @@ def donation(impl: Any, cluster: Any) -> None:
         ),
     ),
 )
-def donation_fed_back(impl: Any, cluster: Any) -> None:
+def donation_fed_back(impl: Implementation, cluster: Cluster) -> None:
     """A donated state that is fed back, as in a training loop, is deleted by each call."""
     function = impl.map(double(), donate_argnums=(0,))
     states = [jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())]
@@ -312,7 +313,7 @@ def donation_fed_back(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def no_donation(impl: Any, cluster: Any) -> None:
+def no_donation(impl: Implementation, cluster: Cluster) -> None:
     """Without `donate_argnums` the input stays, and can be used again."""
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
     cluster.twice(impl.map(double()), rows)

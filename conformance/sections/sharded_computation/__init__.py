@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.probing.protocols import Implementation
+
 COUNT = 8  # the tutorial's devices
 SIZE = 32  # and elements
 LOCAL = SIZE // COUNT  # elements per device
@@ -27,7 +29,13 @@ def sharding(mesh: Any, *axes: Any) -> Any:
 
 
 def mapped_by_specs(
-    impl: Any, body: Any, mesh: Any, in_specs: Any, out_specs: Any, *, jitted: bool = True
+    impl: Implementation,
+    body: Any,
+    mesh: Any,
+    in_specs: Any,
+    out_specs: Any,
+    *,
+    jitted: bool = True,
 ) -> Any:
     """The body in a shard_map over the mesh, in a jit of its own or as the tutorial calls it."""
     function = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)

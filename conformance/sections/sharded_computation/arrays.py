@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
     sharded,
     twice,
 )
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
@@ -80,7 +81,7 @@ def grid_array(mesh: Any) -> Any:
     return jax.device_put(jnp.arange(32.0).reshape(GRID), sharding(mesh, "x", "y"))
 
 
-def laid_out(cluster: Any, array: Any, mesh: Any) -> None:
+def laid_out(cluster: Cluster, array: Any, mesh: Any) -> None:
     """Note which elements each device holds, as first element and shape, in the mesh's order."""
     shards = {shard.device.id: shard.data for shard in array.addressable_shards}
     ids = [device.id for device in mesh.devices.flat]
@@ -131,7 +132,7 @@ ON_BOTH = "NamedSharding(P('x', 'y'))"
         )
     ),
 )
-def plain_array(impl: Any, cluster: Any) -> None:
+def plain_array(impl: Implementation, cluster: Cluster) -> None:
     """An array that was made without a sharding lies on one device."""
     cluster.step("array", lambda: jnp.arange(32.0).reshape(GRID))
 
@@ -153,7 +154,7 @@ def plain_array(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def sharded_array(impl: Any, cluster: Any) -> None:
+def sharded_array(impl: Implementation, cluster: Cluster) -> None:
     """`device_put` over a 2 by 4 mesh gives each device its piece and keeps the values."""
     mesh = grid_mesh()
     laid_out(cluster, cluster.step("array", grid_array, mesh), mesh)
@@ -169,7 +170,7 @@ _MATCHING = noted(MATCH, "result.sharding == argument.sharding", lambda _, seen:
     left_out=ONE_TABLE,
     expect=of_jax(in_steps(every(returns(waves), _MATCHING, named(ON_BOTH, "x", "y")), *IN_JIT)),
 )
-def elementwise(impl: Any, cluster: Any) -> None:
+def elementwise(impl: Implementation, cluster: Cluster) -> None:
     """The output of an elementwise jit has the sharding of its input."""
     given = grid_array(grid_mesh())
     function = jax.jit(lambda x: 2 * jnp.sin(x) + 1)
@@ -190,7 +191,7 @@ _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devic
         in_steps(every(returns(column_sums), _TWICE, named("NamedSharding(P('y'))", "y")), *IN_JIT)
     ),
 )
-def reduction(impl: Any, cluster: Any) -> None:
+def reduction(impl: Implementation, cluster: Cluster) -> None:
     """A sum over the first axis leaves pairs of devices with the same elements."""
     mesh = grid_mesh()
     given = grid_array(mesh)
@@ -230,7 +231,7 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
     left_out=ONE_TABLE,
     expect=of_jax(in_steps(every(returns(column_sums), _ONCE, _AS_ASKED), *IN_JIT)),
 )
-def constraint(impl: Any, cluster: Any, sizes: Sizes) -> None:
+def constraint(impl: Implementation, cluster: Cluster, sizes: Sizes) -> None:
     """A sum over the first axis, constrained to lie along one axis of a mesh of its own."""
     given = grid_array(grid_mesh())
 
@@ -313,7 +314,7 @@ def lies_along(same: Same) -> Expectation:
         twice(every(returns(same.model), lies_along(same))), ABOUT_JIT
     ),
 )
-def by_shard_map(impl: Any, cluster: Any, same: Same) -> None:
+def by_shard_map(impl: Implementation, cluster: Cluster, same: Same) -> None:
     """Two calls of a shard_map over the tutorial's array and mesh."""
     mesh = grid_mesh()
     function = mapped_by_specs(impl, lambda x: same.body(x), mesh, P("x", "y"), P(*same.out))

@@ -19,6 +19,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, of_jax, of_shard_map
 from conformance.judging.expectation import every, in_steps, returns, sharded, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
@@ -166,7 +167,7 @@ WAYS = table(
     topologies=ONE_AND_FOUR,
     expect=lambda way: way.columns(),
 )
-def layer_way(impl: Any, cluster: Any, way: Way) -> None:
+def layer_way(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """The layer in one of the ways, twice."""
     x, weights, bias = (array.astype(way.dtype) for array in layer_data())
     made = way.make(impl)
@@ -200,7 +201,7 @@ REPLICATED = sharded(
         SHARD_MAP: twice(every(returns(layer_model), REPLICATED)),
     },
 )
-def layer_mapped(impl: Any, cluster: Any) -> None:
+def layer_mapped(impl: Implementation, cluster: Cluster) -> None:
     """The layer as a map over parts of the input, in the style of each implementation."""
     x, weights, bias = (np.float32(array) for array in layer_data())
     parts = x.reshape(COUNT, LOCAL), weights.reshape(COUNT, LOCAL, OUTPUTS)

@@ -29,6 +29,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
@@ -145,7 +146,7 @@ EXAMPLES: Mapping[str, Example] = table(
 )
 
 
-def map_twice(impl: Any, cluster: Any, example: Example, *, jitted: bool) -> None:
+def map_twice(impl: Implementation, cluster: Cluster, example: Example, *, jitted: bool) -> None:
     """Two calls of the tutorial's shard_map of an example's body, or of pmap's equivalent."""
     seen: set[tuple[int, ...]] = set()
 
@@ -173,7 +174,7 @@ def map_twice(impl: Any, cluster: Any, example: Example, *, jitted: bool) -> Non
     topologies=ONE_AND_FOUR,
     expect=lambda example: of_shard_map(example.by_shard_map(), ABOUT_JIT),
 )
-def map_as_written(impl: Any, cluster: Any, example: Example) -> None:
+def map_as_written(impl: Implementation, cluster: Cluster, example: Example) -> None:
     """A map of the numbers from 0 to 31, called without jit."""
     map_twice(impl, cluster, example, jitted=False)
 
@@ -188,7 +189,7 @@ def map_as_written(impl: Any, cluster: Any, example: Example) -> None:
     topologies=ONE_AND_FOUR,
     expect=lambda example: example.by_all(),
 )
-def map_inside_jit(impl: Any, cluster: Any, example: Example) -> None:
+def map_inside_jit(impl: Implementation, cluster: Cluster, example: Example) -> None:
     """A map of the numbers from 0 to 31, inside jit, or as a pmap."""
     map_twice(impl, cluster, example, jitted=True)
 
@@ -212,7 +213,7 @@ IMPORTED = {
     topologies=ONE_AND_FOUR,
     expect=lambda example: of_shard_map(twice(returns(example.model)), ABOUT_JIT),
 )
-def imported(impl: Any, cluster: Any, example: Example) -> None:
+def imported(impl: Implementation, cluster: Cluster, example: Example) -> None:
     """`from jax.experimental.shard_map import shard_map`, then a map made by it."""
 
     def run(x: Any) -> Any:

@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, sharding
 from conformance.sections.sharded_computation.typed_programs import (
     GRID,
@@ -120,7 +121,7 @@ def _refused(refusal: Refusal) -> Expectation:
     left_out=ONE_TABLE,
     expect=lambda refusal: of_jax(_refused(refusal)),
 )
-def refused(impl: Any, cluster: Any, refusal: Refusal) -> None:
+def refused(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:
     """A program of the page that raises, on its mesh."""
     with jax.set_mesh(mesh_of(GRID)):
         cluster.twice(refusal.run)
@@ -168,7 +169,7 @@ def _kinds(place: Place, seen: Any) -> bool:
     left_out=ONE_TABLE,
     expect=of_jax(every(twice(returns(yes)), noted("axes", "both Explicit", _kinds))),
 )
-def kinds_of_axes(impl: Any, cluster: Any, maker: Maker) -> None:
+def kinds_of_axes(impl: Implementation, cluster: Cluster, maker: Maker) -> None:
     """A mesh that is made without axis types."""
     for name in ("first call", "second call"):
         made: list[Any] = []
@@ -188,7 +189,7 @@ def kinds_of_axes(impl: Any, cluster: Any, maker: Maker) -> None:
         )
     ),
 )
-def get_mesh(impl: Any, cluster: Any) -> None:
+def get_mesh(impl: Implementation, cluster: Cluster) -> None:
     """`jax.get_mesh()` at the top level is the mesh that was set; under jit it is refused."""
     mesh = mesh_of(GRID)
     with jax.set_mesh(mesh):
@@ -225,7 +226,7 @@ SOURCES: Mapping[str, Source] = table(
     left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(summands))),
 )
-def unreduced(impl: Any, cluster: Any, source: Source) -> None:
+def unreduced(impl: Implementation, cluster: Cluster, source: Source) -> None:
     """An array that is put unreduced over Y."""
 
     def summed() -> Any:
@@ -245,7 +246,7 @@ def unreduced(impl: Any, cluster: Any, source: Source) -> None:
     left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(yes))),
 )
-def all_reduce(impl: Any, cluster: Any) -> None:
+def all_reduce(impl: Implementation, cluster: Cluster) -> None:
     """A compiled sum over the sharded dimension has an all-reduce, one over the other none."""
 
     def communicates(axis: int) -> bool:
@@ -288,7 +289,7 @@ MAPPED = of_shard_map(
     topologies=ONE_AND_FOUR,
     expect=MAPPED,
 )
-def map_from_context(impl: Any, cluster: Any) -> None:
+def map_from_context(impl: Implementation, cluster: Cluster) -> None:
     """A shard_map that is told but its out_specs, with the mesh in context."""
 
     as_decorator = jax.shard_map(out_specs=P("X", None))

@@ -12,6 +12,7 @@ import numpy as np
 from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import COUNT, P
 from conformance.sections.sharded_computation.typed_programs import (
     COLUMN,
@@ -297,6 +298,6 @@ PROGRAMS: Mapping[str, Program] = table(
     left_out=ONE_TABLE,
     expect=lambda program: of_jax(as_numpy(program)),
 )
-def typed(impl: Any, cluster: Any, program: Program) -> None:
+def typed(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A program of the page, on its mesh."""
     run_on_mesh(cluster, program)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.expectation import Expectation, every, noted, twice
+from conformance.probing.protocols import Cluster
 from conformance.sections.sharded_computation import P
 
 ONE_TABLE = "the page shows all eight devices of one process"
@@ -120,7 +121,7 @@ def as_numpy(program: Program) -> Expectation:
     )
 
 
-def run_on_mesh(cluster: Any, program: Program) -> None:
+def run_on_mesh(cluster: Cluster, program: Program) -> None:
     """The two calls of a program, and what its result is."""
     for name in ("first call", "second call"):
         said: list[str] = []

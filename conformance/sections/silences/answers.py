@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 
 CALL = "the call"  # the one step of a call that is to be refused
 CONTROL = "a plain map"  # which shows what is under test, where the step itself calls no map
@@ -67,7 +68,7 @@ def as_legacy(case: Refused, reason: str) -> Columns:
     return columns
 
 
-def control(impl: Any, cluster: Any) -> None:
+def control(impl: Implementation, cluster: Cluster) -> None:
     """A map that works, of a row per device."""
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
 
@@ -88,7 +89,7 @@ def after_control(columns: Columns) -> Columns:
     }
 
 
-def ask(cluster: Any, name: str, question: Callable[[], Any]) -> None:
+def ask(cluster: Cluster, name: str, question: Callable[[], Any]) -> None:
     """A step that notes, as `answer`, what `question` returns (a JSON value)."""
     told: list[Any] = []
 

@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -42,7 +43,7 @@ def _wrong(
     error: type[BaseException] = ValueError,
     in_axes: int | None = 0,
 ) -> Refused:
-    def call(impl: Any, place: Any) -> Any:
+    def call(impl: Implementation, place: Any) -> Any:
         function = impl.map(lambda x, y: x * 2, in_axes=(0, in_axes))
         return function(place.rows(WIDTH), argument())
 
@@ -109,7 +110,7 @@ ARGUMENTS: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, IN_SHARD_MAP),
 )
-def no_array(impl: Any, cluster: Any, case: Refused) -> None:
+def no_array(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call with an argument that is no array, beside one that is."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -167,6 +168,6 @@ TAKEN: Mapping[str, Taken] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
 )
-def taken(impl: Any, cluster: Any, case: Taken) -> None:
+def taken(impl: Implementation, cluster: Cluster, case: Taken) -> None:
     """Two calls with an argument that is no array."""
     cluster.twice(impl.map(case.body()), *case.arguments(cluster))

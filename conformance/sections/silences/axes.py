@@ -14,6 +14,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import of_pmaps
 from conformance.judging.expectation import Model, in_steps, raises
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -203,7 +204,7 @@ AXES: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_AXES),
 )
-def refused_axes(impl: Any, cluster: Any, case: Refused) -> None:
+def refused_axes(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A map over axes that are none."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -221,6 +222,6 @@ def refused_axes(impl: Any, cluster: Any, case: Refused) -> None:
         "an array without rows has nothing to split: silences.empty.*",
     ),
 )
-def no_rows(impl: Any, cluster: Any) -> None:
+def no_rows(impl: Implementation, cluster: Cluster) -> None:
     """A map over an array without rows is refused."""
     cluster.step(CALL, lambda: impl.map(double())(np.zeros((0, WIDTH), np.float32)))

@@ -12,6 +12,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.collective_forms import (
     COUNT,
@@ -40,7 +41,7 @@ LEFT_OUT = "what spans one process's devices and those of several: rewriting.col
         everywhere(twice(returns(form.expected(), text=f"what NumPy gives for {form.text}"))), check
     ),
 )
-def collect(impl: Any, cluster: Any, form: Form, check: Check) -> None:
+def collect(impl: Implementation, cluster: Cluster, form: Form, check: Check) -> None:
     """A collective of rows."""
     rows = impl.given(cluster.rows(*form.shape))
     if form.whole:
@@ -128,7 +129,7 @@ REFUSALS: Mapping[str, Refusal] = table(
         everywhere(twice(raises(refusal.error, refusal.pattern, phase=refusal.phase))), check
     ),
 )
-def refuse(impl: Any, cluster: Any, refusal: Refusal, check: Check) -> None:
+def refuse(impl: Implementation, cluster: Cluster, refusal: Refusal, check: Check) -> None:
     """A collective that cannot be."""
     function = impl.map(lambda x: refusal.apply(x), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows(3)))

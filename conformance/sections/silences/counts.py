@@ -10,6 +10,7 @@ import jax
 from conformance.catalogue.family import family, table
 from conformance.judging.expectation import Model
 from conformance.probing.bodies import add, double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -172,6 +173,6 @@ COUNTS: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
 )
-def counted(impl: Any, cluster: Any, case: Refused) -> None:
+def counted(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call with another number of arguments than the map's options want."""
     cluster.step(CALL, case.call, impl, cluster)

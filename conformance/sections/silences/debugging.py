@@ -20,6 +20,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
 from conformance.probing.bodies import doubled, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.debugging"
 COUNT = 8  # devices
@@ -64,7 +65,7 @@ SHAPES: Mapping[str, Shape] = table(
         )
     ),
 )
-def evaluated(impl: Any, cluster: Any, shape: Shape) -> None:
+def evaluated(impl: Implementation, cluster: Cluster, shape: Shape) -> None:
     """A map, asked for its shapes."""
     function = impl.map(psum(), out_axes=shape.out_axes)
 
@@ -126,7 +127,7 @@ EAGER: Mapping[str, Eager] = table(
     left_out=ONE_PROCESS_ONLY,
     expect=lambda eager: everywhere(eager.expected),
 )
-def unjitted(impl: Any, cluster: Any, eager: Eager) -> None:
+def unjitted(impl: Implementation, cluster: Cluster, eager: Eager) -> None:
     """A map while jit is off."""
     function = impl.map(lambda x: eager.body(x))
     rows = cluster.rows(WIDTH)
@@ -215,7 +216,7 @@ CHECKS: Mapping[str, Check] = table(
     left_out=ONE_PROCESS_ONLY,
     expect=lambda check: everywhere(check.expected),
 )
-def checked(impl: Any, cluster: Any, check: Check) -> None:
+def checked(impl: Implementation, cluster: Cluster, check: Check) -> None:
     """A map under one of JAX's checks."""
     function = impl.map(lambda x: check.body(x))
     rows = cluster.rows()
@@ -350,7 +351,7 @@ class Printed(io.TextIOBase):
     left_out=ONE_PROCESS_ONLY,
     expect=lambda callback: callback.columns(),
 )
-def called_back(impl: Any, cluster: Any, callback: Callback) -> None:
+def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> None:
     """A body that calls the host."""
     seen: list[float] = []
     lock = threading.Lock()

@@ -17,6 +17,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
 from conformance.probing.bodies import add, double
+from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.donated-arguments"
 COUNT = 8  # devices
@@ -75,7 +76,7 @@ NUMBERS: Mapping[str, Numbers] = table(
     left_out=LEFT_OUT,
     expect=lambda numbers: everywhere(numbers.right()),
 )
-def donated(impl: Any, cluster: Any, numbers: Numbers) -> None:
+def donated(impl: Implementation, cluster: Cluster, numbers: Numbers) -> None:
     """A map of two arguments, some of them donated."""
     function = impl.map(add(), donate_argnums=numbers.argnums)
     for name in ("first call", "second call"):
@@ -95,7 +96,7 @@ def donated(impl: Any, cluster: Any, numbers: Numbers) -> None:
         )
     ),
 )
-def by_name(impl: Any, cluster: Any) -> None:
+def by_name(impl: Implementation, cluster: Cluster) -> None:
     """`donate_argnames` is no option of `jax.pmap`, and is not passed over in silence."""
     pmap: Any = jax.pmap
     cluster.step("map", lambda: pmap(lambda x: x * 2, donate_argnames="x"))

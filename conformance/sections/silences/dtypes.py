@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_pmaps
 from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
 
 CLAIM = "pmap-silence.dtypes"
@@ -108,7 +109,7 @@ def through(dtype: Dtype) -> Any:
     left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
 )
-def kept(impl: Any, cluster: Any, dtype: Dtype) -> None:
+def kept(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
     """Rows of a dtype, returned, sent to the next device, and passed whole."""
     around = [(i, (i + 1) % 8) for i in range(8)]
 
@@ -140,7 +141,7 @@ def added_up(dtype: Dtype) -> Any:
     left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(added_up(dtype)), *TWICE)),
 )
-def summed(impl: Any, cluster: Any, dtype: Dtype) -> None:
+def summed(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
     """A psum of rows of a dtype, each of which is 0 or 1."""
     cluster.twice(impl.map(lambda x: jax.lax.psum(x, "i")), dtype.rows(cluster))
 
@@ -170,7 +171,7 @@ def of_rows(place: Place) -> Any:
         "what a jit of its body makes of float0, it makes without a map",
     ),
 )
-def float0_returned(impl: Any, cluster: Any) -> None:
+def float0_returned(impl: Implementation, cluster: Cluster) -> None:
     """The gradient by an integer argument, taken in the body, is of float0."""
     control(impl, cluster)
     gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=1, allow_int=True)
@@ -192,7 +193,7 @@ def float0_returned(impl: Any, cluster: Any) -> None:
     left_out=ONE_PROCESS_ALONE,
     expect=everywhere(in_steps(returns(lambda place: place.rows(WIDTH) * 2), *TWICE)),
 )
-def float0_passed(impl: Any, cluster: Any) -> None:
+def float0_passed(impl: Implementation, cluster: Cluster) -> None:
     """An argument of float0 is taken."""
     nothing = np.zeros((8, WIDTH), FLOAT0)
     cluster.twice(impl.map(lambda x, y: x * 2), cluster.rows(WIDTH), nothing)

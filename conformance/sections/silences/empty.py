@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 
 
@@ -117,7 +118,7 @@ EMPTY: Mapping[str, Empty] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
 )
-def mapped(impl: Any, cluster: Any, case: Empty) -> None:
+def mapped(impl: Implementation, cluster: Cluster, case: Empty) -> None:
     """Two calls of a map with nothing to compute, or nearly."""
     function = impl.map(case.body(), in_axes=case.in_axes, out_axes=case.out_axes)
     cluster.twice(function, *case.arguments(cluster))
@@ -132,7 +133,7 @@ def mapped(impl: Any, cluster: Any, case: Empty) -> None:
     left_out=ONE_PROCESS_ALONE,
     expect=everywhere(in_steps(returns(nothing(8, 0, WIDTH)), "fetched")),
 )
-def fetched(impl: Any, cluster: Any, way: Callable[[Any], Any]) -> None:
+def fetched(impl: Implementation, cluster: Cluster, way: Callable[[Any], Any]) -> None:
     """An output without elements on the host."""
     output = impl.map(lambda x: x * 2)(*whole(cluster))
     cluster.step("fetched", lambda: way(output))

@@ -23,6 +23,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, everywhere, of_pmaps
 from conformance.judging.expectation import raises, twice
 from conformance.probing.bodies import add, double, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 
@@ -65,22 +66,24 @@ class Feed:
         return everywhere(right) | ({SHARD_MAP: REFUSED} if self.elsewhere else {})
 
 
-def one_more(impl: Any, x: Any, axis_name: str = "i", **options: Any) -> Any:
+def one_more(impl: Implementation, x: Any, axis_name: str = "i", **options: Any) -> Any:
     """A map that adds one, called with `x`."""
     return impl.map(lambda x: x + 1, axis_name, **options)(x)
 
 
-def output(impl: Any, rows: Any, axis_name: str = "i", **options: Any) -> Any:
+def output(impl: Implementation, rows: Any, axis_name: str = "i", **options: Any) -> Any:
     """A map's output: the rows, doubled."""
     return impl.map(double(), axis_name, **options)(rows)
 
 
-def total(impl: Any, rows: Any, **options: Any) -> Any:
+def total(impl: Implementation, rows: Any, **options: Any) -> Any:
     """A map's output of out_axes=None: the sum of the rows."""
     return impl.map(psum(), out_axes=None, **options)(rows)
 
 
-def beside(impl: Any, rows: Any, whole: Any, axis_name: str = "i", **options: Any) -> Any:
+def beside(
+    impl: Implementation, rows: Any, whole: Any, axis_name: str = "i", **options: Any
+) -> Any:
     """A map that adds to each row an unmapped argument."""
     return impl.map(add(), axis_name, in_axes=(0, None), **options)(rows, whole)
 
@@ -308,6 +311,6 @@ FEEDS: Mapping[str, Feed] = table(
     left_out="several processes have clauses of their own: multi_controller",
     expect=lambda feed: feed.columns(),
 )
-def fed(impl: Any, cluster: Any, feed: Feed) -> None:
+def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:
     """An output, fed to a map."""
     cluster.twice(lambda: feed.program(impl, cluster.devices, cluster.rows(feed.width)))

@@ -20,6 +20,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Model, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
 
 lax = jax.lax
@@ -224,7 +225,9 @@ def several(collective: Collective, groups: Groups) -> bool:
     ),
     expect=lambda collective, groups, check: asked(everywhere(right(collective, groups)), check),
 )
-def grouped(impl: Any, cluster: Any, collective: Collective, groups: Groups, check: Check) -> None:
+def grouped(
+    impl: Implementation, cluster: Cluster, collective: Collective, groups: Groups, check: Check
+) -> None:
     """A collective over groups of devices."""
     function = impl.map(lambda x: collective.apply(x, groups.indices), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows(*collective.shape(groups))))
@@ -255,7 +258,7 @@ BY_ONES = Collective(
     left_out="asked of some over groups apart",
     expect=lambda check: asked(everywhere(right(BY_ONES, UNEQUAL)), check),
 )
-def mean_by_ones(impl: Any, cluster: Any, check: Check) -> None:
+def mean_by_ones(impl: Implementation, cluster: Cluster, check: Check) -> None:
     """The mean of each group, of which the count is a sum of an array: `psum(1)` is one of none."""
     groups = UNEQUAL.indices
     function = impl.map(lambda x: BY_ONES.apply(x, groups), check_vma=check.on)
@@ -334,7 +337,7 @@ REFUSALS: Mapping[str, Refusal] = table(
         everywhere(twice(raises(refusal.error, refusal.pattern, phase=refusal.phase))), check
     ),
 )
-def refuse(impl: Any, cluster: Any, refusal: Refusal, check: Check) -> None:
+def refuse(impl: Implementation, cluster: Cluster, refusal: Refusal, check: Check) -> None:
     """Groups that cannot be."""
     function = impl.map(lambda x: refusal.apply(x), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows()))

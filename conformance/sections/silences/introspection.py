@@ -17,6 +17,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, every, in_steps, raises
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     NESTED,
@@ -268,7 +269,7 @@ def told(question: Question) -> Columns:
     left_out=ONE_PROCESS_ALONE,
     expect=told,
 )
-def tells(impl: Any, cluster: Any, question: Question) -> None:
+def tells(impl: Implementation, cluster: Cluster, question: Question) -> None:
     """Something asked of a map of two arguments, or of its stages."""
     control(impl, cluster)
     function = impl.map(nested()).function

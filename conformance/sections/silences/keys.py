@@ -17,6 +17,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 
 WIDTH = 2  # random words of each row, and words of a raw key
@@ -178,7 +179,7 @@ USES: Mapping[str, Use] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda use: everywhere(in_steps(returns(use.model), *TWICE)),
 )
-def used(impl: Any, cluster: Any, kind: bool, use: Use) -> None:
+def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
     """A map of keys, called twice."""
     wrap = jax.random.wrap_key_data if kind else jax.numpy.asarray
     function = impl.map(use.body(kind), in_axes=(0, None) if use.whole else 0)

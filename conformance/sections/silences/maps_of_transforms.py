@@ -20,6 +20,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
 
 lax = jax.lax
@@ -255,7 +256,9 @@ def modelled(transform: Transform) -> Callable[[Place], Any]:
         check,
     ),
 )
-def of_transform(impl: Any, cluster: Any, transform: Transform, check: Check) -> None:
+def of_transform(
+    impl: Implementation, cluster: Cluster, transform: Transform, check: Check
+) -> None:
     """A transformed function, mapped."""
     function = impl.map(lambda x: transform.body(x), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows(WIDTH)))

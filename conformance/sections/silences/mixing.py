@@ -24,6 +24,7 @@ from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, twice
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 
@@ -81,12 +82,12 @@ def said(committed: bool | None) -> str:
     return "committed" if committed else "not committed"
 
 
-def output(impl: Any, rows: Rows, axis_name: str = "i", **options: Any) -> Any:
+def output(impl: Implementation, rows: Rows, axis_name: str = "i", **options: Any) -> Any:
     """A map's output: the rows, doubled."""
     return impl.map(double(), axis_name, **options)(rows)
 
 
-def total(impl: Any, rows: Rows) -> Any:
+def total(impl: Implementation, rows: Rows) -> Any:
     """A map's output that is equal on all devices: the sum of the rows."""
     return impl.map(psum(), out_axes=None)(rows)
 
@@ -108,7 +109,7 @@ def of(
 ) -> Any:
     """The program that adds the two."""
 
-    def program(impl: Any, devices: Any, rows: Rows) -> Callable[[], Any]:
+    def program(impl: Implementation, devices: Any, rows: Rows) -> Callable[[], Any]:
         x, y = left(impl, devices, rows), right(impl, devices, rows)
         add = jax.jit(lambda x, y: x + y) if jit else lambda x, y: x + y
         return lambda: add(x, y)
@@ -121,12 +122,12 @@ def row(index: int) -> Callable[[Any, Any, Rows], Any]:
     return lambda impl, devices, rows: output(impl, rows)[index]
 
 
-def whole(impl: Any, devices: Any, rows: Rows) -> Any:
+def whole(impl: Implementation, devices: Any, rows: Rows) -> Any:
     """An output."""
     return output(impl, rows)
 
 
-def equal(impl: Any, devices: Any, rows: Rows) -> Any:
+def equal(impl: Implementation, devices: Any, rows: Rows) -> Any:
     """An output with out_axes=None."""
     return total(impl, rows)
 
@@ -370,6 +371,6 @@ MIXES: Mapping[str, Mix] = table(
     left_out="in several processes an output is used in errors.indexing",
     expect=lambda mix: everywhere(mix.as_legacy()),
 )
-def mixed(impl: Any, cluster: Any, mix: Mix) -> None:
+def mixed(impl: Implementation, cluster: Cluster, mix: Mix) -> None:
     """An output with other arrays."""
     cluster.twice(mix.program(impl, cluster.devices, cluster.rows(WIDTH)))

@@ -17,6 +17,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_pmaps
 from conformance.judging.expectation import TWICE, every, in_steps, returns
 from conformance.probing import child
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     ONE_PROCESS_ALONE,
@@ -82,7 +83,7 @@ def numbered(place: Place) -> Any:
     left_out=ONE_PROCESS_ALONE,
     expect=lambda name: everywhere(in_steps(returns(doubled if name.unsaid else numbered), *TWICE)),
 )
-def named(impl: Any, cluster: Any, name: Name) -> None:
+def named(impl: Implementation, cluster: Cluster, name: Name) -> None:
     """A map whose body asks for its index by the axis's name, or says it nowhere."""
 
     def body(x: Any) -> Any:
@@ -104,7 +105,7 @@ def named(impl: Any, cluster: Any, name: Name) -> None:
         "a mesh has no default name",
     ),
 )
-def two_maps(impl: Any, cluster: Any) -> None:
+def two_maps(impl: Implementation, cluster: Cluster) -> None:
     """Two maps of equal functions without a name lower to the same text."""
     control(impl, cluster)
 
@@ -166,7 +167,7 @@ RUNS: Mapping[str, Run] = table(
         every(CONTROLLED, in_steps(answers(run.wanted), "two runs")), "a mesh has no default name"
     ),
 )
-def two_runs(impl: Any, cluster: Any, run: Run) -> None:
+def two_runs(impl: Implementation, cluster: Cluster, run: Run) -> None:
     """One program, run twice, each in a process of its own, with one cache."""
     control(impl, cluster)
 

@@ -11,6 +11,7 @@ import numpy as np
 from conformance.catalogue.family import family, table
 from conformance.judging.expectation import Model
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -84,7 +85,7 @@ STATIC: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
 )
-def unhashable(impl: Any, cluster: Any, case: Refused) -> None:
+def unhashable(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A static argument that cannot be hashed."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -243,7 +244,7 @@ OPTIONS: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: after_control(as_legacy(case, NO_SUCH_OPTIONS)),
 )
-def option(impl: Any, cluster: Any, case: Refused) -> None:
+def option(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A map with an option of a wrong type, some of which are refused before there is a map."""
     control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)

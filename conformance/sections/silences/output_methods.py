@@ -22,6 +22,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import raises, twice
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 Use = Callable[[Any], Any]
@@ -308,7 +309,7 @@ UPDATES: Mapping[str, Form] = table(
     left_out=LEFT_OUT,
     expect=lambda form: everywhere(twice(returns_array(form.of, text=f"NumPy's {form.text}"))),
 )
-def used(impl: Any, cluster: Any, form: Form) -> None:
+def used(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """An output, used as any array is."""
     cluster.twice(form.use, impl.map(double())(cluster.rows(WIDTH)))
 
@@ -364,6 +365,6 @@ REFUSALS: Mapping[str, Refusal] = table(
     left_out=LEFT_OUT,
     expect=lambda refusal: everywhere(twice(raises(refusal.error, refusal.pattern))),
 )
-def refuse(impl: Any, cluster: Any, refusal: Refusal) -> None:
+def refuse(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:
     """What no array gives."""
     cluster.twice(refusal.use, impl.map(double())(cluster.rows(WIDTH)))

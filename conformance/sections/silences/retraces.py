@@ -14,6 +14,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import in_steps, not_applicable, returns
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 
 WIDTH = 8
@@ -164,7 +165,7 @@ def as_often(case: Calls) -> Columns:
     left_out=ONE_PROCESS_ALONE,
     expect=as_often,
 )
-def traced(impl: Any, cluster: Any, case: Calls) -> None:
+def traced(impl: Implementation, cluster: Cluster, case: Calls) -> None:
     """Calls of one wrapper, with a count of the traces of its function after each."""
     traces: list[int] = []
 
@@ -221,7 +222,7 @@ WRAPPERS: Mapping[str, Wrappers] = table(
         )
     ),
 )
-def rewrapped(impl: Any, cluster: Any, case: Wrappers) -> None:
+def rewrapped(impl: Implementation, cluster: Cluster, case: Wrappers) -> None:
     """Three calls, by wrappers or caches made anew."""
     traces: list[int] = []
 

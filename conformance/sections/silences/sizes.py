@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Model, raises
 from conformance.probing.bodies import add, double
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -143,7 +144,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     left_out="what a process alone decides: as with one process",
     expect=lambda case: as_legacy(case, "shard_map takes no keyword: errors.arguments.keyword"),
 )
-def different(impl: Any, cluster: Any, case: Refused) -> None:
+def different(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call whose arguments' mapped axes differ in size."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -204,7 +205,7 @@ SCALARS: Mapping[str, Refused] = table(
     left_out="what a process alone decides: as with one process",
     expect=lambda case: as_legacy(case, MAPS_NO_SCALAR),
 )
-def scalar(impl: Any, cluster: Any, case: Refused) -> None:
+def scalar(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call that maps over what has no such axis."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -272,7 +273,7 @@ LISTS: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_LISTS),
 )
-def devices_named(impl: Any, cluster: Any, case: Refused) -> None:
+def devices_named(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call with rows that are not one per device named."""
     cluster.step(CALL, case.call, impl, cluster)
 
@@ -311,7 +312,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: after_control(as_legacy(case, NO_LISTS)),
 )
-def no_devices(impl: Any, cluster: Any, case: Refused) -> None:
+def no_devices(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     """A call with a list of devices that is none."""
     control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)

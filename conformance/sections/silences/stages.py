@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     CONTROLLED,
@@ -49,7 +50,7 @@ BY_POSITION = "shard_map takes no keyword: errors.arguments.keyword"
 IN_BLOCKS = "shard_map has rows for all devices of its mesh"
 
 
-def compiled(impl: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+def compiled(impl: Implementation, function: Any, *args: Any, **kwargs: Any) -> Any:
     """The compiled stage of a map, so that its calls are proven to be this implementation's."""
     kind = wrapper_kind(function.function) if impl.is_pmap else "jit(shard_map)"
     return impl.adopt(function.lower(*args, **kwargs).compile(), kind)
@@ -177,7 +178,7 @@ def as_the_map(stage: Stage) -> Columns:
     left_out=ONE_PROCESS_ALONE,
     expect=as_the_map,
 )
-def staged(impl: Any, cluster: Any, stage: Stage) -> None:
+def staged(impl: Implementation, cluster: Cluster, stage: Stage) -> None:
     """Two calls of the compiled stage of a map."""
     control(impl, cluster)
     function = impl.map(stage.body(), **(stage.options or {}))
@@ -254,7 +255,7 @@ MISUSED: Mapping[str, Misused] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: everywhere(in_steps(raises(TypeError, case.message), CALL)),
 )
-def misused(impl: Any, cluster: Any, case: Misused) -> None:
+def misused(impl: Implementation, cluster: Cluster, case: Misused) -> None:
     """A call of a compiled stage with something else than it was compiled for."""
     stage = compiled(impl, impl.map(lambda x, y: x + y), *two(cluster))
     cluster.step(CALL, case.call, stage, cluster)

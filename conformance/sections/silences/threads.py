@@ -12,6 +12,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import returns, twice
 from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row
@@ -32,7 +33,7 @@ def read(place: Place) -> Any:
     left_out="in several processes an output is indexed in errors.indexing",
     expect=everywhere(twice(returns(read))),
 )
-def indexed(impl: Any, cluster: Any) -> None:
+def indexed(impl: Implementation, cluster: Cluster) -> None:
     """Ten threads index one output, each row by row."""
     output = impl.map(double())(cluster.rows(WIDTH))
 

@@ -21,6 +21,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import raises, returns, twice
 from conformance.probing.bodies import Body, double, psum
+from conformance.probing.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]
@@ -262,7 +263,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     left_out="several processes have clauses of their own: multi_controller.map",
     expect=lambda transform: transform.columns(),
 )
-def transformed(impl: Any, cluster: Any, transform: Transform) -> None:
+def transformed(impl: Implementation, cluster: Cluster, transform: Transform) -> None:
     """A map, transformed."""
     function = impl.map(transform.body(), out_axes=transform.out_axes)
     cluster.twice(lambda a: transform.apply(function, a), cluster.rows(*transform.shape))

@@ -22,6 +22,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKED, CHECKS, Check, asked, varying
 
 lax = jax.lax
@@ -238,7 +239,7 @@ def as_it_is(x: Any) -> Any:
     left_out=LEFT_OUT,
     expect=lambda mix, check: mix.as_written(check),
 )
-def mixed(impl: Any, cluster: Any, mix: Mix, check: Check) -> None:
+def mixed(impl: Implementation, cluster: Cluster, mix: Mix, check: Check) -> None:
     """A loop or a branch as it is written for pmap."""
     function = impl.map(lambda x: mix.body(x, as_it_is), check_vma=check.on)
     cluster.twice(function, impl.given(cluster.rows()))
@@ -255,7 +256,7 @@ def mixed(impl: Any, cluster: Any, mix: Mix, check: Check) -> None:
     left_out=LEFT_OUT,
     expect=lambda mix: everywhere(mix.right()),
 )
-def cast(impl: Any, cluster: Any, mix: Mix) -> None:
+def cast(impl: Implementation, cluster: Cluster, mix: Mix) -> None:
     """The same with JAX's remedy."""
     function = impl.map(lambda x: mix.body(x, varying), check_vma=CHECKED.on)
     cluster.twice(function, impl.given(cluster.rows()))

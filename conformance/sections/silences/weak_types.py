@@ -14,6 +14,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, not_applicable
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH, returns_weak
 
 
@@ -210,7 +211,7 @@ NO_STATIC = "shard_map has no static arguments"
         | ({SHARD_MAP: not_applicable(NO_STATIC)} if case.static else {})
     ),
 )
-def weak(impl: Any, cluster: Any, case: Weak) -> None:
+def weak(impl: Implementation, cluster: Cluster, case: Weak) -> None:
     """Two calls of a map whose result may be weak."""
-    options = {"static_broadcasted_argnums": 1} if case.static else {}
+    options = {"static_broadcasted_argnums": 1} if case.static else {}  # type: dict[str, Any]
     cluster.twice(impl.map(case.body(), in_axes=case.in_axes, **options), *case.arguments(cluster))

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_pmaps
 from conformance.judging.expectation import TWICE, every, in_steps, returns
 from conformance.probing.implementations import wrapper_kind
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     ONE_PROCESS_ALONE,
@@ -161,7 +162,9 @@ ATTRIBUTES: Mapping[str, Attribute] = table(
         every(CONTROLLED, in_steps(answers(attribute.wanted(function)), ASKED)), OF_JIT
     ),
 )
-def attribute_of(impl: Any, cluster: Any, attribute: Attribute, function: Function) -> None:
+def attribute_of(
+    impl: Implementation, cluster: Cluster, attribute: Attribute, function: Function
+) -> None:
     """Something read off a map."""
     control(impl, cluster)
     one = function.function()
@@ -201,7 +204,7 @@ OBJECTS: Mapping[str, Object] = table(
     left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(every(CONTROLLED, in_steps(answers(True), ASKED)), OF_JIT),
 )
-def as_object(impl: Any, cluster: Any, case: Object) -> None:
+def as_object(impl: Implementation, cluster: Cluster, case: Object) -> None:
     """Something done with a map of a named function."""
     control(impl, cluster)
     mapped = impl.map(named).function
@@ -214,7 +217,7 @@ def as_object(impl: Any, cluster: Any, case: Object) -> None:
     left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(in_steps(returns(doubled), *TWICE), OF_JIT),
 )
-def as_a_method(impl: Any, cluster: Any) -> None:
+def as_a_method(impl: Implementation, cluster: Cluster) -> None:
     """A map that is an attribute of a class is bound like a method, `self` being static."""
 
     class Model:

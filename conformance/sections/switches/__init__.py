@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
 from conformance.judging.observation import Step
 from conformance.probing import child
 from conformance.probing.child_programs import ROWS
+from conformance.probing.protocols import Cluster
 
 PROGRAM = "the program"  # the one step of what runs in a process of its own
 PROGRAMS = "conformance.probing.child_programs"
@@ -49,7 +50,7 @@ REMOVED_IN = "0.10.0"  # the release without the old pmap, its switches and its 
 
 
 def follow(
-    cluster: Any, program: str, *words: str, environment: Mapping[str, str] | None = None
+    cluster: Cluster, program: str, *words: str, environment: Mapping[str, str] | None = None
 ) -> None:
     """Run a program of `child_programs` in a new process, as one step.
 

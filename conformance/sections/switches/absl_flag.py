@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     BOTH,
     DEADLINE_S,
@@ -46,7 +46,7 @@ VALUES: Mapping[str, Value] = table(
     requires=("absl-py",),
     selects=True,
 )
-def absl_flag(impl: Any, cluster: Any, value: Value) -> None:
+def absl_flag(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The flag on the command line of a program that calls `config_with_absl`, then `app.run`."""
     follow(cluster, "absl", "config_with_absl", value.of(impl.name))
 
@@ -94,7 +94,7 @@ PARSINGS: Mapping[str, Parsing] = table(
     requires=("absl-py",),
     selects=True,
 )
-def absl_parsing(impl: Any, cluster: Any, parsing: Parsing) -> None:
+def absl_parsing(impl: Implementation, cluster: Cluster, parsing: Parsing) -> None:
     """The flag on the command line of a program that parses it in another way."""
     flag = FLAG_FALSE if impl.name == LEGACY_PMAP else FLAG_TRUE
     follow(cluster, "absl", parsing.program, flag)

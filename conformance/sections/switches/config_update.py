@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     BOTH,
     DEADLINE_S,
@@ -32,7 +31,7 @@ CONSTRUCTION = "switches.config-update.at-construction"
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def before_construction(impl: Any, cluster: Any) -> None:
+def before_construction(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` stands before `jax.pmap(f)`."""
     follow(cluster, "session", OPTION[impl.name], "map", "call", "call")
 
@@ -45,7 +44,7 @@ def before_construction(impl: Any, cluster: Any) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def over_environment(impl: Any, cluster: Any) -> None:
+def over_environment(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` in a process whose environment variable says the opposite."""
     opposite = {VARIABLE: OPTION[OTHER[impl.name]]}
     words = (OPTION[impl.name], "map", "call", "call")
@@ -60,7 +59,7 @@ def over_environment(impl: Any, cluster: Any) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def before_first_call(impl: Any, cluster: Any) -> None:
+def before_first_call(impl: Implementation, cluster: Cluster) -> None:
     """`config.update` stands after `jax.pmap(f)`, and before the map's first call."""
     opposite = OPTION[OTHER[impl.name]]
     follow(cluster, "session", opposite, "map", OPTION[impl.name], "call", "call")
@@ -74,7 +73,7 @@ def before_first_call(impl: Any, cluster: Any) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def after_first_call(impl: Any, cluster: Any) -> None:
+def after_first_call(impl: Implementation, cluster: Cluster) -> None:
     """A map that was called stays what it was when the option changes, and is called again."""
     opposite = OPTION[OTHER[impl.name]]
     follow(cluster, "session", OPTION[impl.name], "map", "call", opposite, "call")
@@ -93,7 +92,7 @@ def after_first_call(impl: Any, cluster: Any) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def toggled(impl: Any, cluster: Any) -> None:
+def toggled(impl: Implementation, cluster: Cluster) -> None:
     """One function mapped four times in one process, the option changed each time."""
     mine = (OPTION[impl.name], "map", "call", "call")
     other = (OPTION[OTHER[impl.name]], "map", "call", "call")

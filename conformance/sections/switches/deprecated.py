@@ -32,6 +32,7 @@ from conformance.judging.observation import Step
 from conformance.judging.releases import by_release
 from conformance.probing import child
 from conformance.probing.child_programs import ROWS
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     OF_A_PROCESS,
@@ -165,7 +166,7 @@ def fact_of(name: Name, form: Form) -> str:
     expect=lambda name, form: of_jax(warns_of(name, form)),
     deadline_s=DEADLINE_S,
 )
-def reach_for(impl: Any, cluster: Any, name: Name, form: Form) -> None:
+def reach_for(impl: Implementation, cluster: Cluster, name: Name, form: Form) -> None:
     """The name is used twice in a new process, in the main file."""
     answers: list[child.Answer] = []
 
@@ -228,7 +229,7 @@ UTILITIES: Mapping[str, Utility] = table(
         twice(every(returns(utility.result, text="the stacked rows"), ONE_ROW_EACH))
     ),
 )
-def stack(impl: Any, cluster: Any, utility: Utility) -> None:
+def stack(impl: Implementation, cluster: Cluster, utility: Utility) -> None:
     """What a stacking utility returns is sharded over the devices, not replicated."""
     impl.select()  # as a user finds the switch, which decides their sharding
     argument = utility.argument(cluster.rows(2))

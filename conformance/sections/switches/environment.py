@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.judging.expectation import raises
 from conformance.probing import child
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     OF_A_PROCESS,
@@ -53,7 +53,7 @@ def title(value: Value) -> str:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def environment_variable(impl: Any, cluster: Any, value: Value) -> None:
+def environment_variable(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The environment variable is set before the process starts."""
     variable = {VARIABLE: value.of(impl.name)}
     follow(cluster, "session", "map", "call", "call", environment=variable)
@@ -74,6 +74,6 @@ REFUSED = raises(
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def wrong_value(impl: Any, cluster: Any) -> None:
+def wrong_value(impl: Implementation, cluster: Cluster) -> None:
     """A value that is neither true-like nor false-like is refused, and the variable named."""
     follow(cluster, "session", "map", "call", "call", environment={VARIABLE: "maybe"})

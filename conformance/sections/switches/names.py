@@ -16,6 +16,7 @@ from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Plac
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import along, every, noted, returns, sharded, steps, twice
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 
 SHORT = "switches.names.short"
 A_NAME = "a name is the same in every process"
@@ -35,7 +36,7 @@ ONE = answered("both names are one")
 
 
 @clause("switches.names.p", claim="migrate-pmap.name-p", fact=SHORT, left_out=A_NAME, expect=ONE)
-def name_p(impl: Any, cluster: Any) -> None:
+def name_p(impl: Implementation, cluster: Cluster) -> None:
     """`jax.P` is PartitionSpec."""
     cluster.twice(lambda: np.bool_(jax.P is jax.sharding.PartitionSpec))
 
@@ -47,7 +48,7 @@ def name_p(impl: Any, cluster: Any) -> None:
     left_out=A_NAME,
     expect=ONE,
 )
-def name_named_sharding(impl: Any, cluster: Any) -> None:
+def name_named_sharding(impl: Implementation, cluster: Cluster) -> None:
     """`jax.NamedSharding` is NamedSharding."""
     cluster.twice(lambda: np.bool_(jax.NamedSharding is jax.sharding.NamedSharding))
 
@@ -58,7 +59,7 @@ def name_named_sharding(impl: Any, cluster: Any) -> None:
     left_out=A_NAME,
     expect=ONE,
 )
-def name_single_device_sharding(impl: Any, cluster: Any) -> None:
+def name_single_device_sharding(impl: Implementation, cluster: Cluster) -> None:
     """`jax.SingleDeviceSharding` is SingleDeviceSharding."""
     cluster.twice(lambda: np.bool_(jax.SingleDeviceSharding is jax.sharding.SingleDeviceSharding))
 
@@ -69,7 +70,7 @@ def name_single_device_sharding(impl: Any, cluster: Any) -> None:
     left_out=A_NAME,
     expect=of_jax(twice(returns(lambda place: place.rows(2)[0], text="the first row"))),
 )
-def name_tree_map(impl: Any, cluster: Any) -> None:
+def name_tree_map(impl: Implementation, cluster: Cluster) -> None:
     """`jax.tree_map(lambda x: x[0], tree)`, as the document writes what flax's unreplicate does."""
     tree = {"rows": cluster.rows(2)}
     cluster.twice(lambda: jax.tree_map(lambda x: x[0], tree))
@@ -82,7 +83,7 @@ def name_tree_map(impl: Any, cluster: Any) -> None:
     left_out=A_NAME,
     expect=of_jax(twice(returns(lambda place: np.int32(8), text="its size"))),
 )
-def name_create_mesh(impl: Any, cluster: Any) -> None:
+def name_create_mesh(impl: Implementation, cluster: Cluster) -> None:
     """`jax.create_mesh((8,), 'x')` makes a mesh of eight devices."""
     cluster.twice(lambda: np.int32(jax.create_mesh((8,), "x").size))
 
@@ -93,7 +94,7 @@ def name_create_mesh(impl: Any, cluster: Any) -> None:
     left_out=A_NAME,
     expect=answered("it is caught, and says what the runtime could not do"),
 )
-def name_jax_runtime_error(impl: Any, cluster: Any) -> None:
+def name_jax_runtime_error(impl: Implementation, cluster: Cluster) -> None:
     """`except jax.errors.JaxRuntimeError` catches what the runtime raises: no memory, here."""
     petabyte = 2**50
 
@@ -120,7 +121,7 @@ def name_jax_runtime_error(impl: Any, cluster: Any) -> None:
         )
     ),
 )
-def name_lowered(impl: Any, cluster: Any) -> None:
+def name_lowered(impl: Implementation, cluster: Cluster) -> None:
     """What a map's `lower` returns is a `jax.stages.Lowered`."""
     function, rows = impl.map(double()), impl.rows(cluster, 2)
     lowered = lambda: np.bool_(isinstance(function.lower(rows), jax.stages.Lowered))  # noqa: E731
@@ -135,7 +136,7 @@ def name_lowered(impl: Any, cluster: Any) -> None:
     topologies=ONE_AND_FOUR,
     expect=of_jax(twice(returns(doubled(2)))),
 )
-def name_smap(impl: Any, cluster: Any) -> None:
+def name_smap(impl: Implementation, cluster: Cluster) -> None:
     """`jax.smap` maps over the axis of the mesh in context."""
     rows = cluster.all_rows(2)
 
@@ -168,7 +169,7 @@ def of_processes(some: Any) -> Any:
     topologies=ONE_AND_FOUR,
     expect=of_jax(twice(returns(counts))),
 )
-def name_make_mesh(impl: Any, cluster: Any) -> None:
+def name_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     """`jax.make_mesh(shape=..., axis_names=...)` makes a mesh over the devices."""
     shape = (len(cluster.devices),)
     cluster.twice(lambda: of_processes(jax.make_mesh(shape=shape, axis_names=("i",)).devices.flat))
@@ -195,7 +196,7 @@ MESH = "mesh"
         )
     ),
 )
-def mesh_of_all(impl: Any, cluster: Any) -> None:
+def mesh_of_all(impl: Implementation, cluster: Cluster) -> None:
     """`jax.make_mesh` takes the devices of all processes, and `jax.sharding.AxisType.Explicit`."""
     shape, explicit = (jax.device_count(),), (jax.sharding.AxisType.Explicit,)
     for step in ("first call", "second call"):
@@ -243,7 +244,7 @@ JOINED = "joined with"
         )
     ),
 )
-def initialized(impl: Any, cluster: Any) -> None:
+def initialized(impl: Implementation, cluster: Cluster) -> None:
     """After `jax.distributed.initialize` each process sees all devices, and which are its own."""
     from jax._src.distributed import global_state  # what the worker joined with, kept by JAX alone
 
@@ -286,7 +287,7 @@ def product(place: Place) -> Any:
         )
     ),
 )
-def sharded_matmul(impl: Any, cluster: Any) -> None:
+def sharded_matmul(impl: Implementation, cluster: Cluster) -> None:
     """The tutorial's distributed product, as written: a mesh of two axes, `jax.nn.relu(x @ y)`."""
     left, right = factors(cluster)
     p = jax.sharding.PartitionSpec

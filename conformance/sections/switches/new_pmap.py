@@ -21,6 +21,7 @@ from conformance.judging.expectation import (
     twice,
 )
 from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
 
 
 def _is_legacy(place: Place, sharding: Mapping[str, Any]) -> bool:
@@ -48,7 +49,7 @@ NAMED_OUTPUTS = outputs("is a NamedSharding along the map's axis", along("i"))
     topologies=ONE_AND_SEVERAL,
     expect=unless_legacy(LEGACY_OUTPUTS, NAMED_OUTPUTS),
 )
-def sharding_of_outputs(impl: Any, cluster: Any) -> None:
+def sharding_of_outputs(impl: Implementation, cluster: Cluster) -> None:
     """A map's output has the sharding of its implementation."""
     cluster.twice(impl.map(double()), impl.rows(cluster, 2))
 
@@ -88,7 +89,7 @@ def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expec
         traced_to("a shard_map inside a jit", _is_jit_of_shard_map),
     ),
 )
-def built_on_shard_map(impl: Any, cluster: Any) -> None:
+def built_on_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """The primitives that a map is traced to, outermost first."""
     rows = impl.rows(cluster, 2)
     cluster.twice(impl.map(double()), rows)

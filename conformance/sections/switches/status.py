@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
@@ -20,6 +19,7 @@ from conformance.judging.observation import Step
 from conformance.judging.releases import by_release
 from conformance.probing import child
 from conformance.probing.child_programs import FLAG
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     FLAG_FALSE,
@@ -61,7 +61,7 @@ NO_FLAG = of_program(
     expect=of_jax(by_release(NEW_BY_DEFAULT, before=OLD_RAN, since=ran(NEW_PMAP, NEW_PMAP))),
     deadline_s=DEADLINE_S,
 )
-def default(impl: Any, cluster: Any) -> None:
+def default(impl: Implementation, cluster: Cluster) -> None:
     """No switch is set."""
     follow(cluster, "session", "map", "call", "call")
 
@@ -74,7 +74,7 @@ def default(impl: Any, cluster: Any) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def temporary(impl: Any, cluster: Any) -> None:
+def temporary(impl: Implementation, cluster: Cluster) -> None:
     """The option gives the old pmap up to the first releases of 2026, and then is gone."""
     follow(cluster, "session", "False", "map", "call", "call")
 
@@ -199,7 +199,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
+def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
     """The old pmap is asked for by one of the switches."""
     follow(cluster, *way.words, environment=way.environment)
 
@@ -241,6 +241,6 @@ def old_from_outside(impl: Any, cluster: Any, way: Way) -> None:
     deadline_s=DEADLINE_S,
     selects=True,
 )
-def old_by_option(impl: Any, cluster: Any) -> None:
+def old_by_option(impl: Implementation, cluster: Cluster) -> None:
     """The old pmap is asked for by the option, set three times: how often is told shows too."""
     follow(cluster, "session", "False", "False", "False", "map", "call", "call")

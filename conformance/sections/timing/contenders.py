@@ -26,6 +26,7 @@ from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, Model, returns, steps
 from conformance.probing.bodies import double
 from conformance.probing.dispatched import PROGRAMS, Program
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.racing import SHOWN, race
 
 KIB, MIB = 2**10, 2**20
@@ -62,7 +63,7 @@ def beginning(model: Model, contenders: Sequence[str]) -> Columns:
     return everywhere(named(contenders, dict.fromkeys(contenders, right)))
 
 
-def large(impl: Any, cluster: Any, size: int) -> Any:
+def large(impl: Implementation, cluster: Cluster, size: int) -> Any:
     """A map's output with `size` bytes on each device, its rows numbered from 1."""
     first = cluster.first_row + 1
     count, width = cluster.topology.devices_per_process, size // FLOAT_BYTES
@@ -119,7 +120,7 @@ def first_row(model: Model) -> Expectation:
         baseline=LOCAL,
     ),
 )
-def index(impl: Any, cluster: Any, size: Size) -> None:
+def index(impl: Implementation, cluster: Cluster, size: Size) -> None:
     """`x[0]`, the same under jit, and the first shard that is here anyway."""
     x = large(impl, cluster, size.bytes)
     jitted = jax.jit(lambda y: y[0])
@@ -167,7 +168,7 @@ def first_rows(program: Program) -> Model:
         ),
     ),
 )
-def call(impl: Any, cluster: Any, program: Program) -> None:
+def call(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A call of the map with its own output."""
     x = program.argument(impl, cluster)
     mapped = impl.map(program.body())
@@ -187,7 +188,7 @@ def call(impl: Any, cluster: Any, program: Program) -> None:
         LEVELS, (f"indexing.top-level.{program.key}",), baseline="under jit"
     ),
 )
-def levels(impl: Any, cluster: Any, program: Program) -> None:
+def levels(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A call of the map, and of the same map under jit."""
     x = program.argument(impl, cluster)
     mapped, inner = impl.map(program.body()), impl.map(program.body())
@@ -207,7 +208,7 @@ def levels(impl: Any, cluster: Any, program: Program) -> None:
     expect=beginning(lambda place: np.full(SHOWN, 2 * (place.first_row + 1) + 1, np.float32), CALL),
     timing=Timing(CALL, ("indexing.round-trip.none", "indexing.round-trip.fix-shard-map")),
 )
-def large_call(impl: Any, cluster: Any) -> None:
+def large_call(impl: Implementation, cluster: Cluster) -> None:
     """A call of the map with 1 MiB per device, its own output."""
     x = large(impl, cluster, MIB)
     mapped = impl.map(lambda y: y + 1)
