@@ -16,7 +16,7 @@ import numpy as np
 from conformance.probing.bodies import addend
 from conformance.probing.protocols import Cluster, Implementation
 
-Make = Callable[[Any, Any, int], "Given"]
+Make = Callable[[Implementation, Cluster, int], "Given"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ def numbers(impl: Implementation, cluster: Cluster, width: int) -> Callable[[], 
     return compute
 
 
-def spread(impl: Implementation, *spec: str | None, devices: Sequence[Any] | None = None) -> Any:
+def spread(
+    impl: Implementation, *spec: str | None, devices: Sequence[jax.Device] | None = None
+) -> jax.sharding.NamedSharding:
     """A sharding over the map's devices, or some of them."""
     mesh = impl.mesh("i", devices or impl.devices)
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))

@@ -17,7 +17,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.donation.arrays import (
     Given,
     Make,
@@ -69,8 +69,8 @@ class Kind:
 
     key: str
     said: str
-    map: Callable[[Any], Any]
-    call: Callable[[Any, Any, int], Call]
+    map: Callable[[Implementation], Callable[..., Any]]
+    call: Callable[[Implementation, Cluster, int], Call]
     model: Callable[[int], Model]
     topologies: tuple[str, ...] = ONE_AND_TWO
     pmap_only: str = ""
@@ -91,7 +91,7 @@ def giving(
     kept: Sequence[Make] = (),
     form: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays,
     keyword: str = "",
-) -> Callable[[Any, Any, int], Call]:
+) -> Callable[[Implementation, Cluster, int], Call]:
     """Calls with new arrays, made as told."""
 
     def call(impl: Implementation, cluster: Cluster, width: int) -> Call:
@@ -108,18 +108,18 @@ def giving(
 # --- The maps
 
 
-def doubling(impl: Implementation) -> Any:
+def doubling(impl: Implementation) -> Mapped:
     """A map whose output can take over its donated input's buffers."""
     return impl.map(double(), donate_argnums=(0,))
 
 
-def doubling_tree(impl: Implementation) -> Any:
+def doubling_tree(impl: Implementation) -> Mapped:
     """The same, of each leaf of a pytree."""
     return impl.map(lambda tree: jax.tree.map(lambda x: x * 2, tree), donate_argnums=(0,))
 
 
-def _static_map(first: bool) -> Callable[[Any], Any]:
-    def make(impl: Implementation) -> Any:
+def _static_map(first: bool) -> Callable[[Implementation], Mapped]:
+    def make(impl: Implementation) -> Mapped:
         static, donated = (0, 1) if first else (1, 0)
         if impl.is_pmap:
             body: Callable[..., Any] = (lambda n, x: x * n) if first else (lambda x, n: x * n)
@@ -138,7 +138,7 @@ def _static_map(first: bool) -> Callable[[Any], Any]:
     return make
 
 
-def _unmapped_map(impl: Implementation) -> Any:
+def _unmapped_map(impl: Implementation) -> Mapped:
     """The output that is not mapped can take over the buffers of the input that is not mapped."""
 
     def body(x: Any, y: Any) -> Any:
@@ -151,7 +151,7 @@ def _unmapped_map(impl: Implementation) -> Any:
     return impl.adopt(jax.jit(function, donate_argnums=(1,)), "jit(shard_map)")
 
 
-def _half_map(impl: Implementation) -> Any:
+def _half_map(impl: Implementation) -> Mapped:
     devices = impl.devices
     return impl.map(double(), donate_argnums=(0,), devices=devices[: len(devices) // 2])
 

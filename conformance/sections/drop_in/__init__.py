@@ -20,7 +20,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
 from conformance.judging.releases import absent, by_release
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 
 AXIS = "x"  # of the replacements' mesh, as in the document
 UNLIKE = "unlike the replacement"
@@ -75,13 +75,13 @@ NP = Stacking(".np-stack", "np", np.stack)  # as in its advice, for NumPy data a
 STACKINGS: Mapping[str, Stacking] = table(JNP, NP)
 
 
-def split(devices: Any, axis_name: str = AXIS) -> Any:
+def split(devices: Sequence[jax.Device], axis_name: str = AXIS) -> jax.sharding.NamedSharding:
     """The sharding of both replacements: a leading axis with one entry per device."""
     mesh = jax.sharding.Mesh(np.array(devices), (axis_name,))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(axis_name))
 
 
-def put_sharded(shards: Any, devices: Any, stack: Stack) -> Tree:
+def put_sharded(shards: Any, devices: Sequence[jax.Device], stack: Stack) -> Tree:
     """The replacement of `device_put_sharded`: stack the shards of each leaf, place the stack."""
     where = split(devices)
 
@@ -91,7 +91,7 @@ def put_sharded(shards: Any, devices: Any, stack: Stack) -> Tree:
     return jax.tree.map(put_leaf, *shards)
 
 
-def put_replicated(value: Any, devices: Any, stack: Stack) -> Tree:
+def put_replicated(value: Any, devices: Sequence[jax.Device], stack: Stack) -> Tree:
     """The replacement of `device_put_replicated`: stack copies of each leaf, place the stack."""
     where = split(devices)
 
@@ -107,10 +107,10 @@ class Replaced:
     """A function that leaves JAX, and what the document has in its place."""
 
     name: str
-    replacement: Callable[[Any, Any, Stack], Tree]
+    replacement: Callable[[Any, Sequence[jax.Device], Stack], Tree]
 
     @property
-    def original(self) -> Callable[[Any, Any], Tree] | None:
+    def original(self) -> Callable[[Any, Sequence[jax.Device]], Tree] | None:
         """The function itself, where this JAX still has it."""
         return getattr(jax, self.name, None)
 
@@ -308,7 +308,7 @@ def replace(
     cluster: Cluster,
     function: Replaced,
     argument: Any,
-    devices: Any,
+    devices: Sequence[jax.Device],
     stacking: Stacking,
 ) -> None:
     """Call the replacement twice, and the original where there is one."""
@@ -340,7 +340,7 @@ def give_to_map(
     cluster: Cluster,
     function: Replaced,
     argument: Any,
-    devices: Any,
+    devices: Sequence[jax.Device],
     *,
     all_devices: bool,
 ) -> None:
@@ -380,7 +380,7 @@ def _facts(array: Any) -> dict[str, str]:
     }
 
 
-def map_over(impl: Implementation, devices: Any, *, all_devices: bool) -> Any:
+def map_over(impl: Implementation, devices: Sequence[jax.Device], *, all_devices: bool) -> Mapped:
     """The map that takes such an array: pmap's own, or shard_map over these devices."""
     chosen = None if impl.is_pmap and all_devices else list(devices)
     return impl.map(lambda tree: work(tree), devices=chosen)  # a function of its own

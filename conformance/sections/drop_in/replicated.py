@@ -54,23 +54,23 @@ PYTREES = "drop_in.replicated.pytrees"
 ON_DEVICES = "drop_in.replicated.devices"
 
 
-def _as_given(value: Tree, devices: list[Any]) -> Any:
+def _as_given(value: Tree, devices: list[jax.Device]) -> Any:
     return value
 
 
-def _as_arrays(value: Tree, devices: list[Any]) -> Any:
+def _as_arrays(value: Tree, devices: list[jax.Device]) -> Any:
     return jax.tree.map(jax.numpy.asarray, value)
 
 
-def _on_the_last(value: Tree, devices: list[Any]) -> Any:
+def _on_the_last(value: Tree, devices: list[jax.Device]) -> Any:
     return jax.device_put(value, devices[-1])
 
 
-def _spread(value: Tree, devices: list[Any]) -> Any:
+def _spread(value: Tree, devices: list[jax.Device]) -> Any:
     return jax.device_put(value, split(devices, "other"))
 
 
-def _as_keys(value: Tree, devices: list[Any]) -> Any:
+def _as_keys(value: Tree, devices: list[jax.Device]) -> Any:
     return jax.random.wrap_key_data(jax.numpy.asarray(value))
 
 

@@ -61,27 +61,27 @@ ON_DEVICES = "drop_in.sharded.devices"
 WIDTH = 3
 
 
-def _as_given(shards: list[Tree], devices: list[Any]) -> Any:
+def _as_given(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return shards
 
 
-def _as_arrays(shards: list[Tree], devices: list[Any]) -> Any:
+def _as_arrays(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return jax.tree.map(jax.numpy.asarray, shards)
 
 
-def _each_on_its_device(shards: list[Tree], devices: list[Any]) -> Any:
+def _each_on_its_device(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return [jax.device_put(s, device) for s, device in zip(shards, devices, strict=True)]
 
 
-def _all_on_the_last(shards: list[Tree], devices: list[Any]) -> Any:
+def _all_on_the_last(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return [jax.device_put(shard, devices[-1]) for shard in shards]
 
 
-def _as_keys(shards: list[Tree], devices: list[Any]) -> Any:
+def _as_keys(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return [jax.random.wrap_key_data(jax.numpy.asarray(shard)) for shard in shards]
 
 
-def _as_tuple(shards: list[Tree], devices: list[Any]) -> Any:
+def _as_tuple(shards: list[Tree], devices: list[jax.Device]) -> Any:
     return tuple(shards)
 
 

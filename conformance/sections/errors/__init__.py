@@ -32,7 +32,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Raised, Step
 from conformance.probing.bodies import addend
-from conformance.probing.protocols import Implementation
+from conformance.probing.protocols import Implementation, Mapped
 
 DEVICES_CLAIM = "migrate-pmap.incompatible-devices"
 OWN_DEVICES_CLAIM = "migrate-pmap.incompatible-sharding"
@@ -149,7 +149,7 @@ OUTER, INNER = 4, 2  # devices of a map and of the map in it
 Devices = Sequence[Any]
 
 
-def on_mesh(array: Any, mesh: Any, *spec: str | None) -> Any:
+def on_mesh(array: Any, mesh: jax.sharding.Mesh, *spec: str | None) -> Any:
     """The array by `device_put` on the mesh, sharded by `P(*spec)`."""
     partition = jax.sharding.PartitionSpec(*spec)
     return jax.device_put(array, jax.sharding.NamedSharding(mesh, partition))
@@ -196,7 +196,7 @@ class Where:
             return jax.device_put(array, chosen[0])
         return on_mesh(array, impl.mesh("i", chosen), *spec)
 
-    def map(self, impl: Implementation, body: Callable[..., Any], **options: Any) -> Any:
+    def map(self, impl: Implementation, body: Callable[..., Any], **options: Any) -> Mapped:
         """The map that is given the misplaced argument."""
         if self.half:
             options["devices"] = first_half(impl.devices)

@@ -209,7 +209,7 @@ class Fix:
     text: str
     claim: str
     fixes: str
-    fixed: Callable[[Any, Any], Any]  # (implementation, output)
+    fixed: Callable[[Implementation, Any], Any]  # of an output
     model: Function
     faulty: Function
     faulty_model: Function = lambda x: x[0]

@@ -28,7 +28,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import WITHOUT, needed
 
 ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
@@ -45,7 +45,7 @@ class Program:
     model: Model
     out_axes: int | None = 0
 
-    def map(self, impl: Implementation) -> Any:
+    def map(self, impl: Implementation) -> Mapped:
         """The program under an implementation; a function of its own, as caches go by function."""
         return impl.map(lambda x: self.body(x), out_axes=self.out_axes)
 

@@ -54,7 +54,7 @@ def box(place: Place) -> Any:
     return grid(place).reshape(2, 2, 2, 3)
 
 
-def mesh_of_two_axes(cluster: Cluster) -> Any:
+def mesh_of_two_axes(cluster: Cluster) -> jax.sharding.Mesh:
     """The outer and the inner map's axes in one mesh."""
     chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
     return jax.sharding.Mesh(chosen, ("i", "j"))

@@ -22,7 +22,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PRO
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import (
     COPY_ARRAYS,
     FOUR_DEVICES,
@@ -68,7 +68,7 @@ class Mistake:
 
     key: str
     text: str
-    scene: Callable[[Any, Any], Scene]  # of an implementation and a cluster
+    scene: Callable[[Implementation, Cluster], Scene]
     model: Model
     erring: Model
     topologies: tuple[str, ...] = ONE_PROCESS
@@ -91,7 +91,7 @@ class Mistake:
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
 
 
-def plain(impl: Implementation, cluster: Cluster) -> tuple[Any, Any]:
+def plain(impl: Implementation, cluster: Cluster) -> tuple[Mapped, Any]:
     """A map that doubles its rows, and rows that fit it."""
     return impl.map(double()), impl.given(cluster.rows(WIDTH))
 

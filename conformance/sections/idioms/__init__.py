@@ -77,7 +77,7 @@ class Watch:
         return tree
 
 
-Program = Callable[[Any, Any, Watch], Turn]
+Program = Callable[[Implementation, Cluster, Watch], Turn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def follow(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
         cluster.note(MOVED, {"collectives": _collectives(fresh)})
 
 
-def _orders(result: Any, devices: list[Any]) -> list[list[int]]:
+def _orders(result: Any, devices: list[jax.Device]) -> list[list[int]]:
     """The positions of devices on which the arrays' rows lie, each order once."""
     orders: list[list[int]] = []
     for array in jax.tree.leaves(result):

@@ -15,7 +15,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
 from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
@@ -59,7 +59,7 @@ def static_map(
     static: int,
     in_axes: tuple[int | None, ...],
     **options: Any,
-) -> Any:
+) -> Mapped:
     """A map with a static argument: under shard_map the jit has it, and the body is closed over it.
 
     `in_axes` has None in the static argument's place, as pmap wants it.
@@ -86,7 +86,7 @@ def static_map(
     return impl.adopt(jax.jit(whole, static_argnums=(static,), **options), LABEL)
 
 
-def alternating(begin: Callable[[Any, Any], Any]) -> Program:
+def alternating(begin: Callable[[Implementation, Cluster], Any]) -> Program:
     """A static flag says whether the step trains or evaluates; the steps take turns."""
     update = descend()
 

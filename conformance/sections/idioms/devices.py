@@ -49,7 +49,7 @@ def trained(place: Place, n: int) -> Any:
     return on_each(place, descent(place, n)[0])
 
 
-def halves(cluster: Cluster) -> tuple[list[Any], list[Any]]:
+def halves(cluster: Cluster) -> tuple[list[jax.Device], list[jax.Device]]:
     """This process's devices in two groups."""
     here = cluster.local_devices
     return here[: len(here) // 2], here[len(here) // 2 :]

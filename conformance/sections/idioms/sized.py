@@ -65,7 +65,7 @@ class Sized:
 
     key: str
     text: str
-    program: Callable[[Any, Any], Loop]
+    program: Callable[[Implementation, Cluster], Loop]
     there: str
     needs: Callable[[Place], float]
     model: Callable[[Place], Any]

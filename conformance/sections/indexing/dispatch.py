@@ -228,7 +228,7 @@ class Option:
     """An option of jax.pmap, for the devices of a cluster; and what is mapped with it."""
 
     key: str
-    options: Callable[[Any], dict[str, Any]]
+    options: Callable[[Cluster], dict[str, Any]]
     body: Callable[[], Body] = double
     model: Model = ONE.model
 

@@ -20,7 +20,7 @@ from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 
 FIX = "migrate-pmap.fix-stitch-local-data"
 TAKEN_AS_THEY_ARE = "pmap takes the process's data as they are"
@@ -95,12 +95,12 @@ def mapped(model: Model, *row: int) -> Columns:
     return unless_shard_map(returns_array(model, own(*row)), returns_array(model, all_of(*row)))
 
 
-def sharding_of(mesh: Any, *spec: str | None) -> Any:
+def sharding_of(mesh: jax.sharding.Mesh, *spec: str | None) -> jax.sharding.NamedSharding:
     """The NamedSharding of a spec on a mesh."""
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
-def block_map(impl: Implementation, sharding: Any, body: Callable[[Any], Any]) -> Any:
+def block_map(impl: Implementation, sharding: Any, body: Callable[[Any], Any]) -> Mapped:
     """`body` on every block of an array of this sharding: a jitted shard_map, ranks kept."""
     spec, mesh = sharding.spec, sharding.mesh
     function = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))

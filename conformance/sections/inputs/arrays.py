@@ -46,7 +46,10 @@ ASKED = steps(
 
 
 def ask(
-    impl: Implementation, cluster: Cluster, devices: list[Any], mapped_over: list[Any] | None
+    impl: Implementation,
+    cluster: Cluster,
+    devices: list[jax.Device],
+    mapped_over: list[jax.Device] | None,
 ) -> None:
     """What an input, an array replicated as the map's are, and the map's output say."""
     mesh = impl.mesh("i", devices)

@@ -210,7 +210,7 @@ class Pieces:
         return steps(control=complete, first_call=expected, second_call=expected)
 
 
-def one_row_each(rows: Any, devices: list[Any]) -> list[Any]:
+def one_row_each(rows: Any, devices: list[jax.Device]) -> list[Any]:
     """One row on each of this process's devices."""
     return [jax.device_put(rows[i : i + 1], d) for i, d in enumerate(devices)]
 

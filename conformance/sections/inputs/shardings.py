@@ -87,13 +87,15 @@ AXES: Mapping[str, Axes] = table(
 )
 
 
-def mesh_of(axis_type: str, devices: Sequence[Any], axis_name: str = "i") -> Any:
+def mesh_of(
+    axis_type: str, devices: Sequence[jax.Device], axis_name: str = "i"
+) -> jax.sharding.Mesh:
     """A 1-D mesh whose axis is Auto or Explicit."""
     kind = getattr(jax.sharding.AxisType, axis_type)
     return jax.sharding.Mesh(np.array(devices), (axis_name,), axis_types=(kind,))
 
 
-def on_mesh(rows: Any, mesh: Any, *spec: str | None) -> Any:
+def on_mesh(rows: Any, mesh: jax.sharding.Mesh, *spec: str | None) -> Any:
     """`rows` on a mesh, by a spec."""
     return jax.device_put(rows, sharding_of(mesh, *spec))
 

@@ -30,12 +30,12 @@ ELSEWHERE = (
 NOT_HERE = raises(RuntimeError, ELSEWHERE, phase="fetch")
 
 
-def spread(mesh: Any, *spec: str | None) -> Any:
+def spread(mesh: jax.sharding.Mesh, *spec: str | None) -> jax.sharding.NamedSharding:
     """The NamedSharding of a spec on a mesh."""
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
-def row_of(devices: Sequence[Any]) -> Any:
+def row_of(devices: Sequence[jax.Device]) -> jax.sharding.Mesh:
     """A 1-D mesh of devices in their order, whose axis `a` is of no type that changes programs."""
     return jax.sharding.Mesh(np.array(devices), ("a",))
 

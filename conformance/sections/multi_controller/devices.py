@@ -53,7 +53,7 @@ def own_positions(place: Place) -> Any:
     return place.first_row + np.arange(place.topology.devices_per_process)
 
 
-def noted_ids(cluster: Cluster, devices: list[Any]) -> None:
+def noted_ids(cluster: Cluster, devices: list[jax.Device]) -> None:
     """Note the ids of these devices."""
     cluster.note(IDS, [device.id for device in devices])
 

@@ -73,7 +73,7 @@ class Whole:
 
     key: str
     text: str
-    of: Callable[[Any, Any], Any]
+    of: Callable[[Implementation, Any], Any]
 
 
 WHOLE: Mapping[str, Whole] = table(
@@ -132,7 +132,7 @@ class Global:
     legacy: Expectation | None = None
     shard_map: Expectation | None = None
 
-    def sharding(self, cluster: Cluster) -> Any:
+    def sharding(self, cluster: Cluster) -> jax.sharding.NamedSharding:
         """Its sharding."""
         listed = np.array(cluster.devices[::-1] if self.backwards else cluster.devices)
         kind = AxisType.Explicit if self.explicit else AxisType.Auto

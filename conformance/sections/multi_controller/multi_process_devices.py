@@ -173,7 +173,7 @@ def lying_on(cluster: Cluster, array: Any) -> list[int]:
     return [cluster.devices.index(one.device) for one in shards]
 
 
-def meet(devices: list[Any]) -> None:
+def meet(devices: list[jax.Device]) -> None:
     """A psum over these devices by other means, before what may wait for one of them in vain.
 
     A CPU gives up after 30 s on the first collective of some devices; on those after it never.

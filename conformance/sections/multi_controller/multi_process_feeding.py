@@ -19,7 +19,7 @@ from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, everywhere, of_pmaps
 from conformance.judging.expectation import Model, returns, twice
 from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.multi_controller.maps import OWN, Rows
 
 WIDTH = 2
@@ -29,12 +29,12 @@ OF_A_PROCESS = "the rows of one process's array are no argument of a shard_map o
 Program = Callable[[], Any]
 
 
-def summing(impl: Implementation, **options: Any) -> Any:
+def summing(impl: Implementation, **options: Any) -> Mapped:
     """A map of each row plus the sum of all rows."""
     return impl.map(lambda x: x + jax.lax.psum(x, "i"), **options)
 
 
-def total(impl: Implementation) -> Any:
+def total(impl: Implementation) -> Mapped:
     """A map of the sum of all rows, once."""
     return impl.map(lambda x: jax.lax.psum(x, "i"), out_axes=None)
 
@@ -184,7 +184,7 @@ class Feed:
 
     key: str
     text: str
-    program: Callable[[Any, Any], Program]
+    program: Callable[[Implementation, Cluster], Program]
     right: Model
     mistakes: Mapping[str, Model]
     claim: str = "pmap-silence.feeding-outputs-back"

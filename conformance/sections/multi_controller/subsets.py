@@ -12,6 +12,7 @@ from conformance.catalogue.clause import clause, processes
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
+from conformance.judging.observation import Step
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     NOT_HERE,
@@ -30,7 +31,7 @@ from conformance.sections.multi_controller import (
 LEFT_OUT = "in one process every device is its own"
 
 
-def half_mesh() -> Any:
+def half_mesh() -> jax.sharding.Mesh:
     """The tutorial's mesh over the second half of the devices."""
     half = jax.device_count() // 2
     explicit = (jax.sharding.AxisType.Explicit,)
@@ -105,7 +106,7 @@ def placed(impl: Implementation, cluster: Cluster) -> None:
 EXACT = float(np.sin(np.arange(64.0)).sum())
 
 
-def _number(place: Place, step: Any) -> tuple[bool, str]:
+def _number(place: Place, step: Step) -> tuple[bool, str]:
     text = step.extra.get(TEXT, "")
     try:
         return abs(float(text) - EXACT) <= 2e-6, f"said {text!r}"

@@ -13,7 +13,7 @@ from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, sharded
 from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 
 WIDTH = 3  # of a row
 
@@ -60,7 +60,7 @@ def doubled_rows(impl: Implementation, cluster: Cluster) -> Any:
     return impl.map(double())(impl.given(cluster.rows(WIDTH)))
 
 
-def block_map(impl: Implementation, body: Callable[[Any], Any]) -> Any:
+def block_map(impl: Implementation, body: Callable[[Any], Any]) -> Mapped:
     """`body` on every device's block of rows: a jitted shard_map, ranks kept."""
     sharding = impl.sharding()
     spec, mesh = sharding.spec, sharding.mesh

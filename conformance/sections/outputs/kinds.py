@@ -17,6 +17,7 @@ from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises, returns, sharded
 from conformance.judging.observation import Step
 from conformance.probing.bodies import double, psum, summed
+from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import (
     ON_ONE_DEVICE,
     WIDTH,
@@ -114,7 +115,7 @@ class Kind:
 
     key: str
     text: str
-    made: Callable[[Any, Any], Any]
+    made: Callable[[Implementation, Cluster], Any]
     model: Model | None
     fact: str
     lies: Mapping[str, Expectation] = field(default_factory=dict)

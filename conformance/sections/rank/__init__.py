@@ -12,7 +12,7 @@ import jax
 
 from conformance.judging.expectation import Expectation, noted
 from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.probing.recording import FIRST_CALL, SECOND_CALL
 
 SEEN = "shapes in the body"
@@ -27,7 +27,7 @@ EACH_ROW = P("i")
 
 def map_of_blocks(
     impl: Implementation, body: Body, in_specs: Any = EACH_ROW, out_specs: Any = EACH_ROW
-) -> Any:
+) -> Mapped:
     """The body as it is under `jit(shard_map)` over all devices: its rank is not restored."""
     function = jax.shard_map(body, mesh=impl.mesh(), in_specs=in_specs, out_specs=out_specs)
     return impl.adopt(jax.jit(function), "jit(shard_map)")

@@ -96,7 +96,12 @@ def found(recipe: Recipe) -> str:
 
 
 def shard_mapped(
-    body: Body, mesh: Any, *, in_specs: Any = ROWS, out_specs: Any = ROWS, **options: Any
+    body: Body,
+    mesh: jax.sharding.Mesh,
+    *,
+    in_specs: Any = ROWS,
+    out_specs: Any = ROWS,
+    **options: Any,
 ) -> Any:
     """`jax.jit(jax.shard_map(...))`, which takes the place of `jax.pmap`."""
     return jax.jit(
@@ -126,7 +131,7 @@ def program(impl: Implementation, build: Callable[[], Any]) -> Any:
     return run
 
 
-def placed_on(mesh: Any, rows: Any) -> Any:
+def placed_on(mesh: jax.sharding.Mesh, rows: Any) -> Any:
     """This process's rows, placed on the mesh over 'i' before they are passed."""
     return jax.make_array_from_process_local_data(jax.sharding.NamedSharding(mesh, ROWS), rows)
 

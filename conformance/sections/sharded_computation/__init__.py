@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.probing.protocols import Implementation
+from conformance.probing.protocols import Implementation, Mapped
 
 COUNT = 8  # the tutorial's devices
 SIZE = 32  # and elements
@@ -18,12 +18,12 @@ ABOUT_JIT = "the tutorial is about jit and shard_map"  # it does not know pmap
 P = jax.sharding.PartitionSpec
 
 
-def line() -> Any:
+def line() -> jax.sharding.Mesh:
     """The tutorial's mesh: all devices in a row, the axis named by a string."""
     return jax.sharding.Mesh(np.array(jax.devices()), "x")
 
 
-def sharding(mesh: Any, *axes: Any) -> Any:
+def sharding(mesh: jax.sharding.Mesh, *axes: Any) -> jax.sharding.NamedSharding:
     """The NamedSharding of an array whose dimensions lie along these axes of the mesh."""
     return jax.sharding.NamedSharding(mesh, P(*axes))
 
@@ -31,12 +31,12 @@ def sharding(mesh: Any, *axes: Any) -> Any:
 def mapped_by_specs(
     impl: Implementation,
     body: Any,
-    mesh: Any,
+    mesh: jax.sharding.Mesh,
     in_specs: Any,
     out_specs: Any,
     *,
     jitted: bool = True,
-) -> Any:
+) -> Mapped:
     """The body in a shard_map over the mesh, in a jit of its own or as the tutorial calls it."""
     function = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     return impl.adopt(jax.jit(function), "jit(shard_map)") if jitted else impl.adopt(function)

@@ -71,17 +71,17 @@ def numbers_doubled(place: Place) -> Any:
 # --- The array and its mesh
 
 
-def grid_mesh() -> Any:
+def grid_mesh() -> jax.sharding.Mesh:
     """The tutorial's mesh, made by its helper."""
     return jax.sharding.Mesh(mesh_utils.create_device_mesh(MESH), ("x", "y"))
 
 
-def grid_array(mesh: Any) -> Any:
+def grid_array(mesh: jax.sharding.Mesh) -> Any:
     """The tutorial's array, sharded over both axes of the mesh."""
     return jax.device_put(jnp.arange(32.0).reshape(GRID), sharding(mesh, "x", "y"))
 
 
-def laid_out(cluster: Cluster, array: Any, mesh: Any) -> None:
+def laid_out(cluster: Cluster, array: Any, mesh: jax.sharding.Mesh) -> None:
     """Note which elements each device holds, as first element and shape, in the mesh's order."""
     shards = {shard.device.id: shard.data for shard in array.addressable_shards}
     ids = [device.id for device in mesh.devices.flat]

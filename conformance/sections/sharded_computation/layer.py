@@ -86,7 +86,7 @@ class Way:
     key: str
     claim: str
     text: str
-    make: Callable[[Any], Any]
+    make: Callable[[Implementation], Callable[..., Any]]
     spread: bool = False
     jitted: bool = False
     dtype: str = "float64"  # which is what the tutorial's generator gives

@@ -30,7 +30,7 @@ Axes = tuple[Entry, ...]
 Say = Callable[[Any], None]
 
 
-def mesh_of(sizes: Mapping[str, int], *, explicit: bool = True) -> Any:
+def mesh_of(sizes: Mapping[str, int], *, explicit: bool = True) -> jax.sharding.Mesh:
     """A mesh of these sizes over the devices in their order."""
     types = jax.sharding.AxisType
     grid = np.array(jax.devices()).reshape(tuple(sizes.values()))

@@ -51,7 +51,7 @@ class Refused:
     key: str
     text: str
     claim: str
-    call: Callable[[Any, Any], Any]
+    call: Callable[[Implementation, Cluster], Any]
     error: type[BaseException]
     message: str
     phase: str | None

@@ -43,7 +43,7 @@ def _wrong(
     error: type[BaseException] = ValueError,
     in_axes: int | None = 0,
 ) -> Refused:
-    def call(impl: Implementation, place: Any) -> Any:
+    def call(impl: Implementation, place: Cluster) -> Any:
         function = impl.map(lambda x, y: x * 2, in_axes=(0, in_axes))
         return function(place.rows(WIDTH), argument())
 

@@ -57,7 +57,7 @@ def first_mapped(place: Place) -> Any:
 def _axes(
     key: str,
     text: str,
-    call: Callable[[Any, Any], Any],
+    call: Callable[[Implementation, Cluster], Any],
     error: type[BaseException],
     message: str,
     phase: str | None,
@@ -66,11 +66,11 @@ def _axes(
     return Refused(key, text, CLAIM, call, error, message, phase, otherwise)
 
 
-def _in(axis: int) -> Callable[[Any, Any], Any]:
+def _in(axis: int) -> Callable[[Implementation, Cluster], Any]:
     return lambda impl, place: impl.map(double(), in_axes=axis)(square(place))
 
 
-def _out(axis: int) -> Callable[[Any, Any], Any]:
+def _out(axis: int) -> Callable[[Implementation, Cluster], Any]:
     return lambda impl, place: impl.map(double(), out_axes=axis)(place.rows(WIDTH))
 
 

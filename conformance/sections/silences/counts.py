@@ -27,7 +27,7 @@ NO_SUCH_OPTIONS = "shard_map has none of these options, and jit's are another ma
 def _count(
     key: str,
     text: str,
-    call: Callable[[Any, Any], Any],
+    call: Callable[[Implementation, Cluster], Any],
     message: str,
     phase: str | None = "arguments",
     error: type[BaseException] = ValueError,

@@ -47,7 +47,7 @@ class Feed:
 
     key: str
     text: str
-    program: Callable[[Any, Any, Rows], Any]
+    program: Callable[[Implementation, list[jax.Device], Rows], Any]
     model: Callable[[Rows], Any]
     claim: str = BACK
     width: int = 3

@@ -44,7 +44,7 @@ class Mix:
 
     key: str
     text: str
-    program: Callable[[Any, Any, Rows], Callable[[], Any]]
+    program: Callable[[Implementation, list[jax.Device], Rows], Callable[[], Any]]
     model: Callable[[Rows], Any]
     there: tuple[int, ...] = (0,)
     committed: bool = False
@@ -92,24 +92,25 @@ def total(impl: Implementation, rows: Rows) -> Any:
     return impl.map(psum(), out_axes=None)(rows)
 
 
-def on(device: Any, value: Rows) -> Any:
+def on(device: jax.Device, value: Rows) -> Any:
     """Committed to one device."""
     return jax.device_put(value, device)
 
 
-def over(value: Rows, devices: Any, *spec: str, explicit: bool = False) -> Any:
+def over(value: Rows, devices: list[jax.Device], *spec: str, explicit: bool = False) -> Any:
     """Over a mesh of an axis of another name, `k`."""
     kind = jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto
     mesh = jax.sharding.Mesh(np.array(devices), ("k",), axis_types=(kind,))
     return jax.device_put(value, jax.sharding.NamedSharding(mesh, P(*spec)))
 
 
-def of(
-    left: Callable[[Any, Any, Rows], Any], right: Callable[[Any, Any, Rows], Any], jit: bool = False
-) -> Any:
+Make = Callable[[Implementation, list[jax.Device], Rows], Any]
+
+
+def of(left: Make, right: Make, jit: bool = False) -> Any:
     """The program that adds the two."""
 
-    def program(impl: Implementation, devices: Any, rows: Rows) -> Callable[[], Any]:
+    def program(impl: Implementation, devices: list[jax.Device], rows: Rows) -> Callable[[], Any]:
         x, y = left(impl, devices, rows), right(impl, devices, rows)
         add = jax.jit(lambda x, y: x + y) if jit else lambda x, y: x + y
         return lambda: add(x, y)
@@ -117,17 +118,17 @@ def of(
     return program
 
 
-def row(index: int) -> Callable[[Any, Any, Rows], Any]:
+def row(index: int) -> Make:
     """A row of an output."""
     return lambda impl, devices, rows: output(impl, rows)[index]
 
 
-def whole(impl: Implementation, devices: Any, rows: Rows) -> Any:
+def whole(impl: Implementation, devices: list[jax.Device], rows: Rows) -> Any:
     """An output."""
     return output(impl, rows)
 
 
-def equal(impl: Implementation, devices: Any, rows: Rows) -> Any:
+def equal(impl: Implementation, devices: list[jax.Device], rows: Rows) -> Any:
     """An output with out_axes=None."""
     return total(impl, rows)
 

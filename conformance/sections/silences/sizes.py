@@ -58,7 +58,11 @@ def undivided(where: str, size: int, axis: int = 0, of: int = 8) -> Any:
 
 
 def _differ(
-    key: str, text: str, call: Callable[[Any, Any], Any], *axes: str, shard_map: Any = None
+    key: str,
+    text: str,
+    call: Callable[[Implementation, Cluster], Any],
+    *axes: str,
+    shard_map: Any = None,
 ) -> Refused:
     return Refused(
         key,
@@ -155,7 +159,7 @@ def different(impl: Implementation, cluster: Cluster, case: Refused) -> None:
 def _scalar(
     key: str,
     text: str,
-    call: Callable[[Any, Any], Any],
+    call: Callable[[Implementation, Cluster], Any],
     message: str = rank(0, 1, 0, "()"),
 ) -> Refused:
     return Refused(key, text, SCALAR, call, ValueError, message, "arguments")
@@ -224,7 +228,7 @@ def rows_doubled(count: int) -> Model:
 
 
 def _devices(
-    key: str, text: str, rows: int, devices: Callable[[Any], Any], message: str
+    key: str, text: str, rows: int, devices: Callable[[Cluster], Any], message: str
 ) -> Refused:
     return Refused(
         key,

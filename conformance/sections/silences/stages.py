@@ -31,7 +31,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.silences.answers import (
     CALL,
     CONTROLLED,
@@ -50,7 +50,7 @@ BY_POSITION = "shard_map takes no keyword: errors.arguments.keyword"
 IN_BLOCKS = "shard_map has rows for all devices of its mesh"
 
 
-def compiled(impl: Implementation, function: Any, *args: Any, **kwargs: Any) -> Any:
+def compiled(impl: Implementation, function: Any, *args: Any, **kwargs: Any) -> Mapped:
     """The compiled stage of a map, so that its calls are proven to be this implementation's."""
     kind = wrapper_kind(function.function) if impl.is_pmap else "jit(shard_map)"
     return impl.adopt(function.lower(*args, **kwargs).compile(), kind)
