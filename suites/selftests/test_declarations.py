@@ -41,6 +41,16 @@ def test_every_clause_fits_a_screen() -> None:
     assert {id: lines for id, lines in long.items() if lines > SCREEN} == {}
 
 
+def test_every_probe_names_the_types_of_its_arguments() -> None:
+    types = {"impl": "Implementation", "cluster": "Cluster"}
+    untyped = [
+        id
+        for id, one in REAL.clauses.items()
+        if not types.items() <= inspect.get_annotations(one.probe).items()
+    ]
+    assert untyped == []
+
+
 def test_a_row_stands_where_it_is_said_to() -> None:
     for one in SAMPLES.values():
         found = line_of(one)
