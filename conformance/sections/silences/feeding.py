@@ -1,7 +1,8 @@
 """An output, or what was made of one, fed to a map again in one process.
 
 Legacy takes it wherever it lies, and brings it to the map's devices. What several processes do with
-an output fed back is in multi_controller.
+an output fed back is in multi_controller. Wrappers are kept from the first call to the second, as
+in a loop: what Python accepts at the first call the C++ path may refuse at the second.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, everywhere, of_pmaps
 from conformance.judging.expectation import raises, twice
 from conformance.probing.bodies import add, double, psum
+from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
@@ -312,5 +314,6 @@ FEEDS: Mapping[str, Feed] = table(
     expect=lambda feed: feed.columns(),
 )
 def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:
-    """An output, fed to a map."""
-    cluster.twice(lambda: feed.program(impl, cluster.devices, cluster.rows(feed.width)))
+    """An output, fed to a map; the second call takes the wrappers of the first."""
+    rows = cluster.rows(feed.width)
+    cluster.twice(keep_maps(impl, lambda kept: feed.program(kept, cluster.devices, rows)))
