@@ -11,7 +11,7 @@ from typing import Any
 
 
 class KeptMaps:
-    """An implementation that makes each map of a repeated program once, told by their order."""
+    """An implementation that makes each map of a repeated program once: the n-th is the n-th."""
 
     def __init__(self, impl: Any) -> None:
         self._impl = impl
@@ -21,20 +21,27 @@ class KeptMaps:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._impl, name)
 
-    def map(self, body: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Return the implementation's map of `body`, or what the first run made in this place."""
-        if self._next == len(self._made):
-            self._made.append(self._impl.map(body, *args, **options))
-        self._next += 1
-        return self._made[self._next - 1]
+    def map(self, *args: Any, **options: Any) -> Any:
+        """Return the implementation's map, or what an earlier run made in its place."""
+        return self._keep(lambda: self._impl.map(*args, **options))
+
+    def adopt(self, *args: Any, **options: Any) -> Any:
+        """Return the adopted function, or what an earlier run adopted in its place."""
+        return self._keep(lambda: self._impl.adopt(*args, **options))
 
     def restart(self) -> None:
         """Begin another run of the program: the next map is the first one again."""
         self._next = 0
 
+    def _keep(self, make: Callable[[], Any]) -> Any:
+        if self._next == len(self._made):
+            self._made.append(make())
+        self._next += 1
+        return self._made[self._next - 1]
+
 
 def keep_maps(impl: Any, program: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Return `program` of an implementation, for repeated calls that share their maps."""
+    """Return `program`, a function of an implementation, for repeated calls that share its maps."""
     kept = KeptMaps(impl)
 
     def run() -> Any:

@@ -21,6 +21,7 @@ from conformance.judging.arrays import returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, noted, steps
 from conformance.probing.bodies import summed
+from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import ON_ONE_DEVICE, WIDTH
 from conformance.sections.outputs.handed_over import copies
@@ -127,8 +128,9 @@ def equal_copies(place: Place) -> Any:
 )
 def not_tracked(impl: Implementation, cluster: Cluster) -> None:
     """A map's output whose rows are equal is not fully replicated for JAX."""
+    call = keep_maps(impl, lambda kept: copies(kept, cluster))
     for name in ("first call", "second call"):
-        output = cluster.step(name, copies, impl, cluster)
+        output = cluster.step(name, call)
         cluster.note("fully replicated", output.is_fully_replicated)
 
 

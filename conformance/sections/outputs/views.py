@@ -28,6 +28,7 @@ from conformance.judging.expectation import (
     sharded,
 )
 from conformance.probing.bodies import double
+from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, each_gets, unless_shard_map
 
@@ -98,8 +99,9 @@ def _is_one_array(place: Place, seen: Any) -> bool:
 )
 def two_outputs(impl: Implementation, cluster: Cluster) -> None:
     """The output itself, of two calls."""
+    call = keep_maps(impl, lambda kept: doubled_blocks(kept, cluster))
     for name in ("first call", "second call"):
-        array = cluster.step(name, doubled_blocks, impl, cluster)
+        array = cluster.step(name, call)
         cluster.note("facts", {"shape": list(array.shape), "array": isinstance(array, jax.Array)})
 
 
@@ -207,8 +209,9 @@ ONE_ENTRY_EACH = noted(
 )
 def stays_sharded(impl: Implementation, cluster: Cluster) -> None:
     """With the default `out_axes`, a pmap's output is sharded along its leading axis."""
+    call = keep_maps(impl, lambda kept: doubled_blocks(kept, cluster))
     for name in ("first call", "second call"):
-        array = cluster.step(name, doubled_blocks, impl, cluster)
+        array = cluster.step(name, call)
         cluster.note("shards", sorted({s.data.shape for s in array.addressable_shards}))
 
 
