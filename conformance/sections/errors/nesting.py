@@ -54,7 +54,15 @@ def box(place: Place) -> Any:
     return grid(place).reshape(2, 2, 2, 3)
 
 
-def mesh_of_two_axes(cluster: Cluster) -> jax.sharding.Mesh:
+def shard_map_of_pmap(impl: Implementation, cluster: Cluster) -> Any:
+    """Return a jitted shard_map over OUTER devices, in whose body a pmap doubles the rows."""
+    inner, mesh, spec = impl.map(double(), "j"), impl.mesh("i", cluster.devices[:OUTER]), P("i")
+    return jax.jit(
+        jax.shard_map(lambda x: inner(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec)
+    )
+
+
+def mesh_of_two_axes(cluster: Any) -> Any:
     """The outer and the inner map's axes in one mesh."""
     chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
     return jax.sharding.Mesh(chosen, ("i", "j"))
@@ -158,13 +166,19 @@ def under_scan(impl: Implementation, cluster: Cluster) -> None:
 )
 def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A pmap inside a shard_map over other devices' axis."""
-    inner = impl.map(double(), "j")
-    mesh = impl.mesh("i", cluster.devices[:OUTER])
-    spec = P("i")
-    outer = jax.jit(
-        jax.shard_map(lambda x: inner(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec)
-    )
-    cluster.twice(outer, grid(cluster))
+    cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster))
+
+
+@clause(
+    "errors.context-mesh.one-row-inside-shard-map",
+    claim=CLAIM,
+    cause="nested-pmap-refused",
+    needs=devices(OUTER * INNER),
+    expect=nested(lambda place: grid(place)[:, :1] * 2),
+)
+def one_row_inside_shard_map(impl: Any, cluster: Any) -> None:
+    """A pmap of one row inside a shard_map over other devices' axis."""
+    cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster)[:, :1])
 
 
 @clause(

@@ -12,4 +12,5 @@ if jax.process_count() > 1:  # nested, as in one process
 else:
     mesh, rows = Mesh(jax.devices()[:4], "i"), PartitionSpec("i")
     outer = jax.shard_map(lambda x: inner(x[0])[None], mesh=mesh, in_specs=rows, out_specs=rows)
-    print(jax.jit(outer)(np.ones((4, 2))))
+    print("one row:", jax.jit(outer)(np.ones((4, 1))).tolist())
+    print("two rows:", jax.jit(outer)(np.ones((4, 2))).tolist())
