@@ -1,6 +1,9 @@
+import logging
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def taken(index):
@@ -10,4 +13,16 @@ def taken(index):
 
 print("3:", taken(3))
 print("-1:", taken(-1))
-print("jnp.arange(8)[3]:", taken(jnp.arange(8)[3]))
+index = jnp.arange(8)[3]
+print("jnp.arange(8)[3]:", taken(index))
+
+by_rows = NamedSharding(Mesh(np.array(jax.devices()), ("i",)), PartitionSpec("i"))
+rows = jax.device_put(np.ones((8, 3), np.float32), by_rows)
+messages = []  # which name what is compiled for the index outside jit
+handler = logging.Handler()
+handler.emit = lambda record: messages.append(record.getMessage())
+logging.getLogger("jax").addHandler(handler)
+with jax.log_compiles():
+    jax.block_until_ready(rows[index])
+names = [one for one in ("dynamic_slice", "gather") if any(f"jit({one})" in m for m in messages)]
+print("jnp.arange(8)[3], outside jit:", *names)
