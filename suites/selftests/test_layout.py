@@ -321,6 +321,8 @@ def _is_rendered(node: ast.AST) -> bool:
 
 
 # Words that no search finds again.
+# `impl.given`, which every probe calls.
+DECLARE_GIVEN = {"plain.py", "protocols.py"}
 UNSEARCHABLE = {"of", "told", "said", "held", "given"}
 
 
@@ -329,7 +331,7 @@ def test_no_function_has_a_name_that_cannot_be_searched_for(package: str) -> Non
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
         for file in sorted((ROOT / package).rglob("*.py"))
-        if not file.is_relative_to(ROOT / SECTIONS) and file.name != "plain.py"
+        if not file.is_relative_to(ROOT / SECTIONS) and file.name not in DECLARE_GIVEN
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.lstrip("_") in UNSEARCHABLE
     ]

@@ -62,7 +62,7 @@ def shard_map_of_pmap(impl: Implementation, cluster: Cluster) -> Any:
     )
 
 
-def mesh_of_two_axes(cluster: Any) -> Any:
+def mesh_of_two_axes(cluster: Cluster) -> jax.sharding.Mesh:
     """The outer and the inner map's axes in one mesh."""
     chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
     return jax.sharding.Mesh(chosen, ("i", "j"))
@@ -176,7 +176,7 @@ def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     needs=devices(OUTER * INNER),
     expect=nested(lambda place: grid(place)[:, :1] * 2),
 )
-def one_row_inside_shard_map(impl: Any, cluster: Any) -> None:
+def one_row_inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     """A pmap of one row inside a shard_map over other devices' axis."""
     cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster)[:, :1])
 
