@@ -300,7 +300,9 @@ def test_one_skeleton_may_follow_another(copy: Path) -> None:
         file = new(REAL, CLAIMS, id, CLAIM, "not_there_yet")
     assert [one.id for one in written(file)] == ["errors.first", "errors.second"]
     lines = file.read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line.startswith("from conformance.")]) == 4
+    imports = [line for line in lines if line.startswith("from conformance.")]
+    assert imports
+    assert len(imports) == len(set(imports))
 
 
 @pytest.mark.parametrize("module", ["outputs", "lowered", "indexing", "barriers", "not_there_yet"])
