@@ -154,6 +154,7 @@ def test_a_file_without_entries_is_read(read: Any) -> None:
         (toml(implementation="['new_pmap', 'jit']"), "no implementation is called jit"),
         (toml(saw="{ message = '(' }"), "unterminated subpattern"),
         (toml(saw="{ message = '.*' }"), r"'\.\*' is found in whatever is seen: narrow it"),
+        (toml(saw="{ message = '^[a-z]*$' }"), "is found in whatever is seen: narrow it"),
         (toml(saw="{ noted = { paths = ['^(a)?'] }, code = 'note' }"), "found in whatever is seen"),
         (toml(jax="'0.8 to 0.9'"), "Invalid specifier"),
         (toml(review="'2027-01-31'"), "review must be a date"),
@@ -169,6 +170,12 @@ def test_a_mistake_in_an_entry_is_refused(read: Any, text: str, said: str) -> No
     with pytest.raises(DeviationError, match=said) as caught:
         read(toml(clause="'errors.first'") + text)
     assert str(caught.value).startswith("some.toml, entry 2 (")
+
+
+def test_an_empty_message_can_be_what_is_seen(read: Any) -> None:
+    (one,) = read(toml(saw="{ type = 'AssertionError', message = '^$' }"))
+    assert explains(one, seen_by(raised("AssertionError", "")))
+    assert not explains(one, seen_by(raised("AssertionError", "no")))
 
 
 def test_an_unknown_table_is_refused(read: Any) -> None:
