@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action
-from harness.commandline.results import add_no_cache, print_text, status
+from harness.commandline.results import add_no_cache, print_answer, status
 from reports import fail_on
 
 NEW = "new"
@@ -44,7 +44,7 @@ def _add_upgrade(parser: argparse.ArgumentParser) -> None:
 
 
 def _upgrade(chosen: argparse.Namespace) -> int:
-    from reports.answers import Answer, answered
+    from reports.answers import Answer
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_UPGRADES)
     files = options.expand(chosen.files)
@@ -77,9 +77,7 @@ def _upgrade(chosen: argparse.Namespace) -> int:
         "format": chosen.format,
         "fail_on": list(asked),
     }
-    answer = make() if chosen.no_cache else answered(key, files, make)
-    print_text(answer.text, chosen.format)
-    return status(answer.counted)
+    return print_answer(chosen, key, files, make)
 
 
 def _add_entries(parser: argparse.ArgumentParser) -> None:

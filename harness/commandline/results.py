@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from conformance.commandline import limits
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, PROGRAM, Action, UsageError, report_progress
 from reports import fail_on
+
+if TYPE_CHECKING:
+    from reports.answers import Answer
 
 MOST_LISTED = 1_000_000
 RED = "red"
@@ -58,7 +62,7 @@ def _add_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def _summary(chosen: argparse.Namespace) -> int:
-    from reports.answers import Answer, answered
+    from reports.answers import Answer
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_RUNS)
     files = options.expand(chosen.files)
@@ -74,9 +78,7 @@ def _summary(chosen: argparse.Namespace) -> int:
         return Answer(f"{text}\n", policies.of_run(results, asked))
 
     key = {"command": "summary", "format": chosen.format, "fail_on": list(asked)}
-    answer = make() if chosen.no_cache else answered(key, files, make)
-    print_text(answer.text, chosen.format)
-    return status(answer.counted)
+    return print_answer(chosen, key, files, make)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -262,6 +264,20 @@ def add_no_cache(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read the files again; else what was printed of the same files is printed again",
     )
+
+
+def print_answer(
+    chosen: argparse.Namespace,
+    key: Mapping[str, Any],
+    files: list[Path],
+    make: Callable[[], Answer],
+) -> int:
+    """Print what `make` answers, or what it answered of the same `key` and files before."""
+    from reports.answers import answered
+
+    answer = make() if chosen.no_cache else answered(key, files, make)
+    print_text(answer.text, chosen.format)
+    return status(answer.counted)
 
 
 def print_text(text: str, format: str) -> None:
