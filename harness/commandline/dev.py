@@ -31,11 +31,11 @@ def _add_readme(parser: argparse.ArgumentParser) -> None:
 def _readme(chosen: argparse.Namespace) -> int:
     from conformance.commandline.outputs import write_text
     from reports.reading.results import load
-    from reports.readme import replaced
+    from reports.readme import load_changes, replaced
 
     file = chosen.output or Path("README.md")
     text = file.read_text(encoding="utf-8")
-    write_text(file, replaced(text, load(options.expand(chosen.files))))
+    write_text(file, replaced(text, load(options.expand(chosen.files)), load_changes()))
     return DONE
 
 

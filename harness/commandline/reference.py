@@ -15,7 +15,9 @@ from harness.commandline.main import COMMANDS, Command
 
 _HEAD = f"""# Command line
 
-Generated from the parsers by `{PROGRAM} dev docs`: do not edit.
+Every command and option of `{PROGRAM}`, and the options that pytest has for these tests.
+
+This page is generated from the parsers by `{PROGRAM} dev docs`: do not edit it.
 
 All tools are one command, `{PROGRAM}`. Where no script is on the PATH, use
 `python -m harness.commandline`. The cells themselves can also be run by pytest, with the

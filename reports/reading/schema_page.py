@@ -12,7 +12,10 @@ _REFERENCE = "#/$defs/"
 
 _HEAD = """# Results format
 
-Generated from `reports/reading/schema.json` by `pmap-conformance dev docs`: do not edit.
+What a line of a results file is: every record and field.
+
+This page is generated from `reports/reading/schema.json` by `pmap-conformance dev docs`: do not
+edit it.
 
 {description}
 

@@ -42,6 +42,7 @@ ORDER = (
 )
 _SUFFIX = ".md"
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+_OUTPUT = "text"  # the language of a block that is not there to be copied
 _TEXT_LENGTH = 400  # characters of a section that the search looks into
 
 
@@ -203,11 +204,16 @@ def parse(name: str, text: str) -> Document:
     used: dict[str, int] = {}
     for opens, inline in itertools.pairwise(tokens):
         if opens.type == "heading_open":
-            anchor = _NOT_IN_ANCHORS.sub("", _plain(inline).lower()).replace(" ", "-")
-            count = used.get(anchor, 0)
-            used[anchor] = count + 1
-            opens.attrSet("id", f"{anchor}-{count}" if count else anchor)
+            slug = anchor(_plain(inline))
+            count = used.get(slug, 0)
+            used[slug] = count + 1
+            opens.attrSet("id", f"{slug}-{count}" if count else slug)
     return Document(name, tuple(tokens))
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor of a heading's text, as code hosts make it."""
+    return _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
 
 
 def _markdown() -> MarkdownIt:
@@ -277,6 +283,8 @@ class _Renderer:
     @staticmethod
     def _fence(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
         text = f'<pre tabindex="0">{escape(tokens[at].content)}</pre>'
+        if tokens[at].info == _OUTPUT:
+            return f"{text}\n"
         button = '<button type="button" data-copy hidden>Copy</button>'
         return f'<div class="copied">{text}{button}</div>\n'
 
