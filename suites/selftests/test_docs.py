@@ -17,8 +17,10 @@ import pytest
 from documented import PROJECT, README, Block
 from markdown_it import MarkdownIt
 
-from conformance.catalogue import causes
-from conformance.judging import deviations
+from conformance.catalogue import causes, clause
+from conformance.catalogue.topology import Place
+from conformance.judging import columns, deviations, expectation
+from conformance.probing.protocols import Cluster, Implementation
 from harness.commandline.main import main
 from reports.comparing.entries import load_entries
 from reports.effects.known import load_known
@@ -151,6 +153,20 @@ def test_entries_of_the_page_on_writing_tests_are_read(block: Block, tmp_path: P
 
 def test_every_kind_of_entry_is_on_the_page_on_writing_tests() -> None:
     assert {one.id for one in tables()} == set(LOADERS)
+
+
+A_CALL = re.compile(r"(?:(impl|cluster|place)\.)?([a-z_]+)\(")
+OWNERS = {"impl": Implementation, "cluster": Cluster, "place": Place}
+
+
+def test_calls_on_the_page_on_writing_tests_exist() -> None:
+    spans = documented.spans(PROJECT / "docs" / "writing-tests.md")
+    calls = [found for span in spans if (found := A_CALL.match(span))]
+    assert len(calls) > 15
+    for found in calls:
+        owner, name = found.groups()
+        homes = (OWNERS[owner],) if owner else (expectation, columns, clause)
+        assert any(hasattr(home, name) for home in homes), found.string
 
 
 # Programs
