@@ -17,6 +17,7 @@ GENERATED = ("command-line.md", "results-format.md")
 TYPED = ("sh", "yaml", "")
 OTHERS = ("python", "py", "toml", "text", "diff")
 A_COMMAND = re.compile(r"([A-Z_]+=\S+ )?(pytest|pmap-conformance|tox run) ")
+AN_OPTION = re.compile(r"^--[a-z-]+=")
 A_LINE = re.compile(r"^ *(?=\S)(?:-? ?run: )?(.+)$", re.MULTILINE)
 
 
@@ -74,18 +75,21 @@ def command_lines(page: Path) -> Iterator[list[str]]:
 
 
 def words_of(text: str) -> Iterator[list[str]]:
-    """The words of each line, with variables as 1 and without what a pipe leads to."""
-    for shown in re.findall(
-        r"^ *(?=\S)(?:-? ?run: )?(.+)$", text.replace("\\\n", " "), re.MULTILINE
-    ):
+    """The words of each line, with variables as 1 and without what a pipe leads to.
+
+    A word of several words may be a command line too, as after `sh -c`: it is one more.
+    """
+    for shown in A_LINE.findall(text.replace("\\\n", " ")):
         line = re.sub(r"\$\(\(.*?\)\)|\$\{\{.*?\}\}", "1", shown)
         line = re.sub(r"\$\w+", "1", line).split("|")[0]
         try:
             words = shlex.split(line, comments=True)
         except ValueError:  # a word of several lines
             words = line.replace("'", " ").split()
-        words = [part for word in words for part in (word.split() if " " in word else [word])]
         yield [word.removeprefix(".venv/bin/") for word in words]
+        for word in words:
+            if " " in word:
+                yield from words_of(AN_OPTION.sub("", word))
 
 
 def calls(page: Path, *program: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ import pytest
 from harness.clusters import agent
 from harness.clusters.launchers import kubernetes
 from harness.commandline.command import UsageError
-from harness.commandline.main import COMMANDS, Command
+from harness.commandline.main import COMMANDS, Command, main
 from harness.plugin import hosting, options
 from harness.targets.platforms import PLATFORMS
 
@@ -118,7 +118,7 @@ def _command(words: list[str]) -> Command | None:
 
 
 def _check(found: Command, words: list[str]) -> None:
-    """Parse the words of a command; those after `--` are pytest's."""
+    """Parse the words of a command; of `run` those after `--` are pytest's."""
     end = words.index("--") if "--" in words else len(words)
     problem = ""
     try:
@@ -127,7 +127,7 @@ def _check(found: Command, words: list[str]) -> None:
         problem = str(error)
     # What a text only names is no whole command; what is not there is wrong anywhere.
     assert not problem or "are required" in problem, words
-    if found.action.passes_on:
+    if found.name == "run":
         _pytest_words(words[end + 1 :])
 
 
@@ -160,6 +160,50 @@ def test_jobs_of_tox_on_pages_exist_with_what_they_are_given() -> None:
             _check(merge, ["results", "merge", *words[1:]])
         else:
             _pytest_words(words[1:])
+
+
+# They read what is there, and write nothing.
+READERS = (
+    *("list cells", "list claims", "list clauses", "show", "causes list", "targets list"),
+    *("report upgrade", "results summary"),
+)
+
+
+def _complete(found: Command, words: list[str]) -> bool:
+    """Whether all that is named is there: no placeholder, and no file that a run has to make."""
+    own = words[len(found.words) :]
+    try:
+        found.parser().parse_intermixed_args(own)
+    except UsageError:
+        return False
+    return not any(one.isupper() or one.startswith("build/") for one in own) and all(
+        (documented.PROJECT / one).exists() for one in own if one.endswith((".jsonl", ".xz"))
+    )
+
+
+def _read_only() -> list[Any]:
+    every = {tuple(words): words for words in _on_pages("pmap-conformance")}.values()
+    found = [(one, words) for words in every if (one := _command(words)) is not None]
+    return [
+        pytest.param(words, id=" ".join(words))
+        for one, words in found
+        if one.name in READERS and len(words) >= len(one.words) and _complete(one, words)
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", _read_only())
+def test_commands_that_only_read_run_as_they_are_written(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(documented.PROJECT)
+    assert main(words) == 0
+    assert capsys.readouterr().out
+
+
+def test_commands_that_only_read_are_on_pages() -> None:
+    shown = {one.name for found in _read_only() if (one := _command(found.values[0])) is not None}
+    assert shown == set(READERS) - {"results summary"}
 
 
 @pytest.mark.parametrize("words", ["--hosts 2 --laucher ssh", "--topologies 1x8", "--hosts two"])
