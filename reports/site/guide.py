@@ -120,7 +120,7 @@ class Document:
                 heading = next(headings)
                 if heading.level <= 2:
                     found.append((heading, []))
-            elif token.type == "inline" and found:
+            elif token.type in ("inline", "fence") and found:
                 found[-1][1].append(token)
         for heading, tokens in found:
             title = self.title if heading.level == 1 else f"{self.title}: {heading.text}"
@@ -130,7 +130,7 @@ class Document:
                 for child in token.children or ()
                 if child.type == "code_inline"
             )
-            text = " ".join(map(_plain, tokens[1:]))[:_TEXT_LENGTH]
+            text = " ".join(" ".join(map(_plain, tokens[1:])).split())[:_TEXT_LENGTH]
             href = f"{self.path}#{heading.anchor}" if heading.level > 1 else self.path
             yield Section(title, href, tuple(dict.fromkeys(codes)), text)
 
@@ -220,11 +220,13 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def _plain(inline: Token) -> str:
-    """The text of an inline token, without markup."""
+def _plain(token: Token) -> str:
+    """The text of an inline token without markup, or of a block of code."""
+    if token.type == "fence":
+        return token.content
     return "".join(
         " " if child.type in ("softbreak", "hardbreak") else child.content
-        for child in inline.children or ()
+        for child in token.children or ()
         if child.type in ("text", "code_inline", "softbreak", "hardbreak")
     )
 
