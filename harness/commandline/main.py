@@ -96,6 +96,7 @@ COMMANDS = tuple(
         ("manifest", "targets", "print the objects that Kubernetes runs"),
         ("dev bench", "dev", "time the harness and the commands"),
         ("dev readme", "dev", "write what upgrades change into a README, between marks"),
+        ("dev docs", "dev", "write the generated pages of the documentation"),
         ("dev pods", "dev", "print what an access moves as a TPU pod grows: compiled, not run"),
         (
             "dev freeze",

@@ -25,6 +25,7 @@ from reports.site import (
     causes,
     cost,
     downloads,
+    guide,
     lookup,
     matrix,
     statements,
@@ -58,6 +59,7 @@ PAGES: tuple[Pages, ...] = (
     targets.pages,
     downloads.pages,
     clause_pages.pages,
+    guide.pages,
 )
 
 # The ways on, in the order of the questions that readers come with; shown where the page is there.
@@ -72,6 +74,7 @@ NAVIGATION = (
     ("Matrix", "matrix.html"),
     ("Unknown", "unknown.html"),
     ("Data", "targets.html"),
+    ("Docs", "docs.html"),
 )
 _UNDER = {
     "upgrade": "index.html",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from reports.comparing.changes import cause_of
 from reports.errors.messages import Message, Sort
 from reports.reading.results import Results
-from reports.site import documents
+from reports.site import documents, guide
 from reports.site.causes import shown_by
 from reports.site.errors import error_path, headline
 from reports.site.names import cause_path, claim_path, clause_path, version_path
@@ -108,6 +108,8 @@ def _index(found: Iterable[Entry]) -> str:
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     """Pages that answer a question whole, subjects, versions, causes, messages, the rest."""
     yield from _whole(results)
+    for part in guide.sections():
+        yield Entry("guide", part.title, part.href, " · ".join(part.codes), part.text, 0)
     for one in subjects(results):
         yield Entry(
             "subject", one.title, one.path, " · ".join(one.words), "", len(clauses_of(results, one))
