@@ -40,6 +40,7 @@ ROOMS: dict[str, set[str]] = {
     "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
     "harness.suite": {"harness.plugin", "harness.running"},
     "harness.entry": set(),
+    "harness.usercode": {"conformance.*", "harness.targets", "harness.clusters"},
     # The command is the outermost edge.
     "harness.commandline": {"conformance.*", "harness.*", "reports"},
     "reports": {"conformance.commandline"},
