@@ -90,6 +90,7 @@ COMMANDS = tuple(
         ("report nightly", "report", "print the text of an issue about a nightly run"),
         ("causes list", "causes", "list the known issues, and the versions that show them"),
         ("causes run", "causes", "run the programs that show the known issues"),
+        ("compare", "compare", "compare a function of yours between implementations and JAX"),
         ("launch", "launch", "run a script of yours as several JAX processes on this machine"),
         ("targets list", "targets", "list the Pythons and the cached targets of this machine"),
         ("targets add", "targets", "install targets into the cache"),
