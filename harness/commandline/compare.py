@@ -219,9 +219,18 @@ def _status(baseline: Mapping[str, Any], found: Sequence[Compared], fail_on: str
 def load_issues() -> dict[str, Issue]:
     """Return the known issues that differences are explained by."""
     from conformance.catalogue.causes import load_causes
-    from reports.usercode.explained import Issue
+    from reports.usercode.explained import Issue, Shown
 
-    return {slug: Issue(slug, one.title, one.edit, one.tags) for slug, one in load_causes().items()}
+    return {
+        slug: Issue(
+            slug,
+            one.title,
+            one.edit,
+            one.tags,
+            tuple(Shown(s.implementation, s.jax, s.topology, s.raises) for s in one.shows),
+        )
+        for slug, one in load_causes().items()
+    }
 
 
 ACTIONS = {"compare": Action(_add, _run)}

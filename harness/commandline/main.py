@@ -91,6 +91,7 @@ COMMANDS = tuple(
         ("causes list", "causes", "list the known issues, and the versions that show them"),
         ("causes run", "causes", "run the programs that show the known issues"),
         ("compare", "compare", "compare a function of yours between implementations and JAX"),
+        ("bisect", "bisect", "find the JAX release in which a function of yours changes"),
         ("launch", "launch", "run a script of yours as several JAX processes on this machine"),
         ("targets list", "targets", "list the Pythons and the cached targets of this machine"),
         ("targets add", "targets", "install targets into the cache"),

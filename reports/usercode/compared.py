@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.comparing.fields import FAULT, VALUES, Difference, apart_by_rounding, compare_cells
+from reports.comparing.fields import (
+    COLLECTIVES,
+    FAULT,
+    VALUES,
+    Difference,
+    apart_by_rounding,
+    compare_cells,
+)
 from reports.reading.records import Cell, Fault, FaultProcess
 from reports.reading.verdicts import Verdict
 from reports.usercode.values import describe_values
@@ -22,6 +29,7 @@ Amount = Callable[[Json], int | None]
 BYTES, MEMORY, TIME, RETRACES = "collective bytes", "compiled memory", "time per call", "retraces"
 SLOWER = 1.5  # times: below it, and its inverse, a ratio is noise on a busy machine
 LEAST_MEMORY = 1024  # bytes by which programs that differ in memory are apart
+COSTS = (BYTES, MEMORY, TIME, RETRACES)
 FIRST_CALL, THIRD_CALL, TIMED = "first call", "third call", "timed calls"
 PREPARE = "import and inputs"
 SECONDS = "seconds"
@@ -148,10 +156,19 @@ def _found(one: Difference, baseline: Json, run: Json) -> Found:
         seen = " → ".join(
             "none" if r["fault"] is None else r["fault"]["detail"] for r in (baseline, run)
         )
+    elif one.field == COLLECTIVES:
+        names = _communicating(run, one.step) or _communicating(baseline, one.step)
+        seen = f"{seen}, in {', '.join(names)}" if names else seen
     elif one.field == VALUES:
         matters = one.new != "equal but for rounding"
         seen = describe_values(steps_named(baseline, one.step), steps_named(run, one.step)) or seen
     return Found(one.step, one.field, one.old, one.new, seen, matters)
+
+
+def _communicating(run: Json, step: str) -> list[str]:
+    """Return the names of the programs of a step that have collectives."""
+    programs = [p for s in steps_named(run, step)[:1] for p in _noted(s, "programs")]
+    return list(dict.fromkeys(p["name"] for p in programs if p["collectives"]))
 
 
 def steps_named(run: Json, name: str) -> list[Json]:

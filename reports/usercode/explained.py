@@ -7,32 +7,74 @@ or a warning is known by the parts of messages that known issues are searched by
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reports.comparing.entries import Entry
+from reports.comparing.entries import Entry, within
 from reports.comparing.fields import ERROR_TEXT, ERROR_TYPE, OUTCOME, WARNINGS, Difference
 from reports.usercode.compared import Compared, Found, steps_named
 
-QUOTE_LENGTH = 12  # characters of a known issue's tag that are more than a name
+QUOTE_LENGTH = 12  # characters of a known issue's text that are more than a name
+EXACT = 10_000  # the likeness of what ends as a known issue's own program
+MOST_ISSUES = 3  # that are named for one message
 # What an operation on a result is known as among the differences of clauses.
 KNOWN_AS: Mapping[str, str] = {"result[0]": "indexing.multi-process.first-row"}
 IMPLEMENTATION_OF = {"own": "shard_map"}
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Where a known issue shows: implementations, a range of versions, topologies, and what then.
+
+    `raises` is the last line of what ends its program, with `...` for whatever; empty for none.
+    """
+
+    implementations: tuple[str, ...]
+    jax: str
+    topologies: tuple[str, ...]
+    raises: str = ""
+
+    def here(self, run: Mapping[str, Any]) -> bool:
+        """Return whether it shows where a run was: in one process, or in several."""
+        several = {one.startswith("1x") for one in self.topologies}
+        return (
+            _implementation(run) in self.implementations
+            and within(self.jax, run["jax"])
+            and run["topology"].startswith("1x") in several
+        )
+
+    def ends_as(self, message: str) -> bool:
+        """Return whether `raises` says more than a type, and a message is as it says."""
+        parts = [re.escape(one) for one in self.raises.split("...")]
+        plain = self.raises.replace("...", "")
+        return (
+            len(plain) >= QUOTE_LENGTH
+            and re.fullmatch(".*".join(parts), message, re.DOTALL) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Issue:
-    """A known issue: what a user is shown of it, and the texts by which it is known."""
+    """A known issue: what a user is shown of it, and by which texts and where it is known."""
 
     slug: str
     title: str
     edit: str
     tags: tuple[str, ...]
+    shown: tuple[Shown, ...]
 
-    def quotes(self, message: str) -> bool:
-        """Whether one of its tags is a part of a message."""
-        return any(len(tag) >= QUOTE_LENGTH and tag in message for tag in self.tags)
+    def likeness(self, message: str, run: Mapping[str, Any]) -> int:
+        """Return how well it explains a message of a run: 0 for not at all."""
+        here = [one for one in self.shown if one.here(run)]
+        if not here:
+            return 0
+        if any(one.ends_as(message) for one in here):
+            return EXACT
+        return max(
+            (len(t) for t in self.tags if len(t) >= QUOTE_LENGTH and t in message), default=0
+        )
 
 
 def explain(compared: Compared, entries: Iterable[Entry], issues: Mapping[str, Issue]) -> Compared:
@@ -45,9 +87,15 @@ def explain(compared: Compared, entries: Iterable[Entry], issues: Mapping[str, I
 def _explained(
     one: Found, compared: Compared, entries: Iterable[Entry], issues: Mapping[str, Issue]
 ) -> Found:
-    quoting = _quoting(one, compared, issues)
-    if quoting is not None:
-        return dataclasses.replace(one, cause=quoting.slug, says=quoting.title)
+    for before, after, words in (
+        (compared.baseline, compared.run, ""),
+        (compared.run, compared.baseline, "no longer: "),
+    ):
+        likely = _likely(one, before, after, issues)
+        if likely:
+            others = f" (or: {', '.join(i.slug for i in likely[1:])})" if likely[1:] else ""
+            says = f"{words}{likely[0].title}{others}"
+            return dataclasses.replace(one, cause=likely[0].slug, says=says)
     old, new = _implementation(compared.baseline), _implementation(compared.run)
     if old == new:
         return one  # the entries are about implementations that differ
@@ -65,15 +113,21 @@ def _implementation(run: Mapping[str, Any]) -> str:
     return IMPLEMENTATION_OF.get(name, name)
 
 
-def _quoting(one: Found, compared: Compared, issues: Mapping[str, Issue]) -> Issue | None:
-    """Return the known issue that quotes the error or warning that only the new run has."""
+def _likely(
+    one: Found, before: Mapping[str, Any], after: Mapping[str, Any], issues: Mapping[str, Issue]
+) -> list[Issue]:
+    """Return the known issues of the error or warning that `after` has and `before` has not."""
     if one.field == WARNINGS:
-        texts = _warnings(compared.run, one.step) - _warnings(compared.baseline, one.step)
+        texts = _warnings(after, one.step) - _warnings(before, one.step)
     elif one.field in (OUTCOME, ERROR_TYPE, ERROR_TEXT):
-        texts = _messages(compared.run, one.step) - _messages(compared.baseline, one.step)
+        texts = _messages(after, one.step) - _messages(before, one.step)
     else:
-        return None
-    return next((i for i in issues.values() if any(map(i.quotes, sorted(texts)))), None)
+        return []
+    found = [
+        (max((i.likeness(text, after) for text in texts), default=0), i) for i in issues.values()
+    ]
+    best = sorted((pair for pair in found if pair[0]), key=lambda pair: -pair[0])
+    return [issue for likeness, issue in best if likeness == best[0][0]][:MOST_ISSUES]
 
 
 def _messages(run: Mapping[str, Any], step: str) -> set[str]:
