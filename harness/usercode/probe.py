@@ -189,7 +189,8 @@ def _three_calls(cluster: Cluster, program: Program, maps: list[str]) -> Any:
         again = {"traced": len(program.traced) - traced, "compiled": len(compilations()) - compiled}
         cluster.note("again", again)
         fresh = [one for one in executables() if id(one) not in known]
-        cluster.note("programs", [program_record(one) for one in reversed(fresh)])
+        if len(fresh) >= again["compiled"]:  # else some are gone, and with them their collectives
+            cluster.note("programs", [program_record(one) for one in reversed(fresh)])
         cluster.note("samples", [_sample(one) for one in jax.tree.leaves(result)])
         if program.donated:
             cluster.note("donated deleted", _deleted(arguments, program.donated))

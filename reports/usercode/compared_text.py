@@ -85,8 +85,8 @@ def _verdict(one: Compared) -> str:
         return f"not compared: {one.missing}"
     many = len([g for g in grouped(one.found) if g[0].matters])
     if not many:
-        return f"the same in {one.same} fields"
-    return f"{many} difference{'' if many == 1 else 's'}, {one.same} fields are the same"
+        return f"the same in {_many(one.same, 'field')}"
+    return f"{_many(many, 'difference')}; {_many(one.same, 'field')} the same"
 
 
 def explained(found: Iterable[Found]) -> list[tuple[tuple[str, str], list[list[Found]]]]:
@@ -131,6 +131,10 @@ def _row(group: Sequence[Found]) -> str:
     by = f"`{first.cause}`: {first.says}" if first.cause else first.says
     cells = (first.field, first.old, first.new, steps, by or _short(first.seen))
     return f"| {' | '.join(_cell(one) for one in cells)} |"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _leaf(leaf: Json) -> str:
