@@ -191,6 +191,17 @@ def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
     assert not declares_clauses(ours)
 
 
+def test_no_self_test_imports_another() -> None:
+    """What several need is a module of builders, without tests."""
+    found = [
+        f"{relative(file)} imports {module}"
+        for file in modules("suites/selftests")
+        for module in sorted(imports(file.read_text(encoding="utf-8"), everywhere=True))
+        if module.split(".")[0].startswith("test_")
+    ]
+    assert found == []
+
+
 def test_deviations_lie_beside_the_module_of_their_clauses() -> None:
     entries = sorted((ROOT / SECTIONS).glob("*/*.toml"))
     assert entries

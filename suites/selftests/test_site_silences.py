@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from parameterized import parameterized
 from sample_results import Record, claim, deviation, target
 from site_pages import Tags, loaded
-from test_upgrade import FAILS, FINE, FROM, TO, program, ran
+from two_sides import FAILS, FINE, FROM, TO, program, ran
 
 from reports.site.build import render
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sample_results
+from judged_entries import HUNG, entry
 from observations import (
     FIRST,
     JAX,
@@ -28,7 +29,6 @@ from observations import (
     received,
     returned,
 )
-from test_judge import HUNG, entry
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.clause import Clause

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from recorded_steps import finding, raised, returned
 from sample_results import Record, cause, claim, deviation
-from test_effects import finding, raised, returned
-from test_upgrade import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
+from two_sides import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
 from reports.effects import upgrade_text
 from reports.effects.changed import Group

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from recorded_steps import finding, raised, returned
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
 from site_pages import Tags, goal, loaded
-from test_effects import finding, raised, returned
-from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
+from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
 from reports.effects.effect import Effect
 from reports.site.build import render
