@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
+
+from conformance.commandline.ending import one_line
 
 # JAX ends the peers of a process that is gone: with status 1 up to 0.8.3, then by SIGABRT.
 _CODES_OF_A_PEER = (1, -signal.SIGABRT)
@@ -35,12 +39,9 @@ class Raised:
     where: str
 
     def __str__(self) -> str:
-        line = self.message.strip().split("\n", 1)[0]
-        return f"raised {self.type}{f': {line}' if line else ''}{self._at}"
-
-    @property
-    def _at(self) -> str:
-        return f" ({self.where})" if self.where else ""
+        line = one_line(self.message.strip().split("\n", 1)[0])
+        where = f" ({shorter(self.where)})" if self.where else ""
+        return f"raised {self.type}{f': {line}' if line else ''}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,14 @@ def user_frame(stack: str) -> str:
     found = [match for line in _main_thread(stack) if (match := _FRAME.search(line))]
     own = [m for m in found if not re.search(r"-packages/|/lib/python3|<frozen", m["file"])]
     chosen = next(iter([*own, *found]), None)
-    return "" if chosen is None else f"{chosen['file']}:{chosen['line']} in {chosen['function']}"
+    if chosen is None:
+        return ""
+    return shorter(f"{chosen['file']}:{chosen['line']} in {chosen['function']}")
+
+
+def shorter(place: str) -> str:
+    """Return a place in a file as seen from this folder, where it is in it."""
+    return place.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
 def innermost(stack: str) -> str:

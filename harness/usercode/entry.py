@@ -57,9 +57,10 @@ def _run(name: str, module: bool) -> None:
         return
     if not sys.flags.safe_path:
         sys.path[0] = str(Path(name).resolve().parent)
-    code = compile(Path(name).read_bytes(), name, "exec")
+    file = str(Path(name).absolute())
+    code = compile(Path(name).read_bytes(), file, "exec")
     script = types.ModuleType("__main__")
-    script.__dict__.update(__file__=name, __builtins__=builtins)
+    script.__dict__.update(__file__=file, __builtins__=builtins)
     sys.modules["__main__"] = script  # what pickles and starts processes looks there
     exec(code, script.__dict__)
 

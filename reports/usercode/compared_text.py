@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.commandline.ending import one_line
 from reports.usercode.compared import FIRST_CALL, Compared, Found, failure_of, title_of
 from reports.usercode.explained import Issue
 
@@ -57,7 +58,7 @@ def headline(run: Json) -> str:
     if run["missing"]:
         return f"not run: {run['missing']}"
     if run["fault"] is not None:
-        return f"{run['fault']['kind']}: {run['fault']['detail']}"
+        return f"{run['fault']['kind']}: {one_line(run['fault']['detail'])}"
     if failed := failure_of(run):
         return f"could not be called: {_short(failed)}"
     steps = [s for o in run["observations"][:1] for s in o["steps"] if s["name"] == FIRST_CALL]
@@ -118,7 +119,7 @@ def _lines_of(group: Sequence[Found]) -> Iterator[str]:
     first = group[0]
     steps = [one.step for one in group if one.step]
     where = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
-    yield f"    {first.field}: {first.old} → {first.new}{where}"
+    yield f"    {one_line(f'{first.field}: {first.old} → {first.new}{where}')}"
     if first.seen and first.seen != f"{first.old} → {first.new}":
         yield f"        {_short(first.seen)}"
     if first.says:
@@ -143,12 +144,12 @@ def _leaf(leaf: Json) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = one_line(text)
     return line if len(line) <= _MESSAGE_KEPT else f"{line[:_MESSAGE_KEPT]}…"
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return one_line(text).replace("|", "\\|").replace("<", "&lt;")
 
 
 def _code(text: str) -> str:

@@ -73,7 +73,45 @@ def launch(folder: Path, script: str, *words: str) -> tuple[int, str]:
         return status, log.read_text()
 
 
+AS_PYTHON = """
+import multiprocessing, os, pickle, sys
+class Pair:
+    pass
+def double(x):
+    return 2 * x
+if __name__ == "__main__":
+    assert pickle.loads(pickle.dumps(Pair())).__class__ is Pair
+    assert os.path.isabs(__file__) and sys.path[0] == os.path.dirname(__file__)
+    import beside
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(double, [beside.NUMBER]), sys.argv[0])
+"""
+
 # How it ends
+
+
+def test_a_script_runs_as_python_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("NUMBER = 21")
+    status, said = launch(tmp_path, AS_PYTHON, "--topology", "1x1")
+    assert status == DONE, said
+    assert "[0] [42] script.py\n" in said
+
+
+def test_a_module_is_run_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "train.py").write_text("import sys\nprint(__name__, sys.argv[1:])")
+    words = [sys.executable, "-m", "harness.commandline", "launch", "-m", "package.train", "7"]
+    environment = {**outside_pytest(), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*words, "--topology", "1x1"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+    )
+    assert (done.returncode, done.stdout) == (DONE, "[0] __main__ ['7']\n"), done.stderr
 
 
 def test_output_has_the_number_of_its_process_and_arguments_arrive(tmp_path: Path) -> None:
@@ -134,7 +172,7 @@ def test_a_hang_shows_where_every_process_is(tmp_path: Path) -> None:
     )
     status, said = launch(tmp_path, script, "--topology", "2x1", "--deadline", "3")
     assert status == FOUND
-    assert 'File "script.py", line 4 in stall' in said
+    assert 'script.py", line 4 in stall' in said
     assert "hung: no end within 3 s" in said
     assert "process 0: still running at script.py:7 in <module>" in said
     assert "process 1: still running at script.py:4 in stall" in said
