@@ -135,7 +135,7 @@ def _clause(
 def _check_fields(names: Sequence[str]) -> None:
     """UsageError where no field has a name."""
     from reports.comparing.fields import FIELDS
-    from reports.usercode.compared import COSTS
+    from reports.usercode.costs import COSTS
 
     known = [*FIELDS, *COSTS]
     for one in names:
@@ -181,8 +181,8 @@ def _differences(compared: Compared) -> bool:
 def _report(found: Bisected[Observed], releases: Sequence[str], chosen: argparse.Namespace) -> int:
     from reports.comparing.entries import load_entries
     from reports.usercode import compared_text
-    from reports.usercode.compared import failure_of
     from reports.usercode.explained import explain
+    from reports.usercode.runs import failure_of
 
     first, last = found.observed[found.last_same], found.observed[found.changed or releases[-1]]
     for one in (first, last):

@@ -132,20 +132,20 @@ def _observed(
     targets: Sequence[Target],
     topology: Topology,
 ) -> list[dict[str, Any]]:
-    """Return every run on a topology."""
+    """Return every run on a topology; UsageError where the first could not be called."""
     from harness.usercode.observing import OWN, Place
+    from reports.usercode.runs import failure_of
 
     label = chosen.function if against else ""
-    found = [
-        runs.call(call, Place(name, target, topology), label).record()
-        for target in targets
-        for name in names
-    ]
+    jobs = [(call, name, target, label) for target in targets for name in names]
     if against is not None:
-        found += [
-            runs.call(against, Place(OWN, target, topology), chosen.against).record()
-            for target in targets
-        ]
+        jobs += [(against, OWN, target, chosen.against) for target in targets]
+    found: list[dict[str, Any]] = []
+    for one, name, target, label in jobs:
+        seen = runs.call(one, Place(name, target, topology), label).record()
+        if not any(run["observations"] for run in found) and (failed := failure_of(seen)):
+            raise UsageError(f"the function could not be called on jax {seen['jax']}: {failed}")
+        found.append(seen)
     return found
 
 
@@ -187,7 +187,7 @@ def _report(
 
 def _baseline(runs: Sequence[Mapping[str, Any]], side: tuple[str, str] | None) -> Mapping[str, Any]:
     """Return the run that others are compared with; UsageError where there is none."""
-    from reports.usercode.compared import failure_of
+    from reports.usercode.runs import failure_of
 
     ran = [one for one in runs if not one["missing"]]
     called = [one for one in ran if not failure_of(one)]

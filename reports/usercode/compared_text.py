@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.commandline.ending import one_line
-from reports.usercode.compared import FIRST_CALL, Compared, Found, failure_of, title_of
+from reports.usercode.compared import Compared
 from reports.usercode.explained import Issue
+from reports.usercode.runs import FIRST_CALL, Found, failure_of, title_of
 
 Json = Mapping[str, Any]
 Issues = Mapping[str, Issue]

@@ -13,14 +13,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports.comparing.entries import Entry, within
-from reports.comparing.fields import ERROR_TEXT, ERROR_TYPE, OUTCOME, WARNINGS, Difference
-from reports.usercode.compared import Compared, Found, steps_named
+from reports.comparing.fields import (
+    COLLECTIVES,
+    ERROR_TEXT,
+    ERROR_TYPE,
+    OUTCOME,
+    WARNINGS,
+    Difference,
+)
+from reports.usercode.compared import Compared
+from reports.usercode.costs import BYTES, added_collectives
+from reports.usercode.runs import Found, steps_named
 
 QUOTE_LENGTH = 12  # characters of a known issue's text that are more than a name
 EXACT = 10_000  # the likeness of what ends as a known issue's own program
 MOST_ISSUES = 3  # that are named for one message
 # What an operation on a result is known as among the differences of clauses.
 KNOWN_AS: Mapping[str, str] = {"result[0]": "indexing.multi-process.first-row"}
+INDEXING = "index-replicates-the-row"  # the known issue of an index that communicates
+_OF_AN_INDEX = re.compile(r"jit_+(gather|dynamic_slice|multi_slice|take|rewriting_take|slice)")
 IMPLEMENTATION_OF = {"own": "shard_map"}
 
 
@@ -96,6 +107,8 @@ def _explained(
             others = f" (or: {', '.join(i.slug for i in likely[1:])})" if likely[1:] else ""
             says = f"{words}{likely[0].title}{others}"
             return dataclasses.replace(one, cause=likely[0].slug, says=says)
+    if one.field in (COLLECTIVES, BYTES) and INDEXING in issues and _indexes(one, compared):
+        return dataclasses.replace(one, cause=INDEXING, says=issues[INDEXING].title)
     old, new = _implementation(compared.baseline), _implementation(compared.run)
     if old == new:
         return one  # the entries are about implementations that differ
@@ -106,6 +119,12 @@ def _explained(
         if entry.matches(difference, (old, new), clause, topology, jax):
             return dataclasses.replace(one, cause=entry.cause, claim=entry.claim, says=entry.says)
     return one
+
+
+def _indexes(one: Found, compared: Compared) -> bool:
+    """Return whether all collectives that were added are those of an index into an array."""
+    added = added_collectives(compared.baseline, compared.run, one.step)
+    return bool(added) and all(_OF_AN_INDEX.fullmatch(moved.program) for moved in added)
 
 
 def _implementation(run: Mapping[str, Any]) -> str:
