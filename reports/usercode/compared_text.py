@@ -26,9 +26,10 @@ def lines(baseline: Json, compared: Sequence[Compared], issues: Issues) -> Itera
         if not one.missing:
             yield f"  {headline(one.run)}"
         for by, groups in explained(one.found):
-            yield f"  {_because(by, issues)}:"
+            title = _because(by, issues)
+            yield f"  {title}:"
             for group in groups:
-                yield from _lines_of(group)
+                yield from _lines_of(group, title)
     edits = _edits(compared, issues)
     if edits:
         yield ""
@@ -116,14 +117,14 @@ def _edits(compared: Iterable[Compared], issues: Issues) -> dict[str, str]:
     return {slug: issues[slug].edit for slug in named if issues[slug].edit}
 
 
-def _lines_of(group: Sequence[Found]) -> Iterator[str]:
+def _lines_of(group: Sequence[Found], title: str) -> Iterator[str]:
     first = group[0]
     steps = [one.step for one in group if one.step]
     where = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
     yield f"    {one_line(f'{first.field}: {first.old} → {first.new}{where}')}"
     if first.seen and first.seen != f"{first.old} → {first.new}":
         yield f"        {_short(first.seen)}"
-    if first.says:
+    if first.says and first.says not in title:
         yield f"        {first.says}"
 
 
