@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.topology import Place
 from conformance.judging.codes import Code, Problem
+from conformance.judging.containers import flattened
 from conformance.judging.observation import Leaf, Step
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
@@ -21,9 +22,11 @@ Model = Callable[[Place], Any]
 
 
 def against(model: Model, place: Place, step: Step) -> Problem | None:
-    """How what a step returned differs from the model; None where it does not."""
-    expected = _expected(model, place)
-    wanted = expected if isinstance(expected, list) else [expected]
+    """How what a step returned differs from the model; None where it does not.
+
+    The model's containers are the result's: a tuple in place of a list is a difference.
+    """
+    wanted, tree = _expected(model, place)
     if len(wanted) != len(step.leaves):
         text = f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
         return Problem(text, Code.ERROR if step.raised is not None else Code.SHAPE)
@@ -31,15 +34,21 @@ def against(model: Model, place: Place, step: Step) -> Problem | None:
         problem = difference(leaf, np.asarray(want))
         if problem is not None:
             return problem
+    if step.tree not in (None, tree):
+        return Problem(f"{step.tree} in place of {tree}: {step}", Code.CONTAINER)
     return None
 
 
 @functools.lru_cache(maxsize=256)  # several calls of a probe, and perturbed ones, ask for the same
-def _expected(model: Model, place: Place) -> Any:
-    expected = model(place)
-    if isinstance(expected, np.ndarray) and expected.base is not None:
-        return expected.copy()  # a view keeps all that it is cut from
-    return expected
+def _expected(model: Model, place: Place) -> tuple[list[Any], str]:
+    """The model's leaves and its structure."""
+    leaves, tree = flattened(model(place))
+    copied = [
+        # A view keeps all that it is cut from.
+        leaf.copy() if isinstance(leaf, np.ndarray) and leaf.base is not None else leaf
+        for leaf in leaves
+    ]
+    return copied, tree
 
 
 def difference(leaf: Leaf, want: NDArray[Any]) -> Problem | None:

@@ -71,10 +71,11 @@ def leaf(array: Any, **other: Any) -> Json:
     } | other
 
 
-def returned(*leaves: Any, name: str = CALL, **other: Any) -> Json:
-    """A step that returned these arrays, or these records of leaves."""
+def returned(*leaves: Any, name: str = CALL, tree: str = "", **other: Any) -> Json:
+    """A step that returned these arrays, or these records of leaves: one, or a list of several."""
     records = [one if isinstance(one, dict) else leaf(one) for one in leaves]
-    value = {"tree": "PyTreeDef(*)", "leaves": records}
+    several = "*" if len(leaves) == 1 else f"[{', '.join('*' * len(leaves))}]"
+    value = {"tree": tree or f"PyTreeDef({several})", "leaves": records}
     return {
         "name": name,
         "outcome": "returned",

@@ -174,7 +174,8 @@ def twice_doubled(width: int) -> Model:
 
     def model(place: Place) -> Any:
         """this process's rows, doubled, two times"""
-        return [place.rows(width) * 2] * 2
+        doubled = place.rows(width) * 2
+        return {"a": doubled, "b": [doubled]}
 
     return model
 
@@ -218,7 +219,7 @@ KINDS: Mapping[str, Kind] = table(
         "both of two arguments",
         lambda impl: impl.map(lambda x, y: (x * 2, y * 3), donate_argnums=(0, 1)),
         giving(own_output, own_output),
-        lambda width: lambda place: [place.rows(width) * 2, place.rows(width) * 3],
+        lambda width: lambda place: (place.rows(width) * 2, place.rows(width) * 3),
     ),
     Kind(
         "second-argument",
@@ -253,7 +254,7 @@ KINDS: Mapping[str, Kind] = table(
         "an unmapped argument, replicated",
         _unmapped_map,
         giving(unmapped_array, kept=(own_output,), form=lambda given, kept: (kept, given)),
-        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
+        lambda width: lambda place: (place.rows(width) * 2, addend(width) * 2),
     ),
     Kind(
         "beside-keyword",

@@ -255,7 +255,7 @@ MISTAKES: Mapping[str, Mistake] = table(
         "a barrier of other names",
         _names,
         doubled(WIDTH),
-        lambda place: [],
+        lambda place: None,
         FOUR_PROCESSES,
         processes(2),
         IMPLEMENTATIONS,

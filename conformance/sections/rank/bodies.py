@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from conformance.catalogue.family import table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place, Topology
+from conformance.judging.arrays import WEAKLY
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import (
     RELATIVE_TOLERANCE,
@@ -106,7 +107,7 @@ class Expression:
     `program` serves NumPy as well, where no `model` is given. `shapes` are those it is asked of;
     where `on_four`, that of a line in four processes too. `refused` says, by the key of a shape,
     how the block is refused, where NumPy refuses it too. `fact` is the finding that it varies,
-    where that has another name.
+    where that has another name. `weak` is whether its result is weakly typed.
     """
 
     key: str
@@ -117,6 +118,7 @@ class Expression:
     on_four: bool = False
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     fact: str = ""
+    weak: bool = False
 
     @property
     def by_numpy(self) -> Body:
@@ -142,7 +144,8 @@ class Expression:
 
     def outcomes(self, shape: Shape) -> Columns:
         """What each implementation makes of it, for rows of this shape."""
-        return outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
+        columns = outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
+        return {k: every(one, WEAKLY) for k, one in columns.items()} if self.weak else columns
 
 
 def mixed(*sizes: int) -> Data:
