@@ -21,6 +21,16 @@ HALVES = ("bfloat16", "float16")
 Model = Callable[[Place], Any]
 
 
+def in_container(container: Callable[[Any], Any], model: Model) -> Model:
+    """The model whose result is what `container` makes of another's."""
+
+    def contained(place: Place) -> Any:
+        return container(model(place))
+
+    contained.__doc__ = model.__doc__
+    return contained
+
+
 def against(model: Model, place: Place, step: Step) -> Problem | None:
     """How what a step returned differs from the model; None where it does not.
 

@@ -258,7 +258,7 @@ def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -
 def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
     """Who names each cause: ids of clauses, and deviation entries by their places.
 
-    An entry about a warning changes no verdict: its cause is one that is compared, or named besides.
+    An entry about a warning changes no verdict: its cause is compared, or named elsewhere.
     """
     found: dict[str, list[str]] = {}
     for one in clauses:

@@ -22,6 +22,7 @@ from conformance.catalogue.names import (
     SHARD_MAP,
 )
 from conformance.catalogue.topology import Place, Topology
+from conformance.judging.containers import flattened
 from conformance.judging.expectation import Expectation, Fault, Whereabouts
 from conformance.judging.observation import Observation, parse, to_json
 
@@ -85,6 +86,12 @@ def returned(*leaves: Any, name: str = CALL, tree: str = "", **other: Any) -> Js
         "logs": [],
         "extra": {},
     } | other
+
+
+def gave(value: Any, *, name: str = CALL, **other: Any) -> Json:
+    """A step that returned this value, in its containers."""
+    leaves, tree = flattened(value)
+    return returned(*leaves, name=name, tree=tree, **other)
 
 
 def raised(

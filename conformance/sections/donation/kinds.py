@@ -15,6 +15,7 @@ import numpy as np
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.comparing import in_container
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
@@ -80,7 +81,21 @@ class Kind:
     def right(self) -> Expectation:
         """What the map must return, of rows of `WIDTH`."""
         model = self.model(WIDTH)
-        return returns(model, text=model.__doc__ or "the right values")
+        contained = in_container(CONTAINERS.get(self.key, _as_it_is), model)
+        return returns(contained, text=model.__doc__ or "the right values")
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+# What the map returns of two arrays, by the key of a kind.
+CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
+    "tree": lambda pair: {"a": pair[0], "b": [pair[1]]},
+    "tree-partly": lambda pair: {"a": pair[0], "b": [pair[1]]},
+    "two-arguments": tuple,
+    "unmapped": tuple,
+}
 
 
 # --- The calls
@@ -174,8 +189,7 @@ def twice_doubled(width: int) -> Model:
 
     def model(place: Place) -> Any:
         """this process's rows, doubled, two times"""
-        doubled = place.rows(width) * 2
-        return {"a": doubled, "b": [doubled]}
+        return [place.rows(width) * 2] * 2
 
     return model
 
@@ -219,7 +233,7 @@ KINDS: Mapping[str, Kind] = table(
         "both of two arguments",
         lambda impl: impl.map(lambda x, y: (x * 2, y * 3), donate_argnums=(0, 1)),
         giving(own_output, own_output),
-        lambda width: lambda place: (place.rows(width) * 2, place.rows(width) * 3),
+        lambda width: lambda place: [place.rows(width) * 2, place.rows(width) * 3],
     ),
     Kind(
         "second-argument",
@@ -254,7 +268,7 @@ KINDS: Mapping[str, Kind] = table(
         "an unmapped argument, replicated",
         _unmapped_map,
         giving(unmapped_array, kept=(own_output,), form=lambda given, kept: (kept, given)),
-        lambda width: lambda place: (place.rows(width) * 2, addend(width) * 2),
+        lambda width: lambda place: [place.rows(width) * 2, addend(width) * 2],
     ),
     Kind(
         "beside-keyword",

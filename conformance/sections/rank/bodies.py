@@ -107,7 +107,7 @@ class Expression:
     `program` serves NumPy as well, where no `model` is given. `shapes` are those it is asked of;
     where `on_four`, that of a line in four processes too. `refused` says, by the key of a shape,
     how the block is refused, where NumPy refuses it too. `fact` is the finding that it varies,
-    where that has another name. `weak` is whether its result is weakly typed.
+    where that has another name.
     """
 
     key: str
@@ -118,7 +118,6 @@ class Expression:
     on_four: bool = False
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     fact: str = ""
-    weak: bool = False
 
     @property
     def by_numpy(self) -> Body:
@@ -145,7 +144,9 @@ class Expression:
     def outcomes(self, shape: Shape) -> Columns:
         """What each implementation makes of it, for rows of this shape."""
         columns = outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
-        return {k: every(one, WEAKLY) for k, one in columns.items()} if self.weak else columns
+        if self.program is not len:  # which returns a Python number
+            return columns
+        return {name: every(one, WEAKLY) for name, one in columns.items()}
 
 
 def mixed(*sizes: int) -> Data:

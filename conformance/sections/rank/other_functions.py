@@ -85,7 +85,7 @@ EXPRESSIONS = table(
     Expression("column", "x[:, 0]", lambda x: x[:, 0], shapes=(GRID, SQUARE)),
     Expression("reversed", "x[::-1]", lambda x: x[::-1], fact="flip"),
     Expression("from-first", "x - x[0]", lambda x: x - x[0], on_four=True),
-    Expression("length", "len(x)", len, weak=True),
+    Expression("length", "len(x)", len),
     Expression("by-length", "x / len(x)", lambda x: x / len(x), on_four=True, fact=LENGTH),
     Expression(
         "positions",
