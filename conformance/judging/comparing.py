@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,14 @@ HALF_TOLERANCE = 1e-2  # of the types named next
 HALVES = ("bfloat16", "float16")
 
 Model = Callable[[Place], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """An array of typed PRNG keys, in a model: the numbers that they hold, and their dtype."""
+
+    data: NDArray[Any]
+    dtype: str = "key<fry>"  # as JAX prints it of Threefry's
 
 
 def in_container(container: Callable[[Any], Any], model: Model) -> Model:
@@ -41,7 +50,7 @@ def against(model: Model, place: Place, step: Step) -> Problem | None:
         text = f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
         return Problem(text, Code.ERROR if step.raised is not None else Code.SHAPE)
     for leaf, want in zip(step.leaves, wanted, strict=True):
-        problem = difference(leaf, np.asarray(want))
+        problem = difference(leaf, want if isinstance(want, Keys) else np.asarray(want))
         if problem is not None:
             return problem
     if step.tree not in (None, tree):
@@ -61,8 +70,12 @@ def _expected(model: Model, place: Place) -> tuple[list[Any], str]:
     return copied, tree
 
 
-def difference(leaf: Leaf, want: NDArray[Any]) -> Problem | None:
+def difference(leaf: Leaf, want: NDArray[Any] | Keys) -> Problem | None:
     """How a leaf differs from what was wanted, in one line; None where it does not."""
+    if isinstance(want, Keys):
+        if leaf.dtype != want.dtype:
+            return Problem(f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}", Code.DTYPE)
+        return difference(replace(leaf, dtype=str(want.data.dtype)), want.data)
     if leaf.local is None:
         return Problem(f"no local values to compare: {leaf}", Code.SHAPE)
     if leaf.local.shape != want.shape:
