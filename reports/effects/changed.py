@@ -26,10 +26,32 @@ class Group(StrEnum):
     MOVES_MORE = "silently communicates, copies or computes more"
     MEMORY = "needs more memory"
     LIES = "gives the same numbers in another place"
+    OUTPUT = "prints or compares differently"
     WARNS = "warns"
     TAKEN = "no longer refused, though a refusal is expected"
     FIX_FAILS = "a fix that the documents give and that does not work there"
     REPAIRED = "repaired"
+
+    @property
+    def heading(self) -> str:
+        """The group as pages and the terminal head it."""
+        return _HEADINGS[self]
+
+
+_HEADINGS = {
+    Group.DIES: "Crashes and hangs",
+    Group.WRONG_NUMBERS: "Silently returns wrong values",
+    Group.RAISES: "New errors",
+    Group.OTHER_ERROR: "Other errors than before",
+    Group.MOVES_MORE: "Extra communication or computation",
+    Group.MEMORY: "Extra memory",
+    Group.LIES: "Different sharding, same values",
+    Group.OUTPUT: "Printed or compared differently",
+    Group.WARNS: "New warnings",
+    Group.TAKEN: "Errors no longer raised",
+    Group.FIX_FAILS: "Documented fixes that do not work",
+    Group.REPAIRED: "Fixed",
+}
 
 
 GROUP_OF = {
@@ -41,6 +63,7 @@ GROUP_OF = {
     Effect.MOVES_MORE: Group.MOVES_MORE,
     Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
     Effect.LIES_ELSEWHERE: Group.LIES,
+    Effect.OTHER_OUTPUT: Group.OUTPUT,
     Effect.WARNS: Group.WARNS,
     Effect.TAKEN: Group.TAKEN,
     Effect.REPAIRED: Group.REPAIRED,

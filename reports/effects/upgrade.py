@@ -21,6 +21,7 @@ from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
 from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
+from reports.effects.rewrites import rewrites
 from reports.reading.codes import NOTE
 from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
@@ -152,6 +153,12 @@ class _Made:
         return _Changed(seen, self._key(seen, group, why), why.says)
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
+        if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
+            group = Group.OUTPUT
+        elif group is Group.WRONG_NUMBERS and seen.felt.refused:
+            group = Group.TAKEN  # what raised before is no silent change
+        elif group is Group.OTHER_ERROR and _became_right(seen):
+            group = Group.REPAIRED  # the error is now the one that is expected
         if why.by is By.DOCUMENT:
             return _Key(group, why.by, "", why.slug, "")
         if why.by is not By.NOTHING:
@@ -220,7 +227,7 @@ class _Made:
         facts = {clauses[id].fact or id for id in named}
         return Entry(
             group=key.group,
-            effect=min((one.felt.effect for one in some), key=lambda e: e.gravity),
+            effect=_effect(key.group, some),
             title=title,
             sentence=sentence,
             cause=cause,
@@ -310,6 +317,24 @@ class _Made:
             found,
             key=lambda one: (order.index(one.help), -len(wanted & {*one.works}), len(one.fails)),
         )
+
+
+_MOVED = {
+    Group.OUTPUT: Effect.OTHER_OUTPUT,
+    Group.TAKEN: Effect.TAKEN,
+    Group.REPAIRED: Effect.REPAIRED,
+}
+
+
+def _effect(group: Group, some: Sequence[Seen]) -> Effect:
+    """The gravest effect of the programs of an entry, or that of the group they were moved to."""
+    if group in _MOVED:
+        return _MOVED[group]
+    return min((one.felt.effect for one in some), key=lambda effect: effect.gravity)
+
+
+def _became_right(seen: Seen) -> bool:
+    return seen.verdict is Verdict.CONFORMS and seen.before in FAILED
 
 
 def _alone(clause: Clause) -> bool:

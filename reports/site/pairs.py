@@ -9,7 +9,7 @@ from reports.effects.pairs import LEGACY, NEW, SHARD_MAP, Effects, Side, sides
 from reports.reading.order import version_order
 from reports.site.names import safe_name
 
-_NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP)}
+_NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP), SHARD_MAP: (SHARD_MAP,)}
 
 
 @dataclass(frozen=True, slots=True)
