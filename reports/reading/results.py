@@ -77,6 +77,7 @@ class Results:
     causes: Mapping[str, Cause] = field(default_factory=dict)
     strength: Mapping[str, Strength] = field(default_factory=dict)
     growths: tuple[Growth, ...] = ()
+    environments: tuple[Target, ...] = ()  # a record per run and target, with what was installed
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -195,6 +196,7 @@ class _Merge:
     claims: dict[str, Claim] = field(default_factory=dict)
     clauses: dict[str, Clause] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
+    environments: dict[tuple[TargetKey, str], Target] = field(default_factory=dict)
     strength: dict[str, Strength] = field(default_factory=dict)
     growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, tuple[Run, ...]] = field(default_factory=dict)
@@ -248,6 +250,10 @@ class _Merge:
         if not target.unavailable and not (target.jax and target.platform):
             raise RecordError("an available target needs 'jax' and 'platform'")
         self.here[target.target] = (target, target.key)
+        if not target.unavailable:
+            known = self.environments.get((target.key, target.run))
+            if known is None or len(target.packages) > len(known.packages):
+                self.environments[target.key, target.run] = target
         before = self.targets.get(target.key)
         if before is not None and before.core is None:
             target = replace(target, core=None)  # of all the files together, all should be there
@@ -346,6 +352,7 @@ class _Merge:
             causes=self.causes,
             strength=self.strength,
             growths=tuple(self.growths.values()),
+            environments=tuple(self.environments.values()),
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

@@ -26,6 +26,7 @@ from reports.site import (
     causes,
     cost,
     downloads,
+    known,
     lookup,
     matrix,
     statements,
@@ -53,6 +54,7 @@ PAGES: tuple[Pages, ...] = (
     subjects.pages,
     matrix.pages,
     causes.pages,
+    known.pages,
     unknown.pages,
     cost.pages,
     lookup.pages,
@@ -83,6 +85,8 @@ _UNDER = {
     "versions": "causes.html",
     "versions.html": "causes.html",
     "hazards.html": "causes.html",
+    "causes-legacy.html": "causes.html",
+    "causes-shard_map.html": "causes.html",
 }
 
 # What a page may load: files of the site, over HTTP by 'self' and from the disk by `file:`, where

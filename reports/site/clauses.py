@@ -6,7 +6,7 @@ The evidence is folded below it: a reader wants first what their code would meet
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -32,6 +32,7 @@ from reports.site.names import (
 )
 from reports.site.page import Page
 from reports.site.strips import ranges, versions
+from reports.site.targets import run_anchor
 from reports.site.text import shortened
 
 _EVIDENCE_SIZE = 60_000  # characters of evidence on a page; the rest is one command away
@@ -112,6 +113,7 @@ class ClausePage:
     columns: tuple[Column, ...]
     fixed_by: tuple[Link, ...]
     views: Views
+    runs: Mapping[str, str]  # the anchor of each run's environment
 
     @property
     def results(self) -> Results:
@@ -289,11 +291,12 @@ class ClausePage:
         return cause_link(self.results, deviation.cause)
 
     def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
-        """The newest record of each topology; all records of a cell whose runs disagree."""
+        """The newest record with one process and with several; all where runs disagree."""
         named, done = self._named, set()
         for seen in some:
-            if seen.key.topology not in done or len(seen.outcome.runs) > 1:
-                done.add(seen.key.topology)
+            several = not seen.key.topology.startswith("1x")
+            if several not in done or len(seen.outcome.runs) > 1:
+                done.add(several)
                 for run in seen.outcome.runs:
                     yield evidence(run, named[seen.number], seen.key.topology, self.views)
 
@@ -329,13 +332,14 @@ def pages(effects: Effects) -> Iterator[Page]:
     results = effects.results
     default = columns(results)
     views = Views()
+    runs = {one.run: run_anchor(one.run) for one in results.environments}
     for clause in results.clauses.values():
         fixes = effects.remedies.of_clauses([clause.clause])
         fixed_by = tuple(clause_link(results, one) for one in fixes)
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(effects, clause, default, fixed_by, views),
+            ClausePage(effects, clause, default, fixed_by, views, runs),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

@@ -19,7 +19,7 @@ from reports.site.strips import jax_versions
 from reports.site.uses import Moment, Use
 
 _ACCELERATORS = ("cuda", "tpu")
-MOST_ISSUES = 12  # rows of a grid on the first page
+MOST_ISSUES = 10  # rows of a grid on the first page
 
 
 @dataclass(frozen=True, slots=True)

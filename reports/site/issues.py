@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
-from reports.effects.pairs import RAN, Effects, Side
+from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
 from reports.effects.rewrites import Usage, rewrites, weight
+from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey
 from reports.reading.records import JAX, Cause
 from reports.reading.results import Results
-from reports.site.causes import shown_by
 from reports.site.columns import columns
 from reports.site.names import cause_path
+from reports.site.shown import shown_by
 from reports.site.strips import jax_versions
 from reports.site.uses import Use
 
@@ -37,48 +38,54 @@ class Where(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spot:
-    """What an issue does under an implementation in a version, and with how many processes."""
-
-    effect: Effect
-    one: bool = False
-    several: bool = False
-
-    @property
-    def processes(self) -> str:
-        """With how many processes it shows."""
-        if self.one and self.several:
-            return "one process and several"
-        return "several processes only" if self.several else "one process"
-
-
-@dataclass(slots=True)
 class Issue:
-    """A cause with what it does where."""
+    """A cause with what it does where: the gravest effect, with one process and with several."""
 
     cause: Cause
     usage: Usage
     library: str = ""
-    spots: dict[Where, Spot] = field(default_factory=dict)
-    ran: set[Where] = field(default_factory=set)
+    one: dict[Where, Effect] = field(default_factory=dict)
+    several: dict[Where, Effect] = field(default_factory=dict)
+    ran_one: set[Where] = field(default_factory=set)
+    ran_several: set[Where] = field(default_factory=set)
 
     @property
     def href(self) -> str:
         return cause_path(self.cause.cause)
 
-    def at(self, implementation: str, jax: str) -> Spot | None:
-        """What it does there; what maps nothing does it under every implementation."""
-        spot = self.spots.get(Where(implementation, jax))
-        return spot if spot is not None else self.spots.get(Where(JAX, jax))
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Under which it shows anywhere."""
+        found = {where.implementation for where in (*self.one, *self.several)}
+        return tuple(sorted(found, key=implementation_order))
 
-    def was_run(self, implementation: str, jax: str) -> bool:
+    def at(self, where: Where, processes: str = "") -> Effect | None:
+        """What it does there; what maps nothing does it under every implementation."""
+        some = {"one": (self.one,), "several": (self.several,)}
+        found = [
+            effects[place]
+            for effects in some.get(processes, (self.one, self.several))
+            for place in (where, Where(JAX, where.jax))
+            if place in effects
+        ]
+        return min(found, key=lambda effect: effect.gravity, default=None)
+
+    def was_run(self, where: Where, processes: str = "") -> bool:
         """Whether a test that shows it elsewhere was run there."""
-        return Where(implementation, jax) in self.ran or Where(JAX, jax) in self.ran
+        some = {"one": (self.ran_one,), "several": (self.ran_several,)}
+        ran = some.get(processes, (self.ran_one, self.ran_several))
+        return any({where, Where(JAX, where.jax)} & places for places in ran)
+
+    def processes(self, where: Where) -> str:
+        """With how many processes it shows there."""
+        if self.at(where, "one") is None:
+            return "several processes only"
+        return "one process and several" if self.at(where, "several") else "one process"
 
     def weight(self, implementations: Iterable[Where]) -> float:
         """Severity times likelihood where it is worst."""
-        found = (self.at(*where) for where in implementations)
-        return max((weight(one.effect, self.usage) for one in found if one), default=0.0)
+        found = (self.at(where) for where in implementations)
+        return max((weight(effect, self.usage) for effect in found if effect), default=0.0)
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
@@ -110,13 +117,18 @@ def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
     return Usage.UNUSUAL
 
 
-def _ran(results: Results) -> dict[str, set[Where]]:
-    """Clause to where any of its cells was run."""
-    found: dict[str, set[Where]] = {}
+def _ran(results: Results) -> dict[str, tuple[set[Where], set[Where]]]:
+    """Clause to where any of its cells was run, with one process and with several."""
+    found: dict[str, tuple[set[Where], set[Where]]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict in RAN:
-            found.setdefault(key.clause, set()).add(Where(key.implementation, key.target.jax or ""))
+            place = found.setdefault(key.clause, (set(), set()))[not _single(key)]
+            place.add(Where(key.implementation, key.target.jax or ""))
     return found
+
+
+def _single(key: CellKey) -> bool:
+    return key.topology.startswith("1x")
 
 
 def _issue(
@@ -124,28 +136,21 @@ def _issue(
     baseline: Side | None,
     cause: Cause,
     cells: Sequence[CellKey],
-    ran: dict[str, set[Where]],
+    ran: dict[str, tuple[set[Where], set[Where]]],
 ) -> Issue:
     clauses = dict.fromkeys(key.clause for key in cells)
     edit = rewrites().by_cause.get(cause.cause)
     one = Issue(cause, usage_of(effects.results, cause, clauses), edit.library if edit else "")
     for id in clauses:
-        one.ran |= ran.get(id, set())
-    counted: dict[Where, Counter[Effect]] = {}
+        with_one, with_several = ran.get(id, (set(), set()))
+        one.ran_one |= with_one
+        one.ran_several |= with_several
     for key in cells:
         effect = effect_of(effects, baseline, cause, key)
-        if effect is None:
-            continue
-        where = Where(key.implementation, key.target.jax or "")
-        counted.setdefault(where, Counter())[effect] += 1
-        spot = one.spots.get(where)
-        if spot is None:
-            spot = one.spots[where] = Spot(effect)
-        spot.effect = min(spot.effect, effect, key=lambda some: some.gravity)
-        if key.topology.startswith("1x"):
-            spot.one = True
-        else:
-            spot.several = True
+        if effect is not None:
+            seen = one.one if _single(key) else one.several
+            where = Where(key.implementation, key.target.jax or "")
+            seen[where] = min(seen.get(where, effect), effect, key=lambda some: some.gravity)
     return one
 
 
@@ -161,6 +166,8 @@ def effect_of(
         digest = effects.digest_of(key)
         if felt is not None:
             effect = felt.effect
+            if effect is Effect.WRONG_NUMBERS and key.implementation == SHARD_MAP:
+                effect = Effect.LIES_ELSEWHERE  # an array of all processes' rows, as documented
         elif digest is not None and any(
             step.outcome == RAISED and step.failed for _, step in digest.steps()
         ):
@@ -179,10 +186,8 @@ class GridCell:
     """An issue in a version: what it does there, if anything."""
 
     jax: str
-    effect: str
-    css: str
-    sign: str
     says: str
+    css: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +215,15 @@ def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
     """The grid of a use, at most `most` rows of it."""
     versions = jax_versions(effects.results)
     where = [Where(use.implementation(jax), jax) for jax in versions]
-    weighed = [(one.weight(where), one) for one in issues(effects)]
+    there = existing(effects.results)
+    weighed = [(one.weight(there.intersection(where)), one) for one in issues(effects)]
     some = [(weight, one) for weight, one in weighed if weight > 0]
     some.sort(key=lambda pair: (-pair[0], pair[1].cause.part_of != "", pair[1].cause.title))
     # A part of a defect whose whole is listed is the same defect.
     listed = {one.cause.cause for _, one in some}
     wholes = [one for _, one in some if one.cause.part_of not in listed]
     shown = wholes if most is None else _of_different_edits(wholes)[:most]
-    rows = tuple(_row(one, where) for one in shown)
+    rows = tuple(_row(one, where, there) for one in shown)
     return Grid(use, rows, len(wholes) - len(rows))
 
 
@@ -231,24 +237,99 @@ def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
     return list(found.values())
 
 
-def _row(one: Issue, where: Sequence[Where]) -> GridRow:
-    spots = [one.at(*place) for place in where]
-    effects = [spot.effect for spot in spots if spot is not None]
-    worst = min(effects, key=lambda some: some.gravity)
+def existing(results: Results) -> frozenset[Where]:
+    """The implementations that each version has."""
+    return frozenset(Where(one.implementation, one.jax) for one in sides(results))
+
+
+def _row(one: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow:
+    found = [one.at(place) for place in where if place in there]
+    worst = min((effect for effect in found if effect), key=lambda some: some.gravity)
     return GridRow(
         one.cause.title,
         one.href,
         one.usage,
         one.library,
         worst.value,
-        tuple(_cell(one, place, spot) for place, spot in zip(where, spots, strict=True)),
+        tuple(
+            _cell(one, place) if place in there else GridCell(place.jax, "removed", "g-none")
+            for place in where
+        ),
     )
 
 
-def _cell(one: Issue, where: Where, spot: Spot | None) -> GridCell:
-    if spot is not None:
-        says = f"{where.jax}: {spot.effect.words}, {spot.processes}"
-        return GridCell(where.jax, spot.effect.words, spot.effect.css, "", says)
-    if one.was_run(*where):
-        return GridCell(where.jax, "no", "g-no", "✓", f"{where.jax}: not affected")
-    return GridCell(where.jax, "not run", "g-none", "", f"{where.jax}: not tested")
+def _cell(one: Issue, where: Where, processes: str = "") -> GridCell:
+    effect = one.at(where, processes)
+    if effect is not None:
+        only = f" ({one.processes(where)})" if not processes else ""
+        return GridCell(where.jax, f"{effect.words}{only}", effect.css)
+    if one.was_run(where, processes):
+        return GridCell(where.jax, "not affected", "g-no")
+    return GridCell(where.jax, "not run", "g-none")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """An implementation with one process or several; a cell per version."""
+
+    implementation: str
+    processes: str
+    cells: tuple[GridCell, ...]
+
+
+def place_rows(results: Results, one: Issue) -> tuple[PlaceRow, ...]:
+    """What an issue does, a row for each implementation and kind of topology that ran at all."""
+    versions = jax_versions(results)
+    found = []
+    for name in one.implementations:
+        for processes, words in (("one", "one process"), ("several", "several processes")):
+            cells = tuple(_cell(one, Where(name, jax), processes) for jax in versions)
+            if any(cell.css != "g-none" for cell in cells):
+                found.append(PlaceRow(name, words, cells))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How many known issues an ordinary program meets in a version, by severity."""
+
+    fatal: int
+    wrong: int
+    errors: int
+    costs: int
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """A sort key: the smallest is the safest."""
+        return 4 * (self.fatal + self.wrong) + self.errors, self.costs
+
+
+_FATAL = (Effect.CRASHES, Effect.HANGS)
+_COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY)
+_ORDINARY = (Usage.ORDINARY, Usage.COMMON)
+
+
+def risk(effects: Effects, where: Where, processes: str) -> Risk | None:
+    """The risk of a version for an ordinary program; None where nothing was run.
+
+    Issues of one defect count once, as the most severe of them; what only unusual arguments or an
+    earlier failure bring about does not count.
+    """
+    some = issues(effects)
+    if where not in existing(effects.results) or not any(one.was_run(where, processes) for one in some):
+        return None
+    by_defect: dict[str, Effect] = {}
+    for one in some:
+        effect = one.at(where, processes)
+        if effect is None or one.usage not in _ORDINARY:
+            continue
+        defect = one.cause.part_of or one.cause.cause
+        known = by_defect.get(defect, effect)
+        by_defect[defect] = min(known, effect, key=lambda each: each.gravity)
+    found = Counter(by_defect.values())
+    return Risk(
+        sum(found[effect] for effect in _FATAL),
+        found[Effect.WRONG_NUMBERS],
+        found[Effect.RAISES],
+        sum(found[effect] for effect in _COSTS),
+    )

@@ -19,7 +19,6 @@ from reports.errors.messages import Message, Sort
 from reports.reading.order import implementation_order
 from reports.reading.results import Results
 from reports.site import documents
-from reports.site.causes import shown_by
 from reports.site.errors import error_path, headline
 from reports.site.marks import Mark, together
 from reports.site.names import (
@@ -30,6 +29,7 @@ from reports.site.names import (
     version_path,
 )
 from reports.site.page import Asset
+from reports.site.shown import shown_by
 from reports.site.strips import (
     jax_versions,
     marks_of_clauses,

@@ -20,7 +20,7 @@ from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site import short
-from reports.site.causes import CauseView, causes, shown_by
+from reports.site.causes import CauseView, causes
 from reports.site.columns import columns
 from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
@@ -31,6 +31,7 @@ from reports.site.memory import Memory, Notes, Table, memory, notes
 from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
 from reports.site.page import Page
 from reports.site.pairs import Pair, pairs
+from reports.site.shown import shown_by
 from reports.site.strips import newest_index, newest_version, versions
 
 MOST_CLAIMS = 120  # rows on a page; the documents' pages have all
