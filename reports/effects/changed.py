@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from reports.effects.effect import Effect, Felt
@@ -78,6 +79,12 @@ def processes(topology: str) -> str:
     return ONE if topology.startswith("1x") else SEVERAL
 
 
+@lru_cache(maxsize=1024)  # there are few topologies, and very many tests
+def _matters(topology: str, alone: bool) -> frozenset[str]:
+    here = processes(topology)
+    return frozenset((here, SEVERAL) if alone else (here,))
+
+
 class Seen(NamedTuple):
     """One program on one topology that changed, and its verdicts at both sides.
 
@@ -94,8 +101,7 @@ class Seen(NamedTuple):
     @property
     def matters(self) -> frozenset[str]:
         """To whom it matters: where it shows, and where nobody looked."""
-        here = processes(self.topology)
-        return frozenset((here, SEVERAL) if self.alone else (here,))
+        return _matters(self.topology, self.alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,8 @@ class Entry:
     @property
     def matters(self) -> frozenset[str]:
         """Where it shows, and where none of its programs was run that shows it."""
-        found = frozenset().union(*(one.matters for one in self.seen))
+        ways = {(one.topology, one.alone) for one in self.seen}
+        found = frozenset().union(*(_matters(*way) for way in ways))
         # A program that was run with several processes too, and shows it with one alone, tells.
         looked = any(not one.alone for one in self.seen)
         return found & self.places if looked and SEVERAL not in self.places else found

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reports.collecting import paused_collector
 from reports.reading.files import records
 from reports.reading.lazily import ResultsError as ResultsError
 from reports.reading.lazily import Scratch
@@ -170,10 +171,11 @@ class Results:
 def load(paths: Iterable[Path | str]) -> Results:
     """The merged results of `paths`, later ones over earlier ones; ResultsError names the line."""
     merge, scratch = _Merge(), Scratch()
-    for path in dict.fromkeys(Path(p) for p in paths):
-        _read(path, merge, scratch)
-    scratch.flush()
-    return merge.results()
+    with paused_collector():
+        for path in dict.fromkeys(Path(p) for p in paths):
+            _read(path, merge, scratch)
+        scratch.flush()
+        return merge.results()
 
 
 def _read(path: Path, merge: _Merge, scratch: Scratch) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.collecting import paused_collector
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects
 from reports.errors.messages import said_by
@@ -133,12 +134,13 @@ class Frame:
 
 def build(results: Results, directory: Path) -> int:
     """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot."""
-    rendered = _renderer(results)
+    with paused_collector():
+        rendered = _renderer(results)
 
-    def fill(new: Path) -> Iterator[str]:
-        return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
+        def fill(new: Path) -> Iterator[str]:
+            return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
 
-    return sum(name.endswith(".html") for name in write(fill, directory))
+        return sum(name.endswith(".html") for name in write(fill, directory))
 
 
 def render(results: Results) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.effects.changed import ONE, Entry, Group, Seen, Upgrade
+from reports.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
 from reports.effects.edits import describe_edit
 from reports.effects.pairs import Side, cell_of
 from reports.effects.plan import by_weight, usage
@@ -107,12 +107,14 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
 
 
 def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> Counted:
+    wanted = {"one": ONE, "several": SEVERAL}.get(of, "")
     facts = [
         {
             results.clauses[one.clause].fact or one.clause
             for entry in entries
+            if not wanted or wanted in entry.matters
             for one in entry.seen
-            if of == EVERYWHERE or (of in filtered(one) and of in filtered(entry))
+            if not wanted or wanted in one.matters
         }
         for entries in defects
     ]
@@ -150,7 +152,7 @@ def entry_href(results: Results, found: Upgrade, entry: Entry) -> str:
 def _example(results: Results, found: Upgrade, entry: Entry) -> str:
     """The cell of the smallest test that shows it, on the page of its clause."""
     key = cell_of(results, entry.smallest, entry.example.topology, found.new)
-    return cell_path(results, key)
+    return cell_path(key)
 
 
 def group_anchor(group: Group) -> str:
@@ -164,6 +166,6 @@ def entry_anchor(entry: Entry) -> str:
     return safe_name(f"{group_anchor(entry.group)}-{by}")
 
 
-def filtered(one: Entry | Seen) -> set[str]:
+def filtered(one: Entry) -> set[str]:
     """With how many processes a page shows something: where it matters."""
     return {"one" if place == ONE else "several" for place in one.matters}

@@ -154,9 +154,7 @@ def _issue(
     return one
 
 
-def effect_of(
-    effects: Effects, baseline: Side | None, cause: Cause, key: CellKey
-) -> Effect | None:
+def effect_of(effects: Effects, baseline: Side | None, cause: Cause, key: CellKey) -> Effect | None:
     """What a cell that shows a cause does to a program; None where that is nothing new."""
     hazards = effects.alone(key)
     if hazards:
@@ -316,7 +314,8 @@ def risk(effects: Effects, where: Where, processes: str) -> Risk | None:
     earlier failure bring about does not count.
     """
     some = issues(effects)
-    if where not in existing(effects.results) or not any(one.was_run(where, processes) for one in some):
+    there = where in existing(effects.results)
+    if not there or not any(one.was_run(where, processes) for one in some):
         return None
     by_defect: dict[str, Effect] = {}
     for one in some:

@@ -13,7 +13,7 @@ from reports.effects.pairs import SHARD_MAP, Effects
 from reports.effects.plan import Change, Plan, plan
 from reports.effects.rewrites import Place, rewrites
 from reports.effects.upgrade import upgrade
-from reports.effects.upgrade_text import missing
+from reports.effects.upgrade_text import SILENT, missing
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.entries import (
@@ -30,8 +30,6 @@ from reports.site.names import Link, clause_path
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
 
-# What differs without an error or a warning, and does not do what it did.
-_SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 MOST_WORDS = 380  # of the edits that are shown at once: a page is read in three minutes
 MOST_SILENT = 8  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 3  # known issues that an edit names
@@ -127,7 +125,7 @@ class UpgradeView:
     @cached_property
     def silent(self) -> tuple[EntryView, ...]:
         """What differs silently in programs that ran before, the most severe and usual first."""
-        wanted = {group_anchor(group) for group in _SILENT}
+        wanted = {group_anchor(group) for group in SILENT}
         some = (one for group in self.groups if group.anchor in wanted for one in group.entries)
         return tuple(one for one in some if one.ran_before)
 
@@ -155,9 +153,7 @@ def _change(page: UpgradeView, one: Change) -> ChangeView:
     results, rewrite = page.effects.results, one.rewrite
     issues: dict[str, Link] = {}
     for entry in one.averts:
-        issues.setdefault(
-            entry.title, Link(entry.title, entry_href(results, page.found, entry))
-        )
+        issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
     tried = {edit.tried for edit in one.edits} - {""}
     return ChangeView(
         title=one.title,
@@ -200,4 +196,3 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     yield from versions.pages(effects, dangers)
     yield from hazard_pages.pages(effects, dangers)
     yield from feed.pages(effects)
-
