@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from reports.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
@@ -256,9 +256,10 @@ class _Made:
 
     def _named(self, cause: Cause | None, clause: str) -> bool:
         """Whether a clause's title speaks of a call that the cause is tagged by, beside the map."""
-        words = {*_WORD.findall(self.results.clauses[clause].title)}
-        calls = {*(_CALL.findall(" ".join(cause.tags)) if cause is not None else ())}
-        return not words.isdisjoint(calls - _MAPS)
+        if cause is None:
+            return False
+        calls = _calls(" ".join(cause.tags))
+        return bool(calls) and not _words(self.results.clauses[clause].title).isdisjoint(calls)
 
     def _size(self, clause: str) -> tuple[int, str]:
         return len(self.results.clauses[clause].source), clause
@@ -339,6 +340,17 @@ def _became_right(seen: Seen) -> bool:
 
 def _alone(clause: Clause) -> bool:
     return {processes(one) for one in clause.topologies} == {ONE}
+
+
+@lru_cache(maxsize=8192)
+def _words(title: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(title))
+
+
+@lru_cache(maxsize=1024)
+def _calls(tags: str) -> frozenset[str]:
+    """The calls that a cause is tagged by, beside the map."""
+    return frozenset(_CALL.findall(tags)) - _MAPS
 
 
 _WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")

@@ -127,7 +127,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     if known.unknown:
         yield ""
         yield f"No fix is known: {len(known.unknown)}"
-        for entry in known.unknown if whole else ():
+        for entry in known.unknown:
             yield f"  {entry.title} ({entry.effect.words}, with {in_processes([entry])})"
     yield ""
     yield "Everything that changes: " + summary(found)

@@ -133,7 +133,7 @@ def entry_view(
         notes=tuple(notes(entry)),
         where=where(entry),
         places=" ".join(sorted(f"at-{one}" for one in filtered(entry))),
-        example=entry.example.felt.sentence,
+        example="" if entry.cause is not None else entry.example.felt.sentence,
         example_href=_example(results, found, entry),
         usage=usage(results, entry).words,
         edit=describe_edit(entry),

@@ -12,10 +12,11 @@ from reports.reading.results import Results
 from reports.site import uses
 from reports.site.entries import side_words
 from reports.site.issues import Grid, grid
-from reports.site.names import implementation_words
+from reports.site.names import Link, implementation_words
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair
 from reports.site.strips import jax_versions
+from reports.site.subjects import subjects
 from reports.site.uses import Moment, Use
 
 _ACCELERATORS = ("cuda", "tpu")
@@ -62,6 +63,11 @@ class HomeView:
         for pair in self.pairs:
             ways.setdefault((pair.old.implementation, pair.new.implementation), []).append(pair)
         return tuple(_chooser(*way, some) for way, some in ways.items())
+
+    @property
+    def subjects(self) -> tuple[Link, ...]:
+        """The pages that have everything about one subject."""
+        return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Both ends of a pair in words."""

@@ -47,7 +47,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        words = self.section.replace("_", " ")
+        words = _TITLES.get(self.section, self.section.replace("_", " "))
         return words[:1].upper() + words[1:]
 
     @property
@@ -59,6 +59,17 @@ class Subject:
         return bool(self.stem) and any(self.stem in text.lower() for text in texts)
 
 
+# How a reader calls a section whose name is another.
+_TITLES = {
+    "rank": "ndim changes",
+    "idioms": "common patterns",
+    "drop_in": "replacements",
+    "switches": "configuration flags",
+    "silences": "undocumented behaviour",
+    "multi_controller": "several processes",
+    "indexing": "indexing outputs",
+    "rewriting": "rewriting as shard_map",
+}
 # What readers call a section in other words than its name.
 _KNOWN = {
     "multi_controller": Subject(
@@ -368,5 +379,5 @@ def pages(effects: Effects) -> Iterator[Page]:
             "subject",
             SubjectView(subject, sources),
             subject.title,
-            f"{subject.title}: what documents state, what is true, what changes, what it costs.",
+            f"{subject.title}: documented claims, what holds, what changes, and what it costs.",
         )

@@ -14,10 +14,9 @@ from reports.effects.pairs import LEGACY, NEW, SHARD_MAP, Effects, sides
 from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.site.page import Asset
-from reports.site.pairs import Pair
+from reports.site.pairs import NEW_BY_DEFAULT, Pair
 from reports.site.strips import jax_versions
 
-NEW_BY_DEFAULT = version_order("0.8.0")
 SCRIPT = "choices.js"
 
 

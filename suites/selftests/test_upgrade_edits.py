@@ -201,10 +201,9 @@ def test_the_command_tells_the_edits_in_every_form() -> None:
     text, page = upgrade_text.as_text(results, found), upgrade_text.as_markdown(results, found)
     assert text.index("What to change: 1 edit") < text.index(PUT) < text.index("New errors: 2")
     assert "averts: Title of one" in text
-    assert "No fix is known: 1" in text
-    assert "Title of none" not in text
-    whole = upgrade_text.as_text(results, found, whole=True)
-    assert "No fix is known: 1\n  Title of none (error, with one process)" in whole
+    assert "No fix is known: 1\n  Title of none (error, with one process)" in text
+    assert "as errors.b" not in text
+    assert "as errors.b" in upgrade_text.as_text(results, found, whole=True)
     assert page.index("## What to change: 1 edit") < page.index(PUT) < page.index("## New errors")
     as_json = upgrade_text.as_json(results, found)
     [edit] = as_json["edits"]

@@ -19,7 +19,7 @@ const KINDS = { page: "page", guide: "documentation", subject: "subject", cause:
 function termsOf(query) {
   const words = query.toLowerCase().replace(/\b(\w+)\s*\[\s*(-?\d+)\s*\]/g, "$1[$2]").split(/[\s(),{}"'`]+/)
     .flatMap((word) => word.includes("=") ? [...split(word)] : [word])
-    .map((word) => word.replace(/\[[^\]]*:[^\]]*\]?$/, "").replace(/^[.:;=[\]]+|[.:;=[]+$/g, "").replace(/^\w\[(-?\d+)\]$/, "x[$1]"))
+    .map((word) => word.replace(/\[[^\]]*:[^\]]*\]?$/, "").replace(/^[.:;=[\]]+|[.:;=[]+$/g, "").replace(/^(?!args)\w+\[(-?\d+)\]$/, "x[$1]"))
     .filter((word) => word.length > 0);
   const long = words.filter((word) => word.length > 1 && !/^[\d:]+\]?$/.test(word));
   const asking = long.filter((word) => !COMMON.has(word));
