@@ -86,6 +86,7 @@ _UNDER = {
     "versions": "causes.html",
     "versions.html": "causes.html",
     "hazards.html": "causes.html",
+    "times.html": "cost.html",
     "causes-legacy.html": "causes.html",
     "causes-shard_map.html": "causes.html",
 }
