@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Attributes of a tree of arrays that a map returned, by which it is known to be no array.
 _SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
+_OF_FUNCTIONS = frozenset({"__name__", "__doc__", "__module__", "__wrapped__", "__signature__"})
 _KEPT = frozenset({"T", "mT", "at", "real", "imag"})
 _BODIES = frozenset({"in pmap", "in shard_map"})
 
@@ -67,6 +68,12 @@ def attribute(
     """An attribute of an output, a mapped function, or a display."""
     if isinstance(owner, Items):
         return Method(name=name, owner=owner, node=node.value)
+    if isinstance(owner, Mapped) and name in _OF_FUNCTIONS:
+        words = {
+            "detector": frozenset({"attribute of the function"}),
+            "map": frozenset({owner.kind}),
+        }
+        run.note(scope, "detected", node, words)
     if isinstance(owner, Mapped | Stage | Transformed):
         return Method(name=name, owner=owner, node=node.value)
     if not isinstance(owner, Array):
@@ -119,7 +126,10 @@ def subscript(
     if isinstance(first, cst.Index):
         captures["index"] = first.value
     simple = len(node.slice) == 1
+    literal = indices[0].value if isinstance(indices[0], Constant) else None
     extra = frozenset({"one index"} if simple else {"several indices"})
+    if simple and type(literal) is int:
+        extra |= {f"index={literal}"}
     if not isinstance(owner.structure, Items) and not owner.leaf:
         extra |= {"tree unknown"}
     used(run, scope, node, owner, use, captures, extra)
@@ -159,10 +169,9 @@ def iterated(
         return replace(value, structure=UNKNOWN)
     if value.row:
         return value
-    if not value.leaf and value.structure is UNKNOWN and value.of != "replicate":
-        used(run, scope, node, value, use, {"value": node}, frozenset({"tree unknown"}))
-    elif value.leaf:
-        used(run, scope, node, value, use, {"value": node})
+    if value.of != "replicate":
+        extra = frozenset[str]() if value.leaf else frozenset({"tree unknown"})
+        used(run, scope, node, value, use, {"value": node}, extra)
     return replace(value, row=True, leaf=True, structure=UNKNOWN)
 
 

@@ -16,10 +16,12 @@ from conformance.scanning.names import (
     KEEPS_ITERATING,
     KEEPS_TAGS,
     LEAVES,
+    MAKE_CONSTANTS,
     MAKES_ARRAYS,
     NOT_LEAVES,
     OF_ALL_PROCESSES,
     PRINTS,
+    REDUCING_METHODS,
     REDUCTIONS,
     RESHAPES,
     RETURNS,
@@ -182,7 +184,19 @@ def _method(
         return with_tags(UNKNOWN, "rows for all devices")
     if method.name == "append" and isinstance(owner, Items):
         _appended(run, scope, method, arguments)
-    return Value(owner.tags & {"host", "typed key"})
+    first = arguments[0].value if arguments else UNKNOWN
+    if method.name == "reshape" and (
+        "local device count" in first.tags
+        or (isinstance(first, Items) and "local device count" in _of_items(first))
+    ):
+        return with_tags(UNKNOWN, "rows of this process")
+    if method.name in REDUCING_METHODS and not isinstance(owner, Array | Items):
+        owner = with_tags(owner, "leaf")
+    rows = isinstance(first, Constant) and first.value == 0
+    if method.name == "sum" and "product" in owner.tags and rows:
+        words = {"detector": frozenset({"product summed over rows"})}
+        run.note(scope, "detected", node, words)
+    return Value(owner.tags & {"host", "typed key", "product", "leaf"})
 
 
 def _appended(
@@ -245,6 +259,8 @@ def _note_call(
             tags.add(f"row of {value.of}" if value.row else f"output of {value.of}")
         if isinstance(value, Constant):
             tags.add("literal")
+        if isinstance(value, Items):
+            tags |= _of_items(value)
     words = {
         "name": frozenset({name}),
         "argument": frozenset(tags),
@@ -263,6 +279,16 @@ def _note_call(
         run.note(scope, "body", node, inside, captures)
     if "one process" in run.within and name in OF_ALL_PROCESSES:
         maps.one_process(run, scope, node, PMAP)
+
+
+def _of_items(value: Items) -> set[str]:
+    """What is known of any item of a display; "literals" where each is one."""
+    found = {tag for one in value.items for tag in one.tags}
+    if value.items and all(
+        isinstance(one, Constant) or "constant array" in one.tags for one in value.items
+    ):
+        found.add("literals")
+    return found
 
 
 def _transformation(
@@ -410,7 +436,9 @@ def _use(name: str) -> str:
 
 def _kept(name: str, value: Value) -> Value | None:
     """What becomes of an output; None where nothing is known of it any more."""
-    if name in KEEPS_TAGS or name in TREE_LEAVES or name in ("jax.numpy.asarray", "next"):
+    if name in TREE_LEAVES:
+        return Items(items=(_leaf_of(value),), kind="starred")
+    if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next"):
         return value
     if name == "flax.training.train_state.TrainState.replace":
         return value
@@ -435,6 +463,14 @@ def _tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> f
     if name == "len" and values:
         counts = {"all devices": "device count", "local devices": "local device count"}
         found |= {count for tag, count in counts.items() if tag in values[0].tags}
+    if name in MAKE_CONSTANTS:
+        found.add("constant array")
+    if name == "jax.numpy.stack":
+        found.add("stacked by jax.numpy")
+    if name.startswith("numpy."):
+        found.add("host")
+    if name == "flax.training.common_utils.shard":
+        found.add("rows of this process")
     if name == "jax.numpy.arange":
         found.add("arange")
     if name == "jax.numpy.reshape" and len(values) > 1:
@@ -442,6 +478,10 @@ def _tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> f
         if shape.tags & {"device count"} or (isinstance(shape, Items) and _counts(shape)):
             found.add("rows for all devices")
     return frozenset(found | _placement(name, options, values))
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
 
 
 def _placement(name: str, options: dict[str, Argument], values: Sequence[Value]) -> set[str]:
@@ -452,15 +492,20 @@ def _placement(name: str, options: dict[str, Argument], values: Sequence[Value])
         return {"set mesh"}
     if name == "jax.sharding.Mesh":
         return {"Auto mesh"}
+    if name == "jax.sharding.PartitionSpec":
+        first = options.get("#0")
+        rows = first is not None and not _is_none(first.value)
+        found = set() if rows else {"not by rows"}
+        return found | ({"unreduced"} if "unreduced" in options else set())
     if name == "jax.sharding.NamedSharding" and values:
-        mesh = options["mesh"].value if "mesh" in options else values[0]
-        return {"sharding", *(mesh.tags & {"Explicit mesh"})}
+        kept = {tag for one in values for tag in one.tags}
+        return {"sharding", *(kept & {"Explicit mesh", "not by rows", "unreduced"})}
     if name == "jax.sharding.SingleDeviceSharding":
         return {"device"}
     if name == "jax.device_put":
         device = options.get("device")
         tags = device.value.tags if device is not None else frozenset[str]()
-        words = {"device": "on one device", "sharding": "placed"}
+        words = {"device": "on one device", "not by rows": "placed otherwise", "sharding": "placed"}
         if "Explicit mesh" in tags:
             return {"on an explicit mesh"}
         return {word for tag, word in words.items() if tag in tags}

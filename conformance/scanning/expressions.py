@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
 _MOST_BASES = 5
+# What is still so of the result of an operation.
+_CARRIED = frozenset({"device count", "process count", "all devices", "process index"})
+_INDEXED = frozenset({"on an explicit mesh"})
 
 
 def evaluate(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> Value:
@@ -114,11 +117,13 @@ def _binary(run: Interpreter, scope: Scope, node: cst.BinaryOperation) -> Value:
     found = arrays.combined(run, scope, node, left, right)
     if found is not None:
         return found
+    if isinstance(left, Items) and isinstance(node.operator, cst.Add):
+        return Items(items=left.items, kind="starred")
     if isinstance(left, Constant) and isinstance(right, Constant):
         return Constant(tags=frozenset({"Python number"}), value=None)
-    tags = {"leaf"}
-    counts = {"device count", "process count", "all devices"}
-    tags |= (left.tags | right.tags) & counts
+    tags = {"leaf", *((left.tags | right.tags) & _CARRIED)}
+    if isinstance(node.operator, cst.MatrixMultiply):
+        tags.add("product")
     return Value(frozenset(tags))
 
 
@@ -142,11 +147,13 @@ def _comparison(run: Interpreter, scope: Scope, node: cst.Comparison) -> Value:
 
 
 def _formatted(run: Interpreter, scope: Scope, node: cst.FormattedString) -> Value:
+    tags = frozenset[str]()
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             value = evaluate(run, scope, part.expression)
             arrays.used(run, scope, part.expression, value, "print")
-    return UNKNOWN
+            tags |= value.tags & _CARRIED
+    return Value(tags)
 
 
 def _comprehension(
@@ -173,7 +180,7 @@ def _comprehension(
     run.within = before
     if isinstance(value, Array):
         return Items(items=(value,), kind="starred")
-    return UNKNOWN
+    return Value(value.tags & {"on one device", "typed key"})
 
 
 def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
@@ -299,11 +306,27 @@ def _subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
         return item(owner, indices[0] if len(indices) == 1 else UNKNOWN)
     if isinstance(owner, Array):
         return arrays.subscript(run, scope, node, owner, indices)
-    if isinstance(owner, Value) and owner.tags & {"all devices", "local devices"}:
-        whole = isinstance(node.slice[0].slice, cst.Slice)
-        return Value(owner.tags if whole else frozenset({"device"}))
-    kept = {"typed key", "global rows", "host"}
-    return Value(owner.tags & kept)
+    if owner.tags & {"all devices", "local devices"}:
+        return _devices(owner, node.slice[0].slice)
+    if owner.tags & _INDEXED:
+        words = {"of": frozenset({"explicit mesh"}), "use": frozenset({"index"})}
+        run.note(scope, "output", node, words)
+    return Value(owner.tags & {"typed key", "host"})
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.value == "0"
+
+
+def _devices(owner: Value, index: cst.BaseSlice) -> Value:
+    """A device of a list of devices, or a part of the list."""
+    of_all = "all devices" in owner.tags
+    if not isinstance(index, cst.Slice):
+        # Every program of one process names the first device so.
+        first = isinstance(index, cst.Index) and _is_zero(index.value)
+        return Value(frozenset({"device", *(["device of all"] if of_all and not first else [])}))
+    bounds = index.lower is not None or index.upper is not None
+    return Value(owner.tags | ({"part of all devices"} if of_all and bounds else set()))
 
 
 def item(owner: Items, index: Value) -> Value:
@@ -333,7 +356,8 @@ def iterated(
     if isinstance(value, Array):
         return arrays.iterated(run, scope, node, value, use)
     if value.tags & {"all devices", "local devices"}:
-        return Value(frozenset({"device"}))
+        of_all = {"device of all"} if "all devices" in value.tags else set()
+        return Value(frozenset({"device"} | of_all))
     return Value(value.tags & {"typed key"})
 
 

@@ -47,6 +47,7 @@ class Issue:
     edit: str
     links: tuple[str, ...]
     remedies: tuple[str, ...]
+    program: str
     change: Change
 
 
@@ -102,9 +103,12 @@ class Report:
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings by file and line, each once, those of one place together."""
-    places: dict[tuple[str, Place], dict[str, Finding]] = {}
-    for one in findings:
-        places.setdefault((one.path, one.place), {}).setdefault(one.issue.slug, one)
+    places: dict[tuple[str, int, int], dict[str, Finding]] = {}
+    for one in sorted(findings, key=lambda f: (-f.place.end_line, -f.place.end_column)):
+        start = one.path, one.place.line, one.place.column
+        known = places.setdefault(start, {}).get(one.issue.slug)
+        if known is None or (one.replacement is not None and known.replacement is None):
+            places[start][one.issue.slug] = one
     some = [_together(list(found.values())) for found in places.values()]
     return tuple(
         sorted(
@@ -117,9 +121,12 @@ def _together(some: list[Finding]) -> Finding:
     """The gravest finding of a place, which names the issues of the others."""
     some.sort(key=lambda one: (ORDER[one.severity], not one.proved, not one.after, one.issue.slug))
     first = some[0]
+    others = [issue for one in some[1:] for issue in (one.issue, *one.also)]
+    also = {issue.slug: issue for issue in (*first.also, *others)}
+    also.pop(first.issue.slug, None)
     fixed = next((one for one in some if one.replacement is not None), None)
     if fixed is not None and first.replacement is None:
         first = replace(
             first, after=fixed.after, proved=fixed.proved, replacement=fixed.replacement
         )
-    return replace(first, also=tuple(one.issue for one in some[1:]))
+    return replace(first, also=tuple(also.values()))

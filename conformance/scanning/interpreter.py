@@ -276,6 +276,8 @@ class Interpreter:
         match node:
             case cst.Expr():
                 value = expressions.evaluate(self, scope, node.value)
+                if "set mesh" in value.tags:  # for all that follows
+                    self.under = (*self.under, "set mesh")
                 expressions.dropped(self, scope, node, value)
             case cst.Assign():
                 value = expressions.evaluate(self, scope, node.value)
@@ -413,7 +415,10 @@ class Interpreter:
 
     def _try(self, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
         before = dict(scope.variables)
+        within = self.within
+        self.within = (*within, "try") if node.handlers and "try" not in within else within
         ended = self.block(scope, node.body)
+        self.within = within
         states = [scope.variables] if not ended else []
         for handler in node.handlers:
             scope.variables = dict(before)

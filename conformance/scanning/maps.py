@@ -83,6 +83,8 @@ def value_facts(value: Value) -> set[str]:
         found |= {"number", "not a text"}
         if literal < 0:
             found.add("negative")
+        if literal == 0:
+            found.add("zero")
     elif isinstance(literal, bytes):
         found.add("not a text")
     elif isinstance(literal, str):
@@ -90,6 +92,8 @@ def value_facts(value: Value) -> set[str]:
             found.add("empty")
         if not literal.isascii():
             found.add("not ASCII")
+        if literal.endswith(":0"):
+            found.add("port 0")
     return found
 
 
@@ -193,7 +197,7 @@ def call(
     attributes = {
         "map": frozenset({mapped.kind}),
         "under": frozenset({*run.under, *run.within}),
-        "passes": frozenset({"keyword"} if keywords else ()),
+        "passes": mapped.facts["passes"] | ({"keyword"} if keywords else frozenset()),
         "value": mapped.facts["value"],
         "argument": frozenset(tags),
         "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),

@@ -165,6 +165,9 @@ MAKES_ARRAYS: Mapping[str, str] = {
     "jax.make_array_from_callback": "global",
     "jax.experimental.multihost_utils.host_local_array_to_global_array": "global",
 }
+MAKE_CONSTANTS = frozenset(
+    f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")
+)
 LEAVES = ("jax.numpy.", "jax.nn.", "jax.random.", "numpy.", "jax.scipy.", "optax.losses.")
 NOT_LEAVES = frozenset({"jax.numpy.split", "jax.numpy.unstack", "numpy.split", "jax.numpy.where"})
 

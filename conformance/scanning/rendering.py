@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scanning.findings import UNCHANGED, Finding, Issue, Report
+from conformance.scanning.findings import ORDER, UNCHANGED, Finding, Issue, Report
 
 # Control characters, and what turns the direction of text or hides it.
 _UNPRINTABLE = re.compile(
@@ -34,23 +34,35 @@ def as_text(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     for one in report.findings:
         place = f"{one.path}:{one.place.line}:{one.place.column}"
-        yield f"{place}: {one.severity}{where(one.issue)}: {one.says or title(one.issue)}"
+        also = "".join(f", {other.slug}" for other in one.also)
+        yield (
+            f"{place}: {one.severity}{where(one.issue)}: {one.says or title(one.issue)} "
+            f"[{one.issue.slug}{also}]"
+        )
         yield f"    {_source_line(one)}"
-        yield f"      {one.issue.sentence}"
-        if one.issue.change.refused:
-            yield "      Programs that show this raised an error before as well."
         if one.after:
-            yield f"      before: {_one_line(one.before)}"
-            yield f"      after:  {_one_line(one.after)}"
-        if one.issue.edit:
-            yield f"      edit: {one.issue.edit}"
+            yield f"    before: {_one_line(one.before)}"
+            yield f"    after:  {_one_line(one.after)}"
+        elif one.proved:
+            yield "    after:  (removed)"
         if one.proved:
-            yield f"      --fix applies this: {one.proved}"
-        yield f"      issue: {one.issue.slug}; {one.issue.links[0]}"
-        for other in one.also:
-            yield f"      also {other.change.severity}{where(other)}: {title(other)} [{other.slug}]"
+            yield f"    --fix writes this; {one.proved} shows both to be equal"
     for left in report.unread:
         yield f"{left.path}: not scanned: {left.why}"
+    issues = {issue.slug: issue for one in report.findings for issue in (one.issue, *one.also)}
+    if issues:
+        yield ""
+        yield f"what changes from {report.old} to {report.new}:"
+    for issue in sorted(issues.values(), key=lambda i: (ORDER[i.change.severity], i.slug)):
+        yield f"  {issue.slug} ({', '.join(issue.change.effects)}{where(issue)})"
+        yield f"      {title(issue)}. {issue.sentence}"
+        if issue.change.refused:
+            yield "      Programs that show this raised an error before as well."
+        if issue.edit:
+            yield f"      edit: {issue.edit}"
+        yield f"      see: {issue.program}, {issue.links[0]}"
+    if report.findings:
+        yield ""
     yield summary(report)
 
 

@@ -55,7 +55,8 @@ class Rules:
             for rule in some:
                 for name in rule.find.where.get("name", ()):
                     found.add(name.rsplit(".", 1)[-1])
-        return re.compile("|".join(map(re.escape, sorted(found))))
+        patterns = [text for rule in self.of(TEXT) for text in rule.find.where.get("text", ())]
+        return re.compile("|".join([*map(re.escape, sorted(found)), *sorted(patterns)]))
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
         return tuple(
@@ -78,6 +79,7 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
             cause.edit,
             cause.links,
             cause.remedies,
+            cause.file,
             change,
         )
         for find in cause.finds:

@@ -171,7 +171,7 @@ def _text_file(one: Listed, rules: Rules, whole: Part) -> None:
 def _keep(found: Sequence[Finding], lines: Sequence[str], part: Part) -> None:
     """Add the findings that no comment asks to leave out."""
     left_out = ignored_in_file(lines)
-    for one in found:
+    for one in in_order(found):
         if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
             part.ignored += 1
         else:
