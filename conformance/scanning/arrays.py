@@ -180,12 +180,9 @@ def unpacked(
 ) -> list[Value]:
     """Several names get the parts of an output: of a tree, nearly always."""
     structure = value.structure
-    if isinstance(structure, Items) and structure.kind in ("tuple", "list"):
-        if len(structure.items) == count:
-            return [part_of(value, structure, at) for at in range(count)]
-    elif value.leaf and not value.row:
-        used(run, scope, node, value, "iterate", {"value": node})
-        return [replace(value, row=True)] * count
+    display = isinstance(structure, Items) and structure.kind in ("tuple", "list")
+    if display and isinstance(structure, Items) and len(structure.items) == count:
+        return [part_of(value, structure, at) for at in range(count)]
     return [replace(value, structure=UNKNOWN, leaf=False)] * count
 
 

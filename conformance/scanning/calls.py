@@ -39,6 +39,7 @@ from conformance.scanning.values import (
     Class,
     Constant,
     Function,
+    Imported,
     Instance,
     Items,
     Mapped,
@@ -113,6 +114,8 @@ def called(
             return UNKNOWN if method is UNKNOWN else called(run, scope, node, method, arguments)
         case Stage():
             return _stage(run, scope, node, function)
+        case Imported() if any(_holds_array(one.value) for one in arguments):
+            return called(run, scope, node, run.looked_up(function), arguments)
         case Method():
             return _method(run, scope, node, function, arguments)
     return UNKNOWN
@@ -444,6 +447,8 @@ def _kept(name: str, value: Value) -> Value | None:
         return value
     if isinstance(value, Array) and (name == _UNREPLICATE):
         return Array(of=value.of, structure=value.structure, facts=value.facts, row=True)
+    if isinstance(value, Array) and name in ("jax.numpy.split", "jax.numpy.array_split"):
+        return Items(items=(Array(of=value.of, facts=value.facts, leaf=True),), kind="starred")
     if isinstance(value, Array) and name in RESHAPES:
         return Array(of=value.of, facts=value.facts, leaf=True, row=value.row)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from conformance.scanning.values import (
     Constant,
     Donated,
     Function,
+    Imported,
     Instance,
     Items,
     Mapped,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
 _MOST_BASES = 5
+_PLAIN = re.compile(r"""(["'])[^"'\\\n]+\1""")  # a literal that says itself
 # What is still so of the result of an operation.
 _CARRIED = frozenset({"device count", "process count", "all devices", "process index"})
 _INDEXED = frozenset({"on an explicit mesh"})
@@ -81,6 +84,8 @@ def _number(text: str) -> Value:
 
 
 def _text(node: cst.SimpleString | cst.ConcatenatedString) -> Value:
+    if isinstance(node, cst.SimpleString) and _PLAIN.fullmatch(node.value):
+        return Constant(value=node.value[1:-1])
     try:
         return Constant(value=node.evaluated_value)
     except (ValueError, SyntaxError):
@@ -406,6 +411,8 @@ def fingerprint(value: Value) -> Any:
             return type(value.value).__name__, repr(value.value)
         case Reference():
             return value.name
+        case Imported():
+            return value.module, value.name
         case Items():
             return tuple(map(fingerprint, value.items))
         case Donated():

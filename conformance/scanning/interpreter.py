@@ -21,6 +21,7 @@ from conformance.scanning.values import (
     Class,
     Constant,
     Function,
+    Imported,
     Instance,
     Items,
     Mapped,
@@ -93,6 +94,15 @@ class Interpreter:
         finally:
             self._importing -= 1
             self.steps = steps
+
+    def looked_up(self, value: Value) -> Value:
+        """What an imported name is, if it is one."""
+        for _ in range(_IMPORTS):
+            if not isinstance(value, Imported):
+                break
+            exported = self.exported(value.module)
+            value = exported.variables.get(value.name, UNKNOWN) if exported else UNKNOWN
+        return UNKNOWN if isinstance(value, Imported) else value
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
@@ -467,9 +477,11 @@ class Interpreter:
         module = self.project.module(full)
         if module is not None and (inside is not None or node is None):
             return Module(name=module)
-        if inside is not None:
+        if inside is not None and inside in self.project.worth_reading:
             exported = self.exported(inside)
             return exported.variables.get(name, UNKNOWN) if exported else UNKNOWN
+        if inside is not None:
+            return Imported(module=inside, name=name)
         self._named(scope, node, full)
         return Reference(name=canonical(full))
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
 KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP}
+_NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
 
@@ -54,6 +55,7 @@ def passed_facts(
     options: Mapping[str, Argument], names: Sequence[str]
 ) -> dict[str, frozenset[str]]:
     """Which parameters a call gives and leaves out, and what is known of their values."""
+    options = {name: one for name, one in options.items() if not _left_out(name, one)}
     values: set[str] = set()
     for name, one in options.items():
         values |= {f"{name}={fact}" for fact in value_facts(one.value)}
@@ -64,6 +66,16 @@ def passed_facts(
         "omits": frozenset() if "*" in options else frozenset({*names} - {*options}),
         "value": frozenset(values),
     }
+
+
+def _left_out(name: str, one: Argument) -> bool:
+    """Whether an option may well not be given: None, or a parameter that is handed on."""
+    if name in _NONE_MEANS:
+        return False
+    if isinstance(one.value, Constant) and one.value.value is None:
+        return True
+    node = one.node.attr if isinstance(one.node, cst.Attribute) else one.node
+    return one.value == UNKNOWN and isinstance(node, cst.Name) and node.value.strip("_") == name
 
 
 def value_facts(value: Value) -> set[str]:
@@ -132,6 +144,7 @@ def make(
 
 def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
     """What a function returns that is traced, of arguments that are not known."""
+    function = run.looked_up(function)
     while isinstance(function, Transformed):
         under = (*under, function.kind)
         function = function.function
@@ -208,9 +221,16 @@ def call(
     donate(run, scope, mapped.options, arguments, mapped.kind)
     structure = mapped.returns
     facts = {fact for fact in mapped.facts["value"] if fact.startswith(("out_axes", "out_specs"))}
-    facts |= {name for name in mapped.facts["passes"] if name in ("out_axes", "devices")}
+    if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
+        facts.add("out_axes")
     leaf = "leaf" in structure.tags and not isinstance(structure, Items)
     return Array(of=mapped.kind, leaf=leaf, structure=structure, facts=frozenset(facts))
+
+
+def _all_zero(value: Value) -> bool:
+    if isinstance(value, Items):
+        return all(map(_all_zero, value.items))
+    return isinstance(value, Constant) and value.value == 0
 
 
 def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from conformance.catalogue.causes import Cause, Shows
 from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
 from conformance.catalogue.names import JAX
+from conformance.scanning.events import AND
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
 from conformance.scanning.values import PMAP, SHARD_MAP
@@ -51,12 +52,12 @@ class Rules:
     def words(self) -> re.Pattern[str]:
         """What a Python file contains if any rule is about it: names may have several prefixes."""
         found = set(_SEEDS)
-        for some in self.by_event.values():
-            for rule in some:
-                for name in rule.find.where.get("name", ()):
-                    found.add(name.rsplit(".", 1)[-1])
+        for event in (NAME, CALL):
+            for rule in self.of(event):
+                found |= _words_of(rule.find)
         patterns = [text for rule in self.of(TEXT) for text in rule.find.where.get("text", ())]
-        return re.compile("|".join([*map(re.escape, sorted(found)), *sorted(patterns)]))
+        words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
+        return re.compile("|".join([*_SEEDS, *words, *sorted(patterns)]))
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
         return tuple(
@@ -64,6 +65,17 @@ class Rules:
             for rule in self.of(TEXT)
             for text in sorted(rule.find.where.get("text", ()))
         )
+
+
+def _words_of(find: Find) -> set[str]:
+    """Words of which a file has one, if a rule about a name is about it."""
+    literals = {
+        part.partition("=")[2]
+        for word in find.where.get("value", ())
+        for part in word.split(AND)
+        if part.startswith("name=")
+    }
+    return literals or {name.rsplit(".", 1)[-1] for name in find.where.get("name", ())}
 
 
 def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules:

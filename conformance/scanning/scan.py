@@ -33,6 +33,7 @@ class Task:
 
     rules: Rules
     modules: dict[str, tuple[str, str]]  # dotted name -> file, path as reported
+    relevant: frozenset[str] = frozenset()  # those that are evaluated wherever they are imported
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ def scan(
 ) -> Report:
     """Scan files; the report has the findings of all of them."""
     python = [one for one in files if one.kind == PYTHON]
-    task = Task(rules, {dotted_name(one.inside): (str(one.file), one.path) for one in python})
+    modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
     whole = Part(unread=list(left))
     words = rules.words()
     relevant, others = _relevant(python, words, whole)
@@ -66,12 +67,14 @@ def scan(
         if one.kind != PYTHON:
             _text_file(one, rules, whole)
     progress(f"{len(files)} files, {len(relevant)} of them to be evaluated")
+    task = Task(rules, modules, _worth_reading(relevant, python))
     _evaluate(task, relevant, processes, whole, progress)
     for _ in range(MOST_ROUNDS):
         more = _importing(others, whole.exports)
         if not more:
             break
         others = [one for one in others if one not in more]
+        task = Task(rules, modules, task.relevant | _worth_reading(more, ()))
         progress(f"{len(more)} more files import what these export")
         _evaluate(task, more, processes, whole, progress)
     return Report(
@@ -83,6 +86,12 @@ def scan(
         parsed=whole.parsed,
         ignored=whole.ignored,
     )
+
+
+def _worth_reading(relevant: Sequence[Listed], files: Sequence[Listed]) -> frozenset[str]:
+    """The modules to look into for what they export: those of packages may have it from others."""
+    packages = [one for one in files if one.inside.name == "__init__.py"]
+    return frozenset(dotted_name(one.inside) for one in (*relevant, *packages))
 
 
 def _evaluate(
@@ -189,7 +198,8 @@ def _interpreter(task: Task) -> Interpreter:
         except UnreadableError:
             return None
 
-    return Interpreter(Project({name: path for name, (_, path) in task.modules.items()}, read))
+    paths = {name: path for name, (_, path) in task.modules.items()}
+    return Interpreter(Project(paths, read, task.relevant))
 
 
 def evaluate(task: Task, modules: Sequence[str]) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -39,20 +39,26 @@ class Source:
     path: str  # as it is reported
     module: str  # its dotted name within the tree
     text: str
-    _positions: Mapping[cst.CSTNode, CodeRange] = field(default_factory=dict)
+
+    @cached_property
+    def _wrapper(self) -> MetadataWrapper:
+        return MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
+
+    @cached_property
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        # It takes longer than all else, and few files have a finding.
+        return self._wrapper.resolve(PositionProvider)
 
     @cached_property
     def tree(self) -> cst.Module:
         """The syntax tree. UnreadableError where the text is no Python or is nested too deeply."""
         check_depth(self.text)
         try:
-            wrapper = MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
-            self._positions = wrapper.resolve(PositionProvider)
+            return self._wrapper.module
         except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
             raise UnreadableError(f"LibCST cannot parse it: {error}".split("\n")[0]) from error
         except RecursionError as error:
             raise UnreadableError("it is nested too deeply") from error
-        return wrapper.module
 
     @cached_property
     def lines(self) -> list[str]:

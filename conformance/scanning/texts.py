@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import libcst as cst
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,6 +18,7 @@ from conformance.scanning.sources import Place, Source
 
 MOST_LINE = 20_000  # characters of a line that are looked into
 _PIN = re.compile(r"^\s*(?:pip3? install |uv pip install |RUN |- |['\"])*(.+)$")
+_FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _SPEC = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]*(?:\[[\w,. -]*\])?\s*(?:==|<=|~=|<)\s*[\w.,<>=!~ ]+)"
@@ -115,25 +116,15 @@ def _requirement(text: str) -> tuple[str, SpecifierSet]:
 
 
 def _only(specifier: SpecifierSet, versions: frozenset[str]) -> bool:
-    """Whether a pin allows only versions of the given range: its highest version is one of them."""
-    highest: Sequence[str] = [
-        one.version.removesuffix(".*")
-        for one in specifier
-        if one.operator in ("==", "<=", "~=", "<")
-    ]
-    if not highest:
+    """Whether a pin allows no version but those of the given ranges, which have an upper bound.
+
+    What is tried are the versions that the pin names, those at which the ranges end, and a release
+    that is far off.
+    """
+    if not any(one.operator in ("==", "<=", "~=", "<") for one in specifier):
         return False
     wanted = [SpecifierSet(text) for text in versions]
-    operator = next((s.operator for s in specifier if s.operator in ("==", "<=", "~=", "<")), "")
-    version = highest[0]
-    if operator == "<":  # what is just below it
-        return any(_below(version, one) for one in wanted)
-    return any(one.contains(version, prereleases=True) for one in wanted)
-
-
-def _below(version: str, wanted: SpecifierSet) -> bool:
-    """Whether all releases below a version are in a range that has an upper bound."""
-    from packaging.version import Version
-
-    bounds = [Version(one.version) for one in wanted if one.operator in ("<", "<=")]
-    return any(Version(version) <= bound for bound in bounds)
+    named = [one.version for some in (specifier, *wanted) for one in some]
+    tried = [*(text.removesuffix(".*") for text in named), _FAR_OFF]
+    allowed = [text for text in tried if specifier.contains(text, prereleases=True)]
+    return all(any(one.contains(text, prereleases=True) for one in wanted) for text in allowed)

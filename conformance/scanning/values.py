@@ -139,6 +139,14 @@ class Module(Value):
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported(Value):
+    """What another module of the tree has by a name; it is looked up where that matters."""
+
+    module: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Stage(Value):
     """A mapped function that was lowered or compiled."""
