@@ -122,6 +122,9 @@ def subscript(
         if isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis):
             return owner
         use = _index_word(index)
+        tree = not owner.leaf and len(node.slice) == 1
+        if use == "index variable" and tree and "integer" not in index.tags:
+            return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
     captures: dict[str, cst.CSTNode] = {"value": node.value}
     if isinstance(first, cst.Index):
         captures["index"] = first.value

@@ -399,7 +399,8 @@ def _used(
             return kept
     if name == "enumerate" and values:
         each = expressions.iterated(run, scope, arguments[0].node, values[0], "iterate")
-        return Items(items=(Items(items=(UNKNOWN, each)),), kind="starred")
+        count = with_tags(UNKNOWN, "integer")
+        return Items(items=(Items(items=(count, each)),), kind="starred")
     if name == "zip" and values:
         rounds = [
             expressions.iterated(run, scope, one.node, one.value, "iterate") for one in arguments
@@ -476,6 +477,8 @@ def _tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> f
         found.add("host")
     if name == "flax.training.common_utils.shard":
         found.add("rows of this process")
+    if name == "range":
+        found.add("range")
     if name == "jax.numpy.arange":
         found.add("arange")
     if name == "jax.numpy.reshape" and len(values) > 1:

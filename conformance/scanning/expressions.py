@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from conformance.scanning import arrays, calls
-from conformance.scanning.names import canonical
+from conformance.scanning.names import OF_METADATA, canonical
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -64,7 +64,9 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
 
 
 def used_again(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> None:
-    """A name whose array was donated is used."""
+    """A name whose array was donated is used, for more than what a deleted array still has."""
+    if run.of_metadata:
+        return
     run.note(
         scope,
         "detected",
@@ -216,13 +218,17 @@ def _yield(run: Interpreter, scope: Scope, node: cst.Yield) -> Value:
 
 def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
     """The value of an attribute, and the events of looking it up."""
-    owner = evaluate(run, scope, node.value)
     name = node.attr.value
+    before, run.of_metadata = run.of_metadata, run.of_metadata or name in OF_METADATA
+    owner = evaluate(run, scope, node.value)
+    run.of_metadata = before
     if isinstance(owner, Donated):
         owner = owner.value
     match owner:
         case Reference():
             full = f"{owner.name}.{name}"
+            if (inside := run.project.module(full)) is not None:  # of a package without a file
+                return Module(name=inside)
             words = frozenset({full, canonical(full)})
             run.note(scope, "name", node, {"name": words, "how": frozenset({"attribute"})})
             return Reference(name=canonical(full))
@@ -363,7 +369,7 @@ def iterated(
     if value.tags & {"all devices", "local devices"}:
         of_all = {"device of all"} if "all devices" in value.tags else set()
         return Value(frozenset({"device"} | of_all))
-    return Value(value.tags & {"typed key"})
+    return Value(value.tags & {"typed key"} | ({"integer"} if "range" in value.tags else set()))
 
 
 def unpacked(

@@ -59,6 +59,7 @@ class Interpreter:
     running: list[cst.CSTNode] = field(default_factory=list)
     done: set[int] = field(default_factory=set)  # functions that were evaluated
     known: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
     _importing: int = 0
 
     # Files
@@ -475,7 +476,7 @@ class Interpreter:
         self, scope: Scope, node: cst.ImportAlias, inside: str | None, full: str, name: str
     ) -> Value:
         module = self.project.module(full)
-        if module is not None and (inside is not None or node is None):
+        if module is not None:
             return Module(name=module)
         if inside is not None and inside in self.project.worth_reading:
             exported = self.exported(inside)

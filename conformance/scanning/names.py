@@ -133,6 +133,13 @@ OF_ARRAYS = frozenset(
         *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
     }
 )
+# What a deleted array still has, and what trees of arrays have.
+OF_METADATA = frozenset(
+    {
+        *("shape", "dtype", "ndim", "size", "sharding", "aval", "nbytes", "weak_type", "delete"),
+        *("is_deleted", "keys", "committed"),
+    }
+)
 RESHAPES = frozenset({"jax.numpy.reshape", "jax.numpy.ravel", "jax.numpy.split"})
 RESHAPING_METHODS = frozenset({"reshape", "ravel", "flatten"})
 

@@ -60,8 +60,7 @@ def as_json(results: Results, matrix: bytes) -> dict[str, Any]:
     changes: dict[IssueChange, int] = {}
     pairs: dict[str, list[int]] = {}
     for old, new in _pairs(sides(results)):
-        found = upgrade(effects, old, new)
-        some = dict.fromkeys(_changes(found.entries))
+        some = changes_between(effects, old, new)
         pairs[f"{old} {new}"] = [changes.setdefault(one, len(changes)) for one in some]
     return {
         "schema": SCHEMA,
@@ -70,6 +69,11 @@ def as_json(results: Results, matrix: bytes) -> dict[str, Any]:
         "changes": [[one.cause, one.severity, list(one.processes), one.refused] for one in changes],
         "pairs": pairs,
     }
+
+
+def changes_between(effects: Effects, old: Side, new: Side) -> tuple[IssueChange, ...]:
+    """What known issues change from one side to another."""
+    return tuple(dict.fromkeys(_changes(upgrade(effects, old, new).entries)))
 
 
 def as_text(found: Mapping[str, Any]) -> str:
