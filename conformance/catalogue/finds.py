@@ -50,7 +50,7 @@ EVENTS: Mapping[str, frozenset[str]] = {
 TEXT, REQUIREMENT, NAME, CALL, OUTPUT = "text", "requirement", "name", "call", "output"
 
 # What may stand in braces in a rewriting, besides what the event captured.
-_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_.]+)\}")
 
 
 class FindError(ValueError):

@@ -75,9 +75,12 @@ def _start(one: Finding) -> tuple[int, int]:
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
     """Those that do not overlap, the outer ones of those that do; no line is changed twice."""
     found: list[Finding] = []
+    taken: list[Place] = []
     order = sorted(findings, key=lambda f: (*_start(f), -f.place.end_line, -f.place.end_column))
     for one in order:
-        if not any(_overlap(one.place, other.place) for other in found):
+        assert one.replacement is not None
+        if not any(_overlap(one.replacement.place, other) for other in taken):
+            taken.append(one.replacement.place)
             found.append(one)
     # Removing lines moves those below: the rest is fixed by the next round.
     removed = [f for f in found if f.replacement is not None and f.replacement.whole_line]

@@ -59,7 +59,7 @@ def rewritten(
         if name == NOTHING:
             text = text.replace("{nothing}", "")
         elif name in captures:
-            text = text.replace("{" + name + "}", source.code(captures[name]))
+            text = text.replace("{" + name + "}", source.tree.code_for_node(captures[name]))
         elif name.startswith("arg.") or name in ("value", "index", "function"):
             return None, ()
         else:
