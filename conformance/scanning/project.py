@@ -34,11 +34,14 @@ class Project:
 
     def module(self, name: str) -> str | None:
         """The dotted name within the tree of an imported module; None where it is outside."""
+        first = name.split(".")[0]
+        if first in _NEVER_INSIDE:
+            return None
         if name in self.paths:
             return name
         found = self._by_tail.get(name, [])
         # One file of that name: `package.module` of a tree that was named by a folder above it.
-        return found[0] if len(found) == 1 and name.split(".")[0] not in _FOREIGN else None
+        return found[0] if len(found) == 1 and first not in _FOREIGN else None
 
     def source(self, module: str) -> Source | None:
         """The file of a module of the tree; None where it cannot be read."""
@@ -52,4 +55,6 @@ class Project:
 
 
 # A file of one's own that is called so is not what an import of this name means.
-_FOREIGN = frozenset({"jax", "flax", "numpy", "optax", "chex", "haiku", "functools", "os", "sys"})
+_FOREIGN = frozenset({"flax", "optax", "chex", "haiku", "os", "sys"})
+# Whatever the tree has, these are the packages that the rules are about.
+_NEVER_INSIDE = frozenset({"jax", "numpy", "functools"})
