@@ -63,6 +63,23 @@ def _docs(chosen: argparse.Namespace) -> int:
     return FOUND if stale and chosen.check else DONE
 
 
+def _add_changes(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    options.add_output(parser, "the file (default: the one of this installation)")
+
+
+def _changes(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from reports.effects.published import FILE, as_json, as_text
+    from reports.reading.results import load
+
+    files = options.expand(chosen.files)
+    found = as_json(load(files), b"".join(one.read_bytes() for one in files))
+    write_text(chosen.output or FILE, as_text(found))
+    print(f"{len(found['pairs'])} pairs of sides: {chosen.output or FILE}")
+    return DONE
+
+
 def _add_pods(parser: argparse.ArgumentParser) -> None:
     options.add_targets(parser, "newest")
     options.add_output(parser, "write a results file, for the site")
@@ -111,6 +128,7 @@ ACTIONS = {
     "dev bench": Action(_add_bench, _bench),
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
     "dev docs": Action(_add_docs, _docs, (OSError,)),
+    "dev changes": Action(_add_changes, _changes, (), keeps_all=True),
     "dev pods": Action(_add_pods, _pods),
     "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),
 }

@@ -40,6 +40,12 @@ ROOMS: dict[str, set[str]] = {
     "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
     "harness.suite": {"harness.plugin", "harness.running"},
     "harness.entry": set(),
+    "harness.usercode": {
+        "conformance.*",
+        "harness.targets",
+        "harness.clusters",
+        "harness.running",
+    },
     # The command is the outermost edge.
     "harness.commandline": {"conformance.*", "harness.*", "reports"},
     "reports": {"conformance.commandline"},
@@ -216,6 +222,7 @@ def test_what_judges_imports_no_jax(package: str) -> None:
 
 WORKERS_FILES = [
     *(ROOT / "harness" / "clusters" / f"{name}.py" for name in WORKER_SIDE),
+    *(ROOT / "harness" / "usercode" / f"{name}.py" for name in ("entry", "probe")),
     # The programs of causes are no worker's: they say themselves what they require.
     *(file for file in modules(SECTIONS) if file.parent.name != "causes"),
 ]
