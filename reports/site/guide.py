@@ -28,6 +28,7 @@ FOLDER = "guide_pages"  # of this package: a link to the project's `docs`
 ORDER = (
     "getting-started",
     "upgrade",
+    "your-code",
     "run-it-yourself",
     "running-tests",
     "writing-tests",
