@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.effects.changed import SEVERAL, Entry
-from reports.effects.effect import Effect
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
 from reports.input_error import InputError
@@ -26,18 +25,6 @@ FILE = Path(__file__).with_suffix(".toml")
 GUIDE = "docs/upgrade.md"
 
 LEGACY, NEW = "legacy_pmap", "new_pmap"
-
-# In the words of the documentation, where the code has others.
-_WORDS = {
-    Effect.CRASHES: "crash",
-    Effect.HANGS: "hang",
-    Effect.WRONG_NUMBERS: "silently wrong values",
-    Effect.RAISES: "error",
-    Effect.MOVES_MORE: "extra communication",
-    Effect.NEEDS_MORE_MEMORY: "extra memory",
-    Effect.LIES_ELSEWHERE: "different sharding",
-    Effect.WARNS: "warning",
-}
 
 
 class ReadmeError(InputError, ValueError):
@@ -113,13 +100,9 @@ def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
     now = list(worst.values())[-1]
     gravest = min(worst.values(), key=lambda effect: effect.gravity)
     if gravest is now:
-        return _word(now)
+        return now.words
     before = [jax for jax, effect in worst.items() if effect is gravest]
-    return f"{_word(now)} ({_versions(before, list(here))}: {_word(gravest)})"
-
-
-def _word(effect: Effect) -> str:
-    return _WORDS.get(effect, effect.value)
+    return f"{now.words} ({_versions(before, list(here))}: {gravest.words})"
 
 
 def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
