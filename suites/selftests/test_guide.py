@@ -38,7 +38,7 @@ def test_every_page_is_in_the_site_and_in_its_contents(site: dict[str, str]) -> 
 def test_the_search_finds_sections_of_pages(site: dict[str, str]) -> None:
     rows = json.loads(site[INDEX].split("self.pmapIndex = ")[1].rstrip().rstrip(";"))
     found = {row[2]: row for row in rows if row[0] == "guide"}
-    plugin = found["docs/run-it-yourself.html#with-your-own-plug-in"]
+    plugin = found["docs/run-it-yourself.html#with-your-own-pjrt-plugin"]
     assert "PLATFORMS" in plugin[3]
     assert "docs/upgrade.html" in found
 
