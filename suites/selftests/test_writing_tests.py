@@ -71,7 +71,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_row_is_red_until_its_deviations_are_added(checkout: Path) -> None:
-    add(checkout / ROWS, ROWS_BEGIN, block("py", "Form("))
+    row = block("py", ROWS_BEGIN).removeprefix(ROWS_BEGIN).splitlines(keepends=True)[0]
+    add(checkout / ROWS, ROWS_BEGIN, row)
     id = "indexing.access.middle"
     assert "all-gather" in run(checkout, id, status=RED)
     entries = block("toml", "[[deviation]]")
