@@ -200,8 +200,7 @@ def test_an_interrupt_shows_the_stacks_and_ends_everything(script: str, tmp_path
         assert before_its_end(process, _up(log)), log.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(ENDS_S) == EXIT_INTERRUPTED
-        if script is IGNORES:  # what descends from it is ended with it
-            assert gone(mark, ENDS_S), log.read_text()
+        assert gone(mark, ENDS_S), log.read_text()
         assert log.read_text().count("Python stack") == COUNT
         assert "interrupted after" in log.read_text()
 
