@@ -74,13 +74,29 @@ def cell_of(run: Json) -> Cell:
         reason="",
         findings=(),
         deviation=None,
-        observations=run["observations"],
+        observations=[_with_local_shapes(one) for one in run["observations"]],
         fault=None if fault is None else _fault(fault),
         seconds=None,
         probe_seconds=None,
         fresh=True,
         reproduce="",
     )
+
+
+def _with_local_shapes(observation: Json) -> Json:
+    """Return an observation in which large arrays have the shape of the process's own rows."""
+    return {**observation, "steps": [_sized(step) for step in observation["steps"]]}
+
+
+def _sized(step: Json) -> Json:
+    samples, value = noted(step, "samples"), step.get("value")
+    if not value or len(samples) != len(value["leaves"]):
+        return step
+    leaves = [
+        leaf if sample is None else {**leaf, "local_shape": sample["local_shape"]}
+        for leaf, sample in zip(value["leaves"], samples, strict=True)
+    ]
+    return {**step, "value": {**value, "leaves": leaves}}
 
 
 def _fault(record: Json) -> Fault:

@@ -441,8 +441,10 @@ def test_a_time_is_shown_and_never_a_difference() -> None:
 
 def test_sampled_values_are_compared() -> None:
     big = leaf(values=None, local_shape=None, text="9999 elements, too many to carry")
-    one = run(step("first call", big, extra={"samples": [[1.0, 2.0]]}))
-    other = run(step("first call", big, extra={"samples": [[1.0, 3.0]]}))
+    one, other = (
+        run(step("first call", big, extra={"samples": [{"values": v, "local_shape": [9999]}]}))
+        for v in ([1.0, 2.0], [1.0, 3.0])
+    )
     assert fields(one, one) == []
     assert fields(one, other) == ["values"]
 
@@ -467,6 +469,23 @@ def test_an_error_is_explained_by_the_issue_that_shows_it_there(
     new = run(raising("RuntimeError", message), **place)
     found = explain(compare(old, new), load_entries(), load_issues()).found
     assert {one.cause for one in found} == {cause}
+
+
+def test_own_rows_of_a_large_array_are_known_as_such() -> None:
+    """In several processes shard_map returns the whole array, pmap this process's rows."""
+    some = [{"values": [1.0], "local_shape": [2, 9999]}]
+    big = leaf(values=None, local_shape=None, shape=[2, 9999], text="19998 elements")
+    own = run(step("first call", big, extra={"samples": some}))
+    whole = run(step("first call", big | {"shape": [4, 9999]}, extra={"samples": some}))
+    [shape] = compare(own, whole).found
+    assert (shape.old, shape.new) == ("this process's rows", "all processes' rows")
+
+
+def test_runs_that_differ_alike_are_shown_once() -> None:
+    old, new = run(step("first call", leaf(1.0))), run(step("first call", leaf(2.0)))
+    lines = list(compared_text.lines(old, [compare(old, new), compare(old, new)], {}))
+    assert len([one for one in lines if "values → other values" in one]) == 1
+    assert lines[-1] == "  the same differences as new_pmap on jax 0.9.0, 1x8"
 
 
 def test_what_was_not_run_is_not_compared() -> None:
