@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from conformance.catalogue import names
 from conformance.commandline.ending import PROGRAM
+from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.compare import load_issues
 from harness.commandline.main import main
+from harness.usercode import steps
 from harness.usercode.arguments import (
     ArgumentsError,
     check_mapped,
@@ -24,8 +27,8 @@ from harness.usercode.arguments import (
 from harness.usercode.bisecting import BisectError, Unobservable, bisect
 from harness.usercode.function import FunctionError, import_function, parse_function
 from reports.comparing.entries import load_entries
-from reports.usercode import compared_text
-from reports.usercode.compared import compare
+from reports.usercode import compared_text, explained, runs
+from reports.usercode.compared import Compared, compare
 from reports.usercode.costs import MEMORY, TIME
 from reports.usercode.explained import explain
 from reports.usercode.runs import failure_of
@@ -201,9 +204,8 @@ def test_implementations_that_agree(here: Path, capsys: Capture) -> None:
     [one] = report["compared"]
     assert one["differences"] == []
     assert one["same_fields"] > 50
-    steps = [step["name"] for step in report["runs"][0]["observations"][0]["steps"]]
-    assert steps[1:4] == ["first call", "second call", "third call"]
-    assert {"result + 1", "result[0]", "np.asarray(result)"} <= {*steps}
+    seen = [step["name"] for step in report["runs"][0]["observations"][0]["steps"]]
+    assert seen == [steps.PREPARE, *steps.CALLS, *steps.LATER]
     assert [run["observations"][0]["steps"][1]["outcome"] for run in report["runs"]] == ["returned"]
 
 
@@ -243,8 +245,8 @@ def test_two_functions_that_map_by_themselves(here: Path, capsys: Capture) -> No
     [one] = [one for one in report["compared"] if one["run"]["label"] == "model.py:new"]
     values = [d for d in one["differences"] if d["field"] == "values"]
     assert values[0]["seen"] == "1 value differs, most by 0.5: 2 → 2.5 in result[1]"
-    steps = report["baseline"]["observations"][0]["steps"]
-    assert steps[1]["extra"]["maps"] == ["new pmap"]
+    first_call = report["baseline"]["observations"][0]["steps"][1]
+    assert first_call["extra"]["maps"] == ["new pmap"]
 
 
 @pytest.mark.long
@@ -361,6 +363,23 @@ def test_a_function_is_found_in_a_file_and_in_a_module(here: Path) -> None:
 
 
 # Comparing
+
+
+def test_a_worker_and_a_report_call_the_steps_alike() -> None:
+    assert steps.CALLS[0] == runs.FIRST_CALL
+    assert steps.CALLS[2] == runs.THIRD_CALL
+    assert (runs.TIMED, runs.PREPARE, runs.SECONDS) == (steps.TIMED, steps.PREPARE, names.SECONDS)
+    assert set(explained.KNOWN_AS) <= set(steps.LATER)
+    assert explained.INDEXING in load_issues()
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [("any", 1), ("unexplained", 0), ("none", 0)])
+def test_what_is_explained_may_pass(fail_on: str, status: int) -> None:
+    old = run(step("first call", leaf(1.0)))
+    found = Compared(old, old, (runs.Found("first call", "dtype", "a", "b", "", cause="slug"),))
+    assert comparing._status(old, [found], fail_on) == status
+    unknown = Compared(old, old, (runs.Found("first call", "dtype", "a", "b", ""),))
+    assert comparing._status(old, [unknown], fail_on) == (0 if fail_on == "none" else 1)
 
 
 def leaf(*values: float, **more: Any) -> Json:
@@ -502,9 +521,8 @@ def test_a_failed_import_is_no_observation() -> None:
 
 
 def test_texts_show_differences_of_several_steps_once() -> None:
-    steps = ("first call", "second call", "third call")
-    old = run(*(step(name, leaf(1.0)) for name in steps))
-    new = run(*(step(name, leaf(2.0)) for name in steps))
+    old = run(*(step(name, leaf(1.0)) for name in steps.CALLS))
+    new = run(*(step(name, leaf(2.0)) for name in steps.CALLS))
     found = compare(old, new)
     issues: Mapping[str, Any] = {}
     lines = list(compared_text.lines(old, [found], issues))
