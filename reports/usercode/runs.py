@@ -14,6 +14,7 @@ Json = Mapping[str, Any]
 FIRST_CALL, THIRD_CALL, TIMED = "first call", "third call", "timed calls"
 PREPARE = "import and inputs"
 SECONDS = "seconds"
+KINDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}  # of the maps that it makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,16 @@ def _sized(step: Json) -> Json:
 def _fault(record: Json) -> Fault:
     some = tuple(FaultProcess(**one) for one in record["processes"])
     return Fault(record["kind"], record["detail"], some)
+
+
+def other_kinds(run: Json) -> list[str]:
+    """Return the kinds of pmap that ran in place of the one that was asked for.
+
+    They are read off the maps that were made, as the user's code may select another one by itself.
+    """
+    asked = KINDS.get(run["implementation"])
+    made = {kind for step in steps_named(run, FIRST_CALL) for kind in noted(step, "maps")}
+    return sorted((made & {*KINDS.values()}) - {asked}) if asked else []
 
 
 def steps_named(run: Json, name: str) -> list[Json]:

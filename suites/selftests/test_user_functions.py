@@ -250,6 +250,17 @@ def test_two_functions_that_map_by_themselves(here: Path, capsys: Capture) -> No
 
 
 @pytest.mark.long
+def test_an_implementation_that_did_not_run_is_not_compared(here: Path, capsys: Capture) -> None:
+    selects = 'import jax\njax.config.update("jax_pmap_shmap_merge", False)\n'
+    (here / "selecting.py").write_text(selects + MODEL)
+    words = ("selecting.py:old", "--mapped", "--target", "jax==0.9.0", "--topology", "1x2")
+    status, report, _ = compared(capsys, *words)
+    assert status == FAILED
+    [one] = report["compared"]
+    assert one["missing"] == "the code selects legacy pmap by itself, and not new_pmap"
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "kind", "where"),
     [("stalls", "hung", "in stalls"), ("dies", "crashed", "SIGABRT")],
