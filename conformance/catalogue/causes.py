@@ -21,6 +21,7 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from conformance.catalogue.finds import Find, FindError, parse_finds
 from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.topology import Topology
 
@@ -79,7 +80,8 @@ class Cause:
     them does; `links` JAX's commits, source lines, issues; `requires` names the packages that its
     program needs beside JAX. `compared` is a cause that no clause judges: the implementations
     differ by it, and an entry of that comparison names it. `part_of` is the cause of the same
-    defect of which this is one appearance.
+    defect of which this is one appearance. `finds` are the rules by which a scan of a program finds
+    it, and `find_none` says why there is none.
     """
 
     slug: str
@@ -96,6 +98,8 @@ class Cause:
     part_of: str = ""
     requires: tuple[str, ...] = ()
     compared: bool = False
+    finds: tuple[Find, ...] = ()
+    find_none: str = ""
 
     @property
     def file(self) -> str:
@@ -124,13 +128,13 @@ def load(file: Path) -> Cause:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise CauseError(f"{file.name} is not valid TOML: {error}") from error
-    made = {"slug", "section", "program"}
-    known = {one.name for one in fields(Cause)} - made
-    optional = {"remedies", "edit", "part_of", "requires", "compared"}
+    made = {"slug", "section", "program", "finds"}
+    known = {one.name for one in fields(Cause)} - made | {"find"}
+    optional = {"remedies", "edit", "part_of", "requires", "compared", "find", "find_none"}
     _keys(raw, known, known - optional, file.name)
     if not _SLUG.fullmatch(file.stem):
         raise CauseError(f"{file.name}: a cause is called by words-with-hyphens")
-    for key in ("title", "sentence", "kind", *(raw.keys() & {"edit", "part_of"})):
+    for key in ("title", "sentence", "kind", *(raw.keys() & {"edit", "part_of", "find_none"})):
         if not (isinstance(raw[key], str) and raw[key].strip()):
             raise CauseError(f"{file.name}: {key} must be a text")
     if raw["kind"] not in KINDS:
@@ -141,6 +145,7 @@ def load(file: Path) -> Cause:
         raise CauseError(f"{file.name}: edit is what the first of its remedies does: it has none")
     if type(raw.get("compared", True)) is not bool:
         raise CauseError(f"{file.name}: compared is true, or left out")
+    raw["finds"] = _finds(raw, file.name)
     if not (isinstance(raw["shows"], list) and raw["shows"]):
         raise CauseError(f"{file.name}: [[shows]] says what the program shows, and where")
     raw["shows"] = tuple(_shows(one, file.name) for one in raw["shows"])
@@ -161,7 +166,8 @@ def check(
     """
     ids = set(clauses)
     for one in causes.values():
-        gone = [id for id in one.remedies if id not in ids]
+        proofs = [find.proved for find in one.finds if find.proved]
+        gone = [id for id in (*one.remedies, *proofs) if id not in ids]
         if gone:
             raise CauseError(f"cause {one.slug}: no clause is called {', '.join(gone)}")
         whole = causes.get(one.part_of)
@@ -192,6 +198,18 @@ def command(shows: Shows, implementation: str, program: str = "program.py") -> s
     several = " ".join(map(str, range(place.processes)))
     one = f"{variables} python {program} localhost:12345 {place.processes} $i"
     return f"for i in {several}; do {one} & done; wait"
+
+
+def _finds(raw: dict[str, Any], file: str) -> tuple[Find, ...]:
+    """The rules by which a scan finds a cause; takes them out of `raw`."""
+    if "find" not in raw:
+        return ()
+    if "find_none" in raw:
+        raise CauseError(f"{file}: find_none says why there is no [[find]], and there is one")
+    try:
+        return parse_finds(raw.pop("find"))
+    except FindError as error:
+        raise CauseError(f"{file}: {error}") from error
 
 
 def _shows(raw: Any, file: str) -> Shows:

@@ -95,10 +95,13 @@ COMMANDS = tuple(
         ("launch", "launch", "run a script of yours as several JAX processes on this machine"),
         ("targets list", "targets", "list the Pythons and the cached targets of this machine"),
         ("targets add", "targets", "install targets into the cache"),
+        ("scan", "scan", "find the known issues that concern a code base"),
         ("agent", "targets", "serve a controller's run with this host"),
         ("manifest", "targets", "print the objects that Kubernetes runs"),
         ("dev bench", "dev", "time the harness and the commands"),
         ("dev readme", "dev", "write what upgrades change into a README, between marks"),
+        ("dev docs", "dev", "write the generated pages of the documentation"),
+        ("dev changes", "dev", "write what each known issue changes between any two sides"),
         ("dev pods", "dev", "print what an access moves as a TPU pod grows: compiled, not run"),
         (
             "dev freeze",

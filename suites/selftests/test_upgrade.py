@@ -56,7 +56,7 @@ class TestRanBefore(TestCase):
         )
         assert [(e.title, e.ran_before, e.effect) for e in found.entries] == [
             ("Title of one", True, Effect.WRONG_NUMBERS),
-            ("Title of many", False, Effect.WRONG_NUMBERS),
+            ("Title of many", False, Effect.TAKEN),
         ]
         assert [upgrade_text.REFUSED in upgrade_text.notes(e) for e in found.entries] == [
             False,
@@ -64,18 +64,19 @@ class TestRanBefore(TestCase):
         ]
 
     def test_the_example_is_of_what_ran(self) -> None:
-        [entry] = made(
+        ran_before, raised_before = made(
             cause("one"), *self.of("errors.a", "one", FAILS), *self.of("errors.b", "one", FINE)
         ).entries
-        assert entry.smallest == "errors.b"
+        assert (ran_before.group, ran_before.smallest) == (Group.WRONG_NUMBERS, "errors.b")
+        assert (raised_before.group, raised_before.smallest) == (Group.TAKEN, "errors.a")
 
     def test_a_part_of_what_raised_that_ran_is_by_itself(self) -> None:
         whole = self.of("errors.a", "whole", FAILS)
         part = cause("part", part_of="whole")
         apart = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FINE))
         folded = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FAILS))
-        assert apart.counted(Group.WRONG_NUMBERS) == 2
-        assert folded.counted(Group.WRONG_NUMBERS) == 1
+        assert (apart.counted(Group.WRONG_NUMBERS), apart.counted(Group.TAKEN)) == (1, 1)
+        assert (folded.counted(Group.WRONG_NUMBERS), folded.counted(Group.TAKEN)) == (0, 1)
 
     def test_what_was_looked_at_with_several_processes_matters_to_one_alone(self) -> None:
         alone, both = {"topologies": ["1x8"]}, {"topologies": ["1x8", "2x2"]}
@@ -386,10 +387,10 @@ def test_the_command_tells_the_same_in_three_ways(
     assert main([*asked, "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
 
-    assert text.index("silently gives other numbers: 1") < text.index("raises now: 1")
+    assert text.index("Silently returns wrong values: 1") < text.index("New errors: 1")
     assert "Title of one-cause" in text
-    assert "1 of 3 programs do the same" in text
-    assert "## Raises now: 1" in markdown
+    assert "1 of 3 tests give the same result" in text
+    assert "## New errors: 1" in markdown
     assert [one["group"] for one in made["groups"]] == [
         "silently gives other numbers",
         "raises now",

@@ -1,0 +1,140 @@
+"""Rules by which a scan of a program's text finds a known issue: `[[find]]` in the issue's TOML.
+
+A rule names an event, which is something that the scanner recognises in a program, and the
+attributes that the event must have. It is data: what it matches is in `conformance.scanning`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# The words for what changes for a user, the gravest first.
+SEVERITIES = (
+    "crash",
+    "hang",
+    "wrong values",
+    "error",
+    "other error",
+    "extra communication",
+    "extra memory",
+    "different sharding",
+    "warning",
+)
+
+# Events, and the attributes that each of them has. An attribute is a set of words.
+EVENTS: Mapping[str, frozenset[str]] = {
+    # A qualified name is imported or used.
+    "name": frozenset({"name", "how"}),
+    # A function is called by its qualified name, with or without some of its parameters.
+    "call": frozenset({"name", "passes", "omits", "value", "argument", "under"}),
+    # jax.pmap or jax.shard_map makes a mapped function.
+    "map": frozenset({"map", "passes", "omits", "value", "under", "mesh"}),
+    # A mapped function is called.
+    "called": frozenset({"map", "passes", "value", "under", "argument", "wrapper"}),
+    # A mapped function's output is used.
+    "output": frozenset({"of", "use", "within", "value", "under"}),
+    # A function is called in the body of a mapped function.
+    "body": frozenset({"map", "name", "passes", "omits", "argument", "under"}),
+    # A mapped function is lowered or compiled, or the result of that is used.
+    "stage": frozenset({"map", "stage", "wrapper"}),
+    # A text occurs in a string of a program, a script or a configuration file.
+    "text": frozenset({"text", "files"}),
+    # A package is pinned in a requirements file.
+    "requirement": frozenset({"package", "versions"}),
+    # What takes code to recognise: `detector` names it.
+    "detected": frozenset({"detector", "map"}),
+}
+TEXT, REQUIREMENT, NAME, CALL, OUTPUT = "text", "requirement", "name", "call", "output"
+
+# What may stand in braces in a rewriting, besides what the event captured.
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_.]+)\}")
+
+
+class FindError(ValueError):
+    """A rule that means nothing; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """A rule: an event, the words that its attributes must have, and those that they must not.
+
+    `says` tells a reader what was found, where the issue's title does not. `after` is the code that
+    replaces what was found, with what the event captured in braces; `proved` is the clause that
+    shows both to be equal: a rule that has it is applied by `--fix`. `effect` is the severity where
+    the published cells compare nothing of the issue, and `asked` the implementation that such a
+    program asks for, whichever runs. `to` is the implementation that alone a program has to move to
+    for the rule to be about it.
+    """
+
+    event: str
+    where: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unless: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    says: str = ""
+    after: str = ""
+    proved: str = ""
+    effect: str = ""
+    asked: str = ""
+    to: str = ""
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What stands in braces in `after`."""
+        return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.after)))
+
+
+_TEXTS = ("says", "after", "proved", "effect", "asked", "to")
+
+
+def parse_finds(raw: Any) -> tuple[Find, ...]:
+    """The rules of a `[[find]]` array; FindError says which of them is wrong, and how."""
+    if not (isinstance(raw, list) and raw and all(isinstance(one, dict) for one in raw)):
+        raise FindError("find must be written [[find]]")
+    return tuple(_find(one) for one in raw)
+
+
+def _find(raw: Mapping[str, Any]) -> Find:
+    event = str(raw.get("event", ""))
+    if event not in EVENTS:
+        raise FindError(f"[[find]] event {event!r} is none of {', '.join(EVENTS)}")
+    known = {"event", "unless", *_TEXTS, *EVENTS[event]}
+    if unknown := sorted(raw.keys() - known):
+        raise FindError(f"[[find]] of event {event} has no {', '.join(unknown)}")
+    for key in raw.keys() & {*_TEXTS}:
+        if not (isinstance(raw[key], str) and raw[key].strip()):
+            raise FindError(f"[[find]] {key} must be a text")
+    if raw.get("effect") and raw["effect"] not in SEVERITIES:
+        raise FindError(f"[[find]] effect is none of {', '.join(SEVERITIES)}")
+    if raw.get("proved") and not raw.get("after"):
+        raise FindError("[[find]] proved names the clause of a rewriting: there is no after")
+    where = {key: _words(raw[key], key) for key in raw.keys() & EVENTS[event]}
+    if not where:
+        raise FindError(f"[[find]] of event {event} matches all of them: it needs an attribute")
+    unless = raw.get("unless", {})
+    if not isinstance(unless, dict) or unless.keys() - EVENTS[event]:
+        raise FindError(f"[[find]] unless is a table of {', '.join(sorted(EVENTS[event]))}")
+    if event == TEXT:
+        _patterns(where.get("text", frozenset()))
+    return Find(
+        event=event,
+        where=where,
+        unless={key: _words(value, f"unless.{key}") for key, value in unless.items()},
+        **{key: raw[key] for key in raw.keys() & {*_TEXTS}},
+    )
+
+
+def _words(value: Any, key: str) -> frozenset[str]:
+    some: Sequence[Any] = [value] if isinstance(value, str) else value
+    if not (isinstance(some, list) and some and all(isinstance(w, str) and w for w in some)):
+        raise FindError(f"[[find]] {key} must be a text or texts in a list")
+    return frozenset(some)
+
+
+def _patterns(texts: frozenset[str]) -> None:
+    for one in texts:
+        try:
+            re.compile(one)
+        except re.error as error:
+            raise FindError(f"[[find]] text {one!r} is no regular expression: {error}") from error

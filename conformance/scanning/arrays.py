@@ -1,0 +1,252 @@
+"""How a scanned program uses what a mapped function returned: indices, slices, loops, fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from conformance.scanning.names import OF_ARRAYS, RESHAPING_METHODS
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    UNKNOWN,
+    Array,
+    Constant,
+    Items,
+    Mapped,
+    Method,
+    Stage,
+    Transformed,
+    Value,
+    with_tags,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+# Attributes of a tree of arrays that a map returned, by which it is known to be no array.
+_SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
+_OF_FUNCTIONS = frozenset({"__name__", "__doc__", "__module__", "__wrapped__", "__signature__"})
+_KEPT = frozenset({"T", "mT", "at", "real", "imag"})
+_BODIES = frozenset({"in pmap", "in shard_map"})
+
+
+def used(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.CSTNode,
+    value: Value,
+    use: str,
+    captures: dict[str, cst.CSTNode] | None = None,
+    extra: frozenset[str] = frozenset(),
+) -> None:
+    """Note what is done with an output; nothing for what is none."""
+    if isinstance(value, Items):
+        for one in value.items:
+            if isinstance(one, Array):
+                used(run, scope, node, one, use, captures, extra)
+                return
+    if not isinstance(value, Array):
+        return
+    if use in ("print", "fetch") and value.row:
+        return
+    attributes = {
+        "of": frozenset({f"row of {value.of}" if value.row else value.of}),
+        "use": frozenset({use}),
+        "within": frozenset(run.within),
+        "value": value.facts | extra,
+        "under": frozenset(run.under),
+    }
+    run.note(scope, "output", node, attributes, captures)
+
+
+def attribute(
+    run: Interpreter, scope: Scope, node: cst.Attribute, owner: Value, name: str
+) -> Value:
+    """An attribute of an output, a mapped function, or a display."""
+    if isinstance(owner, Items):
+        return Method(name=name, owner=owner, node=node.value)
+    if isinstance(owner, Mapped) and name in _OF_FUNCTIONS:
+        words = {
+            "detector": frozenset({"attribute of the function"}),
+            "map": frozenset({owner.kind}),
+        }
+        run.note(scope, "detected", node, words)
+    if isinstance(owner, Mapped | Stage | Transformed):
+        return Method(name=name, owner=owner, node=node.value)
+    if not isinstance(owner, Array):
+        return UNKNOWN
+    if name in _SHARDING:
+        used(run, scope, node, owner, f"attribute {name}", {"value": node.value})
+        return with_tags(UNKNOWN, "shards") if name == "addressable_shards" else UNKNOWN
+    if name in _KEPT:
+        return owner
+    if name in ("shape", "dtype", "ndim", "size", "nbytes", "aval", "weak_type"):
+        return UNKNOWN
+    if name in OF_ARRAYS:
+        return Method(name=name, owner=owner, node=node.value)
+    # Neither an array's own: a field of a tree.
+    return replace(owner, structure=UNKNOWN, leaf=False)
+
+
+def subscript(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.Subscript,
+    owner: Array,
+    indices: Sequence[Value],
+) -> Value:
+    """`output[...]`: an item of a tree, a row, or several rows."""
+    first = node.slice[0].slice
+    structure = owner.structure
+    if isinstance(first, cst.Index) and len(node.slice) == 1:
+        index = indices[0]
+        if isinstance(index, Constant) and isinstance(index.value, str):
+            return part_of(owner, structure, index.value)
+        if isinstance(structure, Items) and not owner.leaf:
+            if isinstance(index, Constant):
+                return part_of(owner, structure, index.value)
+            return replace(owner, structure=UNKNOWN)
+    if owner.row:
+        return owner
+    if isinstance(first, cst.Slice):
+        if first.lower is None and first.upper is None and first.step is None:
+            return owner
+        use = "slice"
+    else:
+        index = indices[0]
+        if isinstance(index, Constant) and (index.value is None or index.value is Ellipsis):
+            return owner
+        if isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis):
+            return owner
+        use = _index_word(index)
+        tree = not owner.leaf and len(node.slice) == 1
+        if use == "index variable" and tree and "integer" not in index.tags:
+            return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
+    captures: dict[str, cst.CSTNode] = {"value": node.value}
+    if isinstance(first, cst.Index):
+        captures["index"] = first.value
+    simple = len(node.slice) == 1
+    literal = indices[0].value if isinstance(indices[0], Constant) else None
+    extra = frozenset({"one index"} if simple else {"several indices"})
+    if simple and type(literal) is int:
+        extra |= {f"index={literal}"}
+    if not isinstance(owner.structure, Items) and not owner.leaf:
+        extra |= {"tree unknown"}
+    used(run, scope, node, owner, use, captures, extra)
+    return replace(owner, row=True, leaf=True, structure=UNKNOWN)
+
+
+def _index_word(index: Value) -> str:
+    if isinstance(index, Constant) and isinstance(index.value, int):
+        return "negative index" if index.value < 0 else "index"
+    if isinstance(index, Items):
+        return "index list"
+    if "arange" in index.tags:
+        return "index of arange"
+    return "index variable"
+
+
+def part_of(owner: Array, structure: Value, key: object) -> Value:
+    """An item of a tree of outputs."""
+    found: Value = UNKNOWN
+    if isinstance(structure, Items):
+        if structure.kind == "dict":
+            pairs = zip(structure.keys, structure.items, strict=True)
+            found = next((value for k, value in pairs if k == key), UNKNOWN)
+        elif isinstance(key, int) and -len(structure.items) <= key < len(structure.items):
+            found = structure.items[key]
+    if isinstance(found, Items):
+        return replace(owner, structure=found, leaf=False)
+    # An item that is no display itself is taken for an array: so it is in nearly every program.
+    return replace(owner, structure=UNKNOWN, leaf="leaf" in found.tags)
+
+
+def iterated(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Array, use: str
+) -> Value:
+    """A loop over an output, or a call that goes over it."""
+    if isinstance(value.structure, Items) and not value.leaf:
+        return replace(value, structure=UNKNOWN)
+    if value.row:
+        return value
+    if value.of != "replicate":
+        extra = frozenset[str]() if value.leaf else frozenset({"tree unknown"})
+        used(run, scope, node, value, use, {"value": node}, extra)
+    return replace(value, row=True, leaf=True, structure=UNKNOWN)
+
+
+def unpacked(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Array, count: int
+) -> list[Value]:
+    """Several names get the parts of an output: of a tree, nearly always."""
+    structure = value.structure
+    display = isinstance(structure, Items) and structure.kind in ("tuple", "list")
+    if display and isinstance(structure, Items) and len(structure.items) == count:
+        return [part_of(value, structure, at) for at in range(count)]
+    return [replace(value, structure=UNKNOWN, leaf=False)] * count
+
+
+def combined(
+    run: Interpreter, scope: Scope, node: cst.BinaryOperation, left: Value, right: Value
+) -> Value | None:
+    """An operation of two values, one of which is an output; None where none is."""
+    arrays = [one for one in (left, right) if isinstance(one, Array)]
+    if not arrays:
+        return None
+    others = frozenset({*left.tags, *right.tags})
+    mixed = others & {"on one device", "on an explicit mesh", "global array"}
+    words = frozenset(f"with {word}" for word in mixed)
+    captures: dict[str, cst.CSTNode] = {"value": node}
+    used(run, scope, node, arrays[0], "compute", captures, words)
+    return replace(arrays[0], structure=UNKNOWN, leaf=True)
+
+
+def method(
+    run: Interpreter, scope: Scope, node: cst.Call, called: Method, arguments: int
+) -> Value | None:
+    """A method of an output; None where it is none of an array's."""
+    owner = called.owner
+    if isinstance(owner, Items):
+        found = next((one for one in owner.items if isinstance(one, Array)), None)
+        return found if called.name in ("pop", "get") else None
+    if not isinstance(owner, Array):
+        return None
+    capture: dict[str, cst.CSTNode] = {"value": called.node} if called.node is not None else {}
+    name = called.name
+    if name in ("block_until_ready", "astype", "copy", "clone"):
+        return owner
+    if name in RESHAPING_METHODS:
+        used(run, scope, node, owner, "reshape", capture)
+        return replace(owner, leaf=True)
+    if name in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
+        used(run, scope, node, owner, "reduce", capture)
+        return replace(owner, leaf=True, row=True)
+    if name in ("item", "tolist"):
+        used(run, scope, node, owner, "fetch", capture)
+        return UNKNOWN
+    if name in ("items", "values", "keys"):
+        return Items(items=(replace(owner, structure=UNKNOWN, leaf=False),), kind="starred")
+    if name in ("replace", "apply_gradients", "_replace", "update", "unfreeze", "copy_and"):
+        return replace(owner, structure=UNKNOWN, leaf=False)
+    if name == "get":
+        return replace(owner, structure=UNKNOWN, leaf=False)
+    if name == "addressable_data":
+        return UNKNOWN
+    return UNKNOWN
+
+
+def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:
+    """A map whose output nobody keeps, of a body that only sums: a barrier made by hand."""
+    if not isinstance(value, Array) or value.row or value.of not in ("pmap", "shard_map"):
+        return
+    if "collective alone" in value.structure.tags or "collective alone" in value.tags:
+        run.note(
+            scope,
+            "detected",
+            node.value,
+            {"detector": frozenset({"barrier by hand"}), "map": frozenset({value.of})},
+            {"value": node.value},
+        )

@@ -1,0 +1,66 @@
+"""`[tool.pmap-conformance]` of the pyproject.toml that is nearest above what is scanned."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE, TABLE = "pyproject.toml", "pmap-conformance"
+_TEXTS = {"from": "old", "to": "new", "fail-on": "fail_on"}
+_LISTS = {"exclude": "exclude", "ignore": "ignore"}
+
+
+class ConfigurationError(ValueError):
+    """The table has what it must not have; the message names the file and the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a project asks of each scan; options of the command line come before it."""
+
+    old: str = ""
+    new: str = ""
+    fail_on: str = ""
+    exclude: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+def find_configuration(start: Path) -> Configuration:
+    """The configuration of the folder `start` or the nearest one above; the empty one without."""
+    folder = start.resolve()
+    for one in (folder, *folder.parents):
+        file = one / FILE
+        if file.is_file():
+            return load_configuration(file)
+    return Configuration()
+
+
+def load_configuration(file: Path) -> Configuration:
+    """The configuration in a pyproject.toml."""
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+    tools = raw.get("tool", {})
+    table: Any = tools.get(TABLE, {}) if isinstance(tools, Mapping) else {}
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{file}: [tool.{TABLE}] must be a table")
+    if unknown := sorted(table.keys() - {*_TEXTS, *_LISTS}):
+        known = ", ".join((*_TEXTS, *_LISTS))
+        raise ConfigurationError(
+            f"{file}: [tool.{TABLE}] has no {', '.join(unknown)}; it has {known}"
+        )
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in _TEXTS:
+            if not isinstance(value, str):
+                raise ConfigurationError(f"{file}: [tool.{TABLE}] {key} must be a text")
+            found[_TEXTS[key]] = value
+        else:
+            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+                raise ConfigurationError(f"{file}: [tool.{TABLE}] {key} must be a list of texts")
+            found[_LISTS[key]] = tuple(value)
+    return Configuration(**found)

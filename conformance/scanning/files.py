@@ -1,0 +1,105 @@
+"""Which files a scan reads: those below the named paths, without what links lead to elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+from conformance.scanning.findings import Unread
+
+PYTHON, SCRIPT, REQUIREMENTS = "python", "script", "requirements"
+MOST_FILES = 200_000
+
+_SCRIPTS = frozenset(
+    {
+        *(".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".yml", ".yaml", ".env", ".mk", ".cfg"),
+        *(".ini", ".dockerfile", ".service", ".toml", ".ksh", ".csh", ".fish"),
+    }
+)
+_NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile")
+_SKIPPED = frozenset(
+    {"__pycache__", "node_modules", "site-packages", ".git", ".hg", ".tox", ".venv", ".eggs"}
+)
+
+
+class PathError(ValueError):
+    """A path that cannot be scanned; the message says which, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file to be scanned: where it is, as which kind, and how it is reported."""
+
+    file: Path
+    path: str
+    kind: str
+    inside: PurePosixPath  # from its root on
+
+
+def kind_of(name: str) -> str:
+    """What a file is by its name; empty where it is nothing that is scanned."""
+    lower = name.lower()
+    if lower.endswith((".py", ".pyi")):
+        return PYTHON
+    suffix = os.path.splitext(lower)[1]
+    if suffix in (".txt", ".in") and ("requirements" in lower or "constraints" in lower):
+        return REQUIREMENTS
+    if suffix in _SCRIPTS or lower.startswith(_NAMED):
+        return SCRIPT
+    return ""
+
+
+def listed(
+    paths: Sequence[Path], excluded: Sequence[str] = ()
+) -> tuple[list[Listed], list[Unread]]:
+    """The files below the paths. PathError where a path is not there, or nothing is below any."""
+    found: dict[Path, Listed] = {}
+    left: list[Unread] = []
+    for path in paths:
+        if not path.exists():
+            raise PathError(f"{path}: there is no such file or folder")
+        root = path.resolve()
+        if path.is_file():
+            kind = kind_of(path.name) or PYTHON
+            found[root] = Listed(root, _shown(path), kind, PurePosixPath(path.name))
+            continue
+        for file in _below(root):
+            inside = file.relative_to(root)
+            if any(fnmatch(inside.as_posix(), pattern) for pattern in excluded):
+                continue
+            if not (kind := kind_of(file.name)):
+                continue
+            shown = _shown(path / inside)
+            if file.is_symlink() and not file.resolve().is_relative_to(root):
+                left.append(Unread(shown, "it is a link out of the tree"))
+                continue
+            found.setdefault(
+                file.resolve(), Listed(file, shown, kind, PurePosixPath(inside.as_posix()))
+            )
+            if len(found) > MOST_FILES:
+                raise PathError(f"{path}: more than {MOST_FILES:,} files; name a part of it")
+    if not found and not left:
+        raise PathError(
+            f"{', '.join(map(str, paths))}: no Python file, script or requirements file is there"
+        )
+    return list(found.values()), left
+
+
+def _below(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root, followlinks=False):
+        folders[:] = sorted(
+            one
+            for one in folders
+            if one not in _SKIPPED
+            and not os.path.islink(os.path.join(folder, one))
+            and not os.path.exists(os.path.join(folder, one, "pyvenv.cfg"))
+        )
+        for name in sorted(names):
+            yield Path(folder, name)
+
+
+def _shown(path: Path) -> str:
+    return PurePosixPath(os.path.normpath(path)).as_posix()

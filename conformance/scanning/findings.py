@@ -1,0 +1,132 @@
+"""What a scan reports: a finding, and all of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from conformance.catalogue.finds import SEVERITIES
+from conformance.scanning.sources import Place
+
+UNCHANGED = "unchanged"  # in place of a severity: both sides have the issue
+ORDER: Mapping[str, int] = {word: at for at, word in enumerate((*SEVERITIES, UNCHANGED))}
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What `--fix` would write in place of what stands at `place`, and the imports it needs."""
+
+    place: Place
+    text: str
+    imports: tuple[str, ...] = ()  # qualified names that must be bound in the module
+    whole_line: bool = False  # the statement goes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a known issue changes between the two sides.
+
+    `severity` is the gravest effect, `effects` are all of them, `processes` the numbers of
+    processes with which it shows: one, several. `refused` is whether the programs that show it
+    raised before as well.
+    """
+
+    severity: str
+    effects: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A known issue, as far as a finding names it."""
+
+    slug: str
+    title: str
+    sentence: str
+    edit: str
+    links: tuple[str, ...]
+    remedies: tuple[str, ...]
+    program: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A known issue that concerns a place in the scanned code."""
+
+    path: str
+    place: Place
+    line_text: str
+    issue: Issue
+    says: str
+    before: str
+    after: str = ""
+    proved: str = ""
+    replacement: Replacement | None = None
+    also: tuple[Issue, ...] = ()
+
+    @property
+    def severity(self) -> str:
+        return self.issue.change.severity
+
+    @property
+    def key(self) -> tuple[str, Place, str]:
+        return self.path, self.place, self.issue.slug
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that was not scanned, and why."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a scan found, in the order of files and lines."""
+
+    old: str
+    new: str
+    findings: tuple[Finding, ...]
+    unread: tuple[Unread, ...] = ()
+    files: int = 0
+    parsed: int = 0
+    ignored: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def at_least(self, severity: str) -> tuple[Finding, ...]:
+        """The findings that are as grave as a severity, or graver."""
+        return tuple(one for one in self.findings if ORDER[one.severity] <= ORDER[severity])
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by file and line, each once, those of one place together."""
+    places: dict[tuple[str, int, int], dict[str, Finding]] = {}
+    for one in sorted(findings, key=lambda f: (-f.place.end_line, -f.place.end_column)):
+        start = one.path, one.place.line, one.place.column
+        known = places.setdefault(start, {}).get(one.issue.slug)
+        if known is None or (one.replacement is not None and known.replacement is None):
+            places[start][one.issue.slug] = one
+    some = [_together(list(found.values())) for found in places.values()]
+    return tuple(
+        sorted(
+            some, key=lambda f: (f.path, f.place.line, f.place.column, f.place.end_line, f.severity)
+        )
+    )
+
+
+def _together(some: list[Finding]) -> Finding:
+    """The gravest finding of a place, which names the issues of the others."""
+    some.sort(key=lambda one: (ORDER[one.severity], not one.proved, not one.after, one.issue.slug))
+    first = some[0]
+    others = [issue for one in some[1:] for issue in (one.issue, *one.also)]
+    also = {issue.slug: issue for issue in (*first.also, *others)}
+    also.pop(first.issue.slug, None)
+    fixed = next((one for one in some if one.replacement is not None), None)
+    if fixed is not None and first.replacement is None:
+        first = replace(
+            first, after=fixed.after, proved=fixed.proved, replacement=fixed.replacement
+        )
+    return replace(first, also=tuple(also.values()))

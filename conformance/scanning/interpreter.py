@@ -1,0 +1,521 @@
+"""Statements and functions of a scanned program, evaluated abstractly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from conformance.scanning import expressions
+from conformance.scanning.events import Event
+from conformance.scanning.names import canonical
+from conformance.scanning.project import Project
+from conformance.scanning.scopes import Scope
+from conformance.scanning.sources import Source, UnreadableError
+from conformance.scanning.values import (
+    UNKNOWN,
+    Argument,
+    Class,
+    Constant,
+    Function,
+    Imported,
+    Instance,
+    Items,
+    Mapped,
+    Module,
+    Reference,
+    Value,
+    merged,
+)
+
+MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
+MOST_CALLS = 5  # functions of the program within each other
+_IMPORTS = 3  # modules that import modules
+INIT_METHODS = ("__init__", "setup", "__post_init__")
+
+Body = cst.BaseSuite | Sequence[cst.BaseStatement]
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function that is being evaluated: what it returned so far."""
+
+    returns: list[Value] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Interpreter:
+    """Evaluates files of a project, and notes the events."""
+
+    project: Project
+    events: dict[tuple[object, ...], tuple[Source, Event]] = field(default_factory=dict)
+    under: tuple[str, ...] = ()  # the transformations and maps in which the code runs
+    within: tuple[str, ...] = ()  # loops, and calls of a tree map
+    frames: list[Frame] = field(default_factory=list)
+    steps: int = 0
+    running: list[cst.CSTNode] = field(default_factory=list)
+    done: set[int] = field(default_factory=set)  # functions that were evaluated
+    known: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    of_metadata: bool = False  # an attribute is looked up that a deleted array has as well
+    _importing: int = 0
+
+    # Files
+
+    def scan(self, source: Source) -> Scope:
+        """Evaluate a file, and each function of it that nothing calls."""
+        self.steps = 0
+        scope = self.top_level(source)
+        self._uncalled(scope)
+        return scope
+
+    def top_level(self, source: Source) -> Scope:
+        """The scope of a module; evaluated once. UnreadableError where it cannot be parsed."""
+        known = self.project.scopes.get(source.module)
+        if known is not None:
+            return known
+        scope = self.project.scopes[source.module] = Scope(source)
+        with self.fresh():
+            self.block(scope, source.tree.body)
+        return scope
+
+    def exported(self, module: str) -> Scope | None:
+        """The scope of another module of the tree; None where it is not worth it or unreadable."""
+        source = self.project.source(module)
+        if source is None or self._importing >= _IMPORTS:
+            return None
+        self._importing += 1
+        steps, self.steps = self.steps, 0
+        try:
+            return self.top_level(source)
+        except UnreadableError:
+            return None
+        finally:
+            self._importing -= 1
+            self.steps = steps
+
+    def looked_up(self, value: Value) -> Value:
+        """What an imported name is, if it is one."""
+        for _ in range(_IMPORTS):
+            if not isinstance(value, Imported):
+                break
+            exported = self.exported(value.module)
+            value = exported.variables.get(value.name, UNKNOWN) if exported else UNKNOWN
+        return UNKNOWN if isinstance(value, Imported) else value
+
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """Run what follows under no transformation, as a module's top level does."""
+        before = self.under, self.within, self.running, self.frames
+        self.under, self.within, self.running, self.frames = (), (), [], [Frame()]
+        try:
+            yield
+        finally:
+            self.under, self.within, self.running, self.frames = before
+
+    def _uncalled(self, scope: Scope) -> None:
+        """Evaluate the functions and methods that were not, of arguments that are not known."""
+        seen: set[int] = set()
+        for value in list(scope.variables.values()):
+            if isinstance(value, Class) and value.scope.source is scope.source:
+                if id(value.node) not in seen:
+                    seen.add(id(value.node))
+                    self.methods(value)
+            elif isinstance(value, Function) and value.scope.source is scope.source:
+                self.alone(value)
+
+    def methods(self, of: Class) -> None:
+        """Evaluate the methods of a class, those first that set its instances' attributes."""
+        instance = expressions.instance_of(self, of)
+        some = [value for value in of_class(of).variables.values() if isinstance(value, Function)]
+        for one in sorted(some, key=lambda f: f.name not in INIT_METHODS):
+            self.alone(Function(node=one.node, scope=one.scope, owner=instance))
+
+    def alone(self, function: Function) -> None:
+        """Evaluate a function that nothing called, unless it was evaluated."""
+        if id(function.node) in self.done:
+            return
+        with self.fresh():
+            self.call(function, ())
+
+    def note(
+        self,
+        scope: Scope,
+        kind: str,
+        node: cst.CSTNode,
+        attributes: Mapping[str, frozenset[str]],
+        captures: Mapping[str, cst.CSTNode] | None = None,
+    ) -> None:
+        """Note an event."""
+        event = Event(kind, node, attributes, captures or {})
+        self.events.setdefault(event.key(), (scope.source, event))
+
+    # Functions
+
+    def call(
+        self,
+        function: Function,
+        arguments: Sequence[Argument],
+        under: tuple[str, ...] = (),
+    ) -> Value:
+        """What a function of the program returns; its body is evaluated with these arguments."""
+        node = function.node
+        if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
+            return UNKNOWN
+        values = tuple(expressions.fingerprint(one.value) for one in arguments)
+        place = id(node), id(function.owner), self.under, under, self.within, values
+        if place in self.known:
+            return self.known[place]
+        self.done.add(id(node))
+        scope = Scope(function.scope.source, parent=function.scope)
+        self._bind(scope, function, arguments)
+        before = self.under
+        self.under += under
+        self.running.append(node)
+        self.frames.append(Frame())
+        try:
+            if isinstance(node, cst.Lambda):
+                result = expressions.evaluate(self, scope, node.body)
+            else:
+                self.block(scope, node.body)
+                result = self._returned()
+            self._nested(scope)
+        finally:
+            self.frames.pop()
+            self.running.pop()
+            self.under = before
+        self.known[place] = result
+        return result
+
+    def exhausted(self) -> bool:
+        return self.steps > MOST_STEPS
+
+    def _returned(self) -> Value:
+        found: Value | None = None
+        for one in self.frames[-1].returns:
+            found = merged(found, one)
+        return found or UNKNOWN
+
+    def _nested(self, scope: Scope) -> None:
+        """Evaluate the functions that were defined within and that nothing called."""
+        for value in list(scope.variables.values()):
+            if not isinstance(value, Function) or value.scope is not scope:
+                continue
+            if id(value.node) not in self.done and value.node not in self.running:
+                self.call(value, ())
+
+    def _bind(self, scope: Scope, function: Function, arguments: Sequence[Argument]) -> None:
+        """Give the parameters their values."""
+        params = function.node.params
+        names = [one.name.value for one in (*params.posonly_params, *params.params)]
+        for one in (*params.posonly_params, *params.params, *params.kwonly_params):
+            default = UNKNOWN
+            if one.default is not None and isinstance(one.default, cst.Name):
+                default = function.scope.value(one.default.value)
+            scope.variables[one.name.value] = default if is_callable(default) else UNKNOWN
+        for star in (params.star_arg, params.star_kwarg):
+            if isinstance(star, cst.Param):
+                scope.variables[star.name.value] = UNKNOWN
+        given = list(arguments)
+        if function.owner is not None:
+            given.insert(0, Argument(function.owner, cst.Name("self")))
+        position = 0
+        for argument in given:
+            if argument.star:
+                break
+            if argument.keyword:
+                if argument.keyword in scope.variables:
+                    scope.variables[argument.keyword] = argument.value
+            elif position < len(names):
+                scope.variables[names[position]] = argument.value
+                position += 1
+            else:
+                break
+
+    # Statements
+
+    def block(self, scope: Scope, body: Body) -> bool:
+        """Evaluate statements in order; whether they end by return, raise, continue or break."""
+        if isinstance(body, cst.SimpleStatementSuite):
+            return any(self.small(scope, one) for one in body.body)
+        statements = body.body if isinstance(body, cst.BaseSuite) else body
+        for one in statements:
+            if self.exhausted():
+                return False
+            self.steps += 1
+            if self.statement(scope, one):  # type: ignore[arg-type]
+                return True
+        return False
+
+    def statement(self, scope: Scope, node: cst.BaseStatement) -> bool:
+        """Evaluate a statement; whether nothing after it is reached."""
+        match node:
+            case cst.SimpleStatementLine():
+                return any(self.small(scope, one) for one in node.body)
+            case cst.FunctionDef():
+                self._define(scope, node)
+            case cst.ClassDef():
+                self._define_class(scope, node)
+            case cst.If():
+                return self._if(scope, node)
+            case cst.For():
+                self._for(scope, node)
+            case cst.While():
+                expressions.evaluate(self, scope, node.test)
+                self._loop(scope, node.body)
+                if node.orelse is not None:
+                    self.block(scope, node.orelse.body)
+            case cst.With():
+                return self._with(scope, node)
+            case cst.Try() | cst.TryStar():
+                return self._try(scope, node)
+            case cst.Match():
+                expressions.evaluate(self, scope, node.subject)
+                before = dict(scope.variables)
+                states = [before]
+                for case in node.cases:
+                    scope.variables = dict(before)
+                    self.block(scope, case.body)
+                    states.append(scope.variables)
+                scope.taken_over(*states)
+        return False
+
+    def small(self, scope: Scope, node: cst.BaseSmallStatement) -> bool:
+        """Evaluate a simple statement; whether nothing after it is reached."""
+        match node:
+            case cst.Expr():
+                value = expressions.evaluate(self, scope, node.value)
+                if "set mesh" in value.tags:  # for all that follows
+                    self.under = (*self.under, "set mesh")
+                expressions.dropped(self, scope, node, value)
+            case cst.Assign():
+                value = expressions.evaluate(self, scope, node.value)
+                for target in node.targets:
+                    self.assign(scope, target.target, value)
+            case cst.AnnAssign():
+                expressions.evaluate(self, scope, node.annotation.annotation)
+                if node.value is not None:
+                    self.assign(scope, node.target, expressions.evaluate(self, scope, node.value))
+            case cst.AugAssign():
+                expressions.evaluate(self, scope, node.target)
+                expressions.evaluate(self, scope, node.value)
+                self.assign(scope, node.target, UNKNOWN)
+            case cst.Return():
+                value = (
+                    expressions.evaluate(self, scope, node.value)
+                    if node.value is not None
+                    else Constant(value=None)
+                )
+                self.frames[-1].returns.append(value)
+                return True
+            case cst.Raise():
+                if node.exc is not None:
+                    expressions.evaluate(self, scope, node.exc)
+                return True
+            case cst.Assert():
+                expressions.evaluate(self, scope, node.test)
+            case cst.Import():
+                self._import(scope, node)
+            case cst.ImportFrom():
+                self._import_from(scope, node)
+            case cst.Del():
+                if isinstance(node.target, cst.Name):
+                    scope.variables.pop(node.target.value, None)
+            case cst.Break() | cst.Continue():
+                return True
+        return False
+
+    def assign(self, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
+        """Give a name, an attribute or several names a value."""
+        match target:
+            case cst.Name():
+                scope.variables[target.value] = value
+            case cst.Attribute():
+                owner = expressions.evaluate(self, scope, target.value)
+                if isinstance(owner, Instance):
+                    owner.attributes[target.attr.value] = value
+                expressions.set_attribute(self, scope, target, owner, value)
+            case cst.Tuple() | cst.List():
+                names = [one.value for one in target.elements]
+                starred = any(isinstance(one, cst.StarredElement) for one in target.elements)
+                parts = expressions.unpacked(self, scope, target, value, len(names), starred)
+                for name, part in zip(names, parts, strict=True):
+                    self.assign(scope, name, part)
+            case cst.Subscript():
+                expressions.evaluate(self, scope, target.value)
+                expressions.set_item(self, scope, target, value)
+
+    def _define(self, scope: Scope, node: cst.FunctionDef) -> None:
+        value: Value = Function(node=node, scope=scope)
+        for one in reversed(node.decorators):
+            value = expressions.decorated(self, scope, one, value)
+        scope.variables[node.name.value] = value
+
+    def _define_class(self, scope: Scope, node: cst.ClassDef) -> None:
+        bases = tuple(expressions.evaluate(self, scope, one.value) for one in node.bases)
+        value = Class(
+            node=node,
+            scope=Scope(scope.source, parent=scope, of_class=True),
+            bases=bases,
+        )
+        self.block(value.scope, node.body)
+        scope.variables[node.name.value] = value
+
+    def _if(self, scope: Scope, node: cst.If) -> bool:
+        test = expressions.evaluate(self, scope, node.test)
+        before = dict(scope.variables)
+        outer = self.within
+        # What follows is run by one process alone.
+        if "process 0" in test.tags:
+            self.within = (*outer, "one process")
+        ended = self.block(scope, node.body)
+        self.within = outer
+        after = scope.variables
+        scope.variables = before
+        other = False
+        if isinstance(node.orelse, cst.If):
+            other = self._if(scope, node.orelse)
+        elif node.orelse is not None:
+            if "process 0" in test.tags:
+                self.within = (*outer, "one process")
+            other = self.block(scope, node.orelse.body)
+            self.within = outer
+        ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
+        scope.taken_over(*(ways or [after]))
+        return ended and other and node.orelse is not None
+
+    def _for(self, scope: Scope, node: cst.For) -> None:
+        iterable = expressions.evaluate(self, scope, node.iter)
+        each = expressions.iterated(self, scope, node.iter, iterable, "iterate")
+        self._loop(scope, node.body, node.target, each)
+        if node.orelse is not None:
+            self.block(scope, node.orelse.body)
+
+    def _loop(
+        self,
+        scope: Scope,
+        body: cst.BaseSuite,
+        target: cst.BaseExpression | None = None,
+        each: Value = UNKNOWN,
+    ) -> None:
+        """Evaluate a loop's body twice: what it leaves is what its next round begins with."""
+        before = dict(scope.variables)
+        outer = self.within
+        self.within = (*outer, "loop") if "loop" not in outer else outer
+        for _ in range(2):
+            if target is not None:
+                self.assign(scope, target, each)
+            self.block(scope, body)
+        self.within = outer
+        scope.taken_over(scope.variables, before)
+
+    def _with(self, scope: Scope, node: cst.With) -> bool:
+        entered: list[str] = []
+        for item in node.items:
+            value = expressions.evaluate(self, scope, item.item)
+            if item.asname is not None:
+                self.assign(scope, item.asname.name, value)
+            entered += [tag for tag in ("set mesh",) if tag in value.tags]
+        before = self.under
+        self.under = (*before, *entered)
+        ended = self.block(scope, node.body)
+        self.under = before
+        return ended
+
+    def _try(self, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
+        before = dict(scope.variables)
+        within = self.within
+        self.within = (*within, "try") if node.handlers and "try" not in within else within
+        ended = self.block(scope, node.body)
+        self.within = within
+        states = [scope.variables] if not ended else []
+        for handler in node.handlers:
+            scope.variables = dict(before)
+            if not self.block(scope, handler.body):
+                states.append(scope.variables)
+        scope.taken_over(*(states or [before]))
+        for extra in (node.orelse, node.finalbody):
+            if extra is not None:
+                ended = self.block(scope, extra.body) or ended
+        return ended and not states
+
+    # Imports
+
+    def _import(self, scope: Scope, node: cst.Import) -> None:
+        for one in node.names:
+            name = dotted(one.name)
+            self._named(scope, one, name)
+            if one.asname is not None and isinstance(one.asname.name, cst.Name):
+                scope.variables[one.asname.name.value] = self._module(name)
+            else:
+                first = name.split(".")[0]
+                scope.variables[first] = self._module(first)
+
+    def _import_from(self, scope: Scope, node: cst.ImportFrom) -> None:
+        base = dotted(node.module) if node.module is not None else ""
+        if node.relative:
+            package = scope.source.package.split(".")
+            keep = len(package) - len(node.relative) + 1
+            base = ".".join([*package[: max(keep, 0)], *filter(None, [base])])
+        inside = self.project.module(base) if base else None
+        if isinstance(node.names, cst.ImportStar):
+            exported = self.exported(inside) if inside else None
+            scope.variables.update(exported.variables if exported else {})
+            return
+        for one in node.names:
+            name = dotted(one.name)
+            bound = name
+            if one.asname is not None and isinstance(one.asname.name, cst.Name):
+                bound = one.asname.name.value
+            full = f"{base}.{name}" if base else name
+            scope.variables[bound] = self._imported(scope, one, inside, full, name)
+
+    def _imported(
+        self, scope: Scope, node: cst.ImportAlias, inside: str | None, full: str, name: str
+    ) -> Value:
+        module = self.project.module(full)
+        if module is not None:
+            return Module(name=module)
+        if inside is not None and inside in self.project.worth_reading:
+            exported = self.exported(inside)
+            return exported.variables.get(name, UNKNOWN) if exported else UNKNOWN
+        if inside is not None:
+            return Imported(module=inside, name=name)
+        self._named(scope, node, full)
+        return Reference(name=canonical(full))
+
+    def _module(self, name: str) -> Value:
+        inside = self.project.module(name)
+        return Module(name=inside) if inside is not None else Reference(name=canonical(name))
+
+    def _named(self, scope: Scope, node: cst.CSTNode, name: str) -> None:
+        words = frozenset({name, canonical(name)})
+        self.note(scope, "name", node, {"name": words, "how": frozenset({"import"})})
+
+
+def of_class(value: Class) -> Scope:
+    """The variables of a class's body."""
+    return value.scope
+
+
+def dotted(node: cst.BaseExpression) -> str:
+    """The text of a dotted name."""
+    if isinstance(node, cst.Attribute):
+        return f"{dotted(node.value)}.{node.attr.value}"
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def is_callable(value: Value) -> bool:
+    """Whether a default value is worth keeping for a parameter that is not given."""
+    return isinstance(value, Mapped | Function | Reference)
+
+
+def literal(value: Value) -> Any:
+    """The Python value of a literal, or of a display of literals; None where it is none."""
+    if isinstance(value, Constant):
+        return value.value
+    if isinstance(value, Items) and value.kind in ("tuple", "list"):
+        return tuple(literal(one) for one in value.items)
+    return None

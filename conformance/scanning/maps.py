@@ -1,0 +1,309 @@
+"""How mapped functions are made and called in a scanned program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from conformance.scanning.names import SIGNATURES
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    PMAP,
+    SHARD_MAP,
+    UNKNOWN,
+    Argument,
+    Array,
+    Constant,
+    Donated,
+    Function,
+    Instance,
+    Items,
+    Mapped,
+    Partial,
+    Reference,
+    Transformed,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP}
+_NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
+_BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
+
+
+def bound(name: str, arguments: Sequence[Argument]) -> dict[str, Argument]:
+    """Arguments by the names of their parameters, as far as the function's are known."""
+    names = SIGNATURES.get(name, ())
+    found: dict[str, Argument] = {}
+    position = 0
+    for one in arguments:
+        if one.star:
+            found["*"] = one
+        elif one.keyword:
+            found[one.keyword] = one
+        else:
+            found[names[position] if position < len(names) else f"#{position}"] = one
+            position += 1
+    return found
+
+
+def passed_facts(
+    options: Mapping[str, Argument], names: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Which parameters a call gives and leaves out, and what is known of their values."""
+    options = {name: one for name, one in options.items() if not _left_out(name, one)}
+    values: set[str] = set()
+    for name, one in options.items():
+        values |= {f"{name}={fact}" for fact in value_facts(one.value)}
+    keywords = {f"{one.keyword}=" for one in options.values() if one.keyword}
+    return {
+        "passes": frozenset({*options, *keywords}),
+        # With stars nobody knows what is left out.
+        "omits": frozenset() if "*" in options else frozenset({*names} - {*options}),
+        "value": frozenset(values),
+    }
+
+
+def _left_out(name: str, one: Argument) -> bool:
+    """Whether an option may well not be given: None, or a parameter that is handed on."""
+    if name in _NONE_MEANS:
+        return False
+    if isinstance(one.value, Constant) and one.value.value is None:
+        return True
+    node = one.node.attr if isinstance(one.node, cst.Attribute) else one.node
+    return one.value == UNKNOWN and isinstance(node, cst.Name) and node.value.strip("_") == name
+
+
+def value_facts(value: Value) -> set[str]:
+    """What is known of a value, as words of a rule."""
+    found = set(value.tags)
+    if isinstance(value, Items):
+        for one in value.items:
+            found |= {f"contains {fact}" for fact in value_facts(one)}
+        found.add(value.kind)
+    if not isinstance(value, Constant):
+        return found
+    literal: Any = value.value
+    found.add(repr(literal) if not isinstance(literal, str) else literal)
+    if isinstance(literal, bool):
+        found.add("not a text")
+    elif isinstance(literal, int | float):
+        found |= {"number", "not a text"}
+        if literal < 0:
+            found.add("negative")
+        if literal == 0:
+            found.add("zero")
+    elif isinstance(literal, bytes):
+        found.add("not a text")
+    elif isinstance(literal, str):
+        if not literal:
+            found.add("empty")
+        if not literal.isascii():
+            found.add("not ASCII")
+        if literal.endswith(":0"):
+            found.add("port 0")
+    return found
+
+
+def make(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    arguments: Sequence[Argument],
+) -> Value:
+    """A call of jax.pmap or jax.shard_map: the mapped function, or one that waits for it."""
+    options = bound(name, arguments)
+    kind = KINDS[name]
+    function = options.get("fun") or options.get("f")
+    if function is None and "*" not in options:
+        return Partial(function=Reference(name=name), arguments=tuple(arguments))
+    facts = passed_facts(options, SIGNATURES[name])
+    under = frozenset(run.under)
+    mesh = options.get("mesh")
+    attributes = {
+        "map": frozenset({kind}),
+        "under": under,
+        "mesh": mesh.value.tags if mesh is not None else frozenset(),
+        **facts,
+    }
+    captures: dict[str, cst.CSTNode] = {f"arg.{key}": one.node for key, one in options.items()}
+    run.note(scope, "map", node, attributes, captures)
+    inner = function.value if function is not None else UNKNOWN
+    if isinstance(inner, Transformed) and isinstance(inner.function, Mapped):
+        inner = inner.function
+    if isinstance(inner, Mapped):  # jax.pmap(jax.pmap(f))
+        _noted_inside(run, scope, node, inner, _BODY[kind])
+    returns = body(run, inner, (_BODY[kind],))
+    return Mapped(kind=kind, function=inner, options=options, facts=facts, returns=returns)
+
+
+def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
+    """What a function returns that is traced, of arguments that are not known."""
+    function = run.looked_up(function)
+    while isinstance(function, Transformed):
+        under = (*under, function.kind)
+        function = function.function
+    if isinstance(function, Partial):
+        return body(run, function.function, under)
+    if isinstance(function, Function):
+        return run.call(function, (), under)
+    return UNKNOWN
+
+
+def _noted_inside(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, mapped: Mapped, word: str
+) -> None:
+    attributes = {
+        "map": frozenset({mapped.kind}),
+        "under": frozenset({*run.under, word}),
+        "passes": frozenset[str](),
+        "value": mapped.facts["value"],
+        "argument": frozenset[str](),
+        "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
+    }
+    run.note(scope, "called", node, attributes)
+
+
+def transformed(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, kind: str, value: Value, **kept: Any
+) -> Value:
+    """A function under a transformation; a mapped function under jit stays one."""
+    while isinstance(value, Partial):
+        value = value.function
+    if isinstance(value, Mapped):
+        if not (kind == "jit" and value.kind == SHARD_MAP):
+            _noted_inside(run, scope, node, value, kind)
+        if kind == "jit":
+            return Mapped(
+                kind=value.kind,
+                function=value.function,
+                options={**value.options, **kept.get("options", {})},
+                facts=value.facts,
+                returns=value.returns,
+                wrapper="jit",
+            )
+        return Transformed(kind=kind, function=value)
+    if isinstance(value, Function):
+        body(run, value, (kind,))
+    return Transformed(
+        kind=kind, function=value, **{k: v for k, v in kept.items() if k == "donates"}
+    )
+
+
+def call(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    mapped: Mapped,
+    arguments: Sequence[Argument],
+) -> Value:
+    """A call of a mapped function: its output."""
+    tags: set[str] = set()
+    for at, one in enumerate(arguments):
+        tags |= _argument_words(mapped, one, at)
+    keywords = {one.keyword for one in arguments if one.keyword}
+    attributes = {
+        "map": frozenset({mapped.kind}),
+        "under": frozenset({*run.under, *run.within}),
+        "passes": mapped.facts["passes"] | ({"keyword"} if keywords else frozenset()),
+        "value": mapped.facts["value"],
+        "argument": frozenset(tags),
+        "wrapper": frozenset({mapped.wrapper} if mapped.wrapper else ()),
+    }
+    run.note(scope, "called", node, attributes)
+    if "one process" in run.within:
+        one_process(run, scope, node, mapped.kind)
+    donate(run, scope, mapped.options, arguments, mapped.kind)
+    structure = mapped.returns
+    facts = {fact for fact in mapped.facts["value"] if fact.startswith(("out_axes", "out_specs"))}
+    if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
+        facts.add("out_axes")
+    leaf = "leaf" in structure.tags and not isinstance(structure, Items)
+    return Array(of=mapped.kind, leaf=leaf, structure=structure, facts=frozenset(facts))
+
+
+def _all_zero(value: Value) -> bool:
+    if isinstance(value, Items):
+        return all(map(_all_zero, value.items))
+    return isinstance(value, Constant) and value.value == 0
+
+
+def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
+    value = one.value
+    found = set(value.tags)
+    if isinstance(value, Array):
+        found.add(f"output of {value.of}" if not value.row else f"row of {value.of}")
+    if isinstance(value, Constant) and isinstance(value.value, int | float):
+        in_axes = mapped.options.get("in_axes")
+        axes = in_axes.value if in_axes is not None else UNKNOWN
+        whole = isinstance(axes, Items) and at < len(axes.items)
+        each = axes.items[at] if whole and isinstance(axes, Items) else axes
+        if isinstance(each, Constant) and each.value is None and in_axes is not None:
+            found.add("unmapped Python number")
+    return found
+
+
+def one_process(run: Interpreter, scope: Scope, node: cst.CSTNode, kind: str) -> None:
+    """What all processes take part in is called by one of them."""
+    run.note(
+        scope,
+        "detected",
+        node,
+        {"detector": frozenset({"one process alone"}), "map": frozenset({kind})},
+    )
+
+
+def donate(
+    run: Interpreter,
+    scope: Scope,
+    options: Mapping[str, Argument],
+    arguments: Sequence[Argument],
+    kind: str,
+) -> None:
+    """Mark the variables whose arrays a call donates."""
+    numbers = _numbers(options.get("donate_argnums"))
+    if not numbers:
+        return
+    for at in numbers:
+        if at >= len(arguments) or any(one.star for one in arguments[: at + 1]):
+            continue
+        one = arguments[at]
+        twice = isinstance(one.node, cst.Name) and any(
+            isinstance(other.node, cst.Name) and other.node.value == one.node.value
+            for place, other in enumerate(arguments)
+            if place != at
+        )
+        if twice:
+            from conformance.scanning.expressions import used_again
+
+            used_again(run, scope, one.node)
+        _mark(run, scope, one)
+
+
+def _mark(run: Interpreter, scope: Scope, one: Argument) -> None:
+    from conformance.scanning.expressions import evaluate
+
+    mark = Donated(value=one.value)
+    if isinstance(one.node, cst.Name) and one.node.value in scope.variables:
+        scope.variables[one.node.value] = mark
+    elif isinstance(one.node, cst.Attribute):
+        owner = evaluate(run, scope, one.node.value)
+        if isinstance(owner, Instance):
+            owner.attributes[one.node.attr.value] = mark
+
+
+def _numbers(option: Argument | None) -> tuple[int, ...]:
+    if option is None:
+        return ()
+    value = option.value
+    some = value.items if isinstance(value, Items) else (value,)
+    return tuple(
+        one.value
+        for one in some
+        if isinstance(one, Constant) and type(one.value) is int and one.value >= 0
+    )

@@ -1,0 +1,188 @@
+"""What the scanner knows of the functions of JAX, NumPy and flax by their qualified names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+# One name for what several names refer to.
+_ONE_NAME: Mapping[str, str] = {
+    "jax.api.pmap": "jax.pmap",
+    "jax._src.api.pmap": "jax.pmap",
+    "jax.experimental.shard_map.shard_map": "jax.shard_map",
+    "jax.experimental.pjit.pjit": "jax.jit",
+    "jax.api.jit": "jax.jit",
+    "jax.experimental.maps.Mesh": "jax.sharding.Mesh",
+    "jax.Mesh": "jax.sharding.Mesh",
+    "jax.P": "jax.sharding.PartitionSpec",
+    "jax.NamedSharding": "jax.sharding.NamedSharding",
+    "jax.tree_util.tree_map": "jax.tree.map",
+    "jax.remat": "jax.checkpoint",
+    "jax.ad_checkpoint.checkpoint": "jax.checkpoint",
+    "jax.random.PRNGKey": "jax.random.PRNGKey",
+    "jax.experimental.io_callback": "jax.experimental.io_callback",
+    "jax.interpreters.pxla.PmapSharding": "jax.sharding.PmapSharding",
+    "jax.lib.xla_bridge.device_count": "jax.device_count",
+    "jax.lib.xla_bridge.local_device_count": "jax.local_device_count",
+    "jax.config.config": "jax.config",
+}
+_MOVED = (
+    ("jax._src.sharding_impls.", "jax.sharding."),
+    ("jax.experimental.sharding.", "jax.sharding."),
+)
+
+SIGNATURES: Mapping[str, tuple[str, ...]] = {
+    "jax.pmap": (
+        *("fun", "axis_name", "in_axes", "out_axes", "static_broadcasted_argnums", "devices"),
+        *("backend", "axis_size", "donate_argnums", "global_arg_shapes"),
+    ),
+    "jax.shard_map": ("f", "mesh", "in_specs", "out_specs", "check_vma"),
+    "jax.make_mesh": ("axis_sizes", "axis_names", "axis_types"),
+    "jax.sharding.Mesh": ("devices", "axis_names", "axis_types"),
+    "jax.sharding.NamedSharding": ("mesh", "spec"),
+    "jax.device_put_sharded": ("shards", "devices"),
+    "jax.device_put_replicated": ("x", "devices"),
+    "jax.device_put": ("x", "device"),
+    "jax.config.update": ("name", "value"),
+    "jax.jit": ("fun",),
+    "jax.lax.psum": ("x", "axis_name"),
+    "jax.lax.pmean": ("x", "axis_name"),
+    "jax.lax.pmax": ("x", "axis_name"),
+    "jax.lax.pmin": ("x", "axis_name"),
+    "jax.lax.all_gather": ("x", "axis_name"),
+    "jax.lax.ppermute": ("x", "axis_name", "perm"),
+    "jax.lax.axis_index": ("axis_name",),
+    "jax.lax.scan": ("f", "init", "xs", "length"),
+    "jax.experimental.multihost_utils.process_allgather": ("in_tree", "tiled"),
+    "jax.experimental.multihost_utils.sync_global_devices": ("name",),
+    "jax.experimental.mesh_utils.create_device_mesh": ("mesh_shape",),
+    "jax.make_array_from_process_local_data": ("sharding", "local_data", "global_shape"),
+    "jax.distributed.initialize": ("coordinator_address", "num_processes", "process_id"),
+    "jax.vmap": ("fun", "in_axes", "out_axes", "axis_name"),
+    "flax.jax_utils.replicate": ("tree", "devices"),
+    "flax.jax_utils.unreplicate": ("tree",),
+}
+
+# Transformations of a function, and by which word each is known.
+TRANSFORMATIONS: Mapping[str, str] = {
+    "jax.jit": "jit",
+    "jax.vmap": "vmap",
+    "jax.grad": "grad",
+    "jax.value_and_grad": "grad",
+    "jax.jacfwd": "grad",
+    "jax.jacrev": "grad",
+    "jax.hessian": "grad",
+    "jax.checkpoint": "checkpoint",
+    "flax.linen.jit": "jit",
+    "equinox.filter_jit": "jit",
+    "chex.chexify": "chexify",
+}
+# Functions that call one of their arguments, and which.
+CONTROL: Mapping[str, tuple[str, tuple[int, ...]]] = {
+    "jax.lax.scan": ("scan", (0,)),
+    "jax.lax.map": ("scan", (0,)),
+    "jax.lax.fori_loop": ("scan", (2,)),
+    "jax.lax.while_loop": ("scan", (0, 1)),
+    "jax.lax.cond": ("cond", (1, 2)),
+    "jax.lax.switch": ("cond", (1,)),
+    "jax.vjp": ("grad", (0,)),
+    "jax.jvp": ("grad", (0,)),
+    "jax.linearize": ("grad", (0,)),
+    "jax.eval_shape": ("eval_shape", (0,)),
+}
+TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "optree.tree_map"})
+TREE_LEAVES = frozenset(
+    {"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves", "jax.tree.flatten"}
+)
+WAITS = frozenset({"jax.block_until_ready"})
+COLLECTIVES = frozenset(
+    f"jax.lax.{name}"
+    for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")
+)
+# Functions in which all processes take part.
+OF_ALL_PROCESSES = frozenset(
+    f"jax.experimental.multihost_utils.{name}"
+    for name in (
+        *("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal"),
+        *("host_local_array_to_global_array",),
+    )
+)
+FETCHES = frozenset(
+    {
+        *("numpy.asarray", "numpy.array", "jax.device_get", "float", "int", "numpy.save"),
+        *("numpy.savez", "numpy.stack", "numpy.concatenate", "numpy.mean", "numpy.sum"),
+    }
+)
+PRINTS = frozenset({"print", "str", "repr", "format"})
+ITERATES = frozenset({"list", "tuple", "enumerate", "zip", "iter", "sorted"})
+KEEPS_ITERATING = ITERATES - {"list", "tuple", "sorted"}
+REDUCTIONS = frozenset(
+    f"jax.numpy.{name}" for name in ("sum", "mean", "max", "min", "prod", "std", "var", "median")
+)
+REDUCING_METHODS = frozenset({"sum", "mean", "max", "min", "prod", "std", "var"})
+# Methods and attributes that an array has and a tree of arrays has not.
+OF_ARRAYS = frozenset(
+    {
+        *("shape", "dtype", "ndim", "size", "sharding", "at", "T", "mT", "addressable_shards"),
+        *("global_shards", "nbytes", "aval", "weak_type", "is_fully_addressable", "committed"),
+        *("is_fully_replicated", "device_buffer", "device_buffers", "itemsize", "real", "imag"),
+        *REDUCING_METHODS,
+        *("reshape", "ravel", "flatten", "squeeze", "astype", "item", "tolist", "copy", "view"),
+        *("block_until_ready", "devices", "device", "addressable_data", "is_deleted", "delete"),
+        *("copy_to_host_async", "transpose", "swapaxes", "argmax", "argmin", "all", "any", "round"),
+        *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
+    }
+)
+# What a deleted array still has, and what trees of arrays have.
+OF_METADATA = frozenset(
+    {
+        *("shape", "dtype", "ndim", "size", "sharding", "aval", "nbytes", "weak_type", "delete"),
+        *("is_deleted", "keys", "committed"),
+    }
+)
+RESHAPES = frozenset({"jax.numpy.reshape", "jax.numpy.ravel", "jax.numpy.split"})
+RESHAPING_METHODS = frozenset({"reshape", "ravel", "flatten"})
+
+# What is known of what a call returns, by a tag.
+RETURNS: Mapping[str, str] = {
+    "jax.random.key": "typed key",
+    "jax.random.wrap_key_data": "typed key",
+    "jax.random.PRNGKey": "raw key",
+    "jax.process_index": "process index",
+    "jax.host_id": "process index",
+    "jax.devices": "all devices",
+    "jax.local_devices": "local devices",
+    "jax.device_count": "device count",
+    "jax.local_device_count": "local device count",
+    "jax.process_count": "process count",
+    "numpy.random.rand": "host",
+    "numpy.asarray": "host",
+    "numpy.array": "host",
+}
+KEEPS_TAGS = frozenset(
+    {"jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"}
+)
+# What makes an array that spans processes, and what keeps rows on their devices.
+MAKES_ARRAYS: Mapping[str, str] = {
+    "flax.jax_utils.replicate": "replicate",
+    "jax.device_put_replicated": "replicate",
+    "jax.device_put_sharded": "replicate",
+    "jax.make_array_from_process_local_data": "global",
+    "jax.make_array_from_single_device_arrays": "global",
+    "jax.make_array_from_callback": "global",
+    "jax.experimental.multihost_utils.host_local_array_to_global_array": "global",
+}
+MAKE_CONSTANTS = frozenset(
+    f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")
+)
+LEAVES = ("jax.numpy.", "jax.nn.", "jax.random.", "numpy.", "jax.scipy.", "optax.losses.")
+NOT_LEAVES = frozenset({"jax.numpy.split", "jax.numpy.unstack", "numpy.split", "jax.numpy.where"})
+
+
+@functools.cache
+def canonical(name: str) -> str:
+    """The one name by which a rule knows what a qualified name refers to."""
+    for old, new in _MOVED:
+        if name.startswith(old):
+            name = new + name[len(old) :]
+    return _ONE_NAME.get(name, name)

@@ -1,0 +1,182 @@
+"""A scan's report as text, Markdown and JSON; SARIF is in `sarif`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.scanning.findings import ORDER, UNCHANGED, Finding, Issue, Report
+
+# Control characters, and what turns the direction of text or hides it.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
+_PROCESSES: Mapping[tuple[str, ...], str] = {
+    ("several",): "in several processes",
+    ("one",): "in one process",
+}
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#])")
+_LONGEST_LINE = 160  # characters of a source line in text
+
+
+def escaped(text: str) -> str:
+    """`text` with characters that a terminal obeys spelled out."""
+    return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], text)
+
+
+def as_text(report: Report) -> str:
+    """The findings for people, those of a file together."""
+    return "".join(f"{escaped(line)}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    for one in report.findings:
+        place = f"{one.path}:{one.place.line}:{one.place.column}"
+        also = "".join(f", {other.slug}" for other in one.also)
+        yield (
+            f"{place}: {one.severity}{where(one.issue)}: {one.says or title(one.issue)} "
+            f"[{one.issue.slug}{also}]"
+        )
+        yield f"    {_source_line(one)}"
+        if one.after:
+            yield f"    before: {_one_line(one.before)}"
+            yield f"    after:  {_one_line(one.after)}"
+        elif one.proved:
+            yield "    after:  (removed)"
+        if one.proved:
+            yield f"    --fix writes this; {one.proved} shows both to be equal"
+    for left in report.unread:
+        yield f"{left.path}: not scanned: {left.why}"
+    issues = {issue.slug: issue for one in report.findings for issue in (one.issue, *one.also)}
+    if issues:
+        yield ""
+        yield f"what changes from {report.old} to {report.new}:"
+    for issue in sorted(issues.values(), key=lambda i: (ORDER[i.change.severity], i.slug)):
+        yield f"  {issue.slug} ({', '.join(issue.change.effects)}{where(issue)})"
+        yield f"      {title(issue)}. {issue.sentence}"
+        if issue.change.refused:
+            yield "      Programs that show this raised an error before as well."
+        if issue.edit:
+            yield f"      edit: {issue.edit}"
+        yield f"      see: {issue.program}, {issue.links[0]}"
+    if report.findings:
+        yield ""
+    yield summary(report)
+
+
+def title(issue: Issue) -> str:
+    return issue.title.rstrip(".")
+
+
+def where(issue: Issue) -> str:
+    """With how many processes an issue shows, in parentheses; empty where with any number."""
+    found = _PROCESSES.get(issue.change.processes)
+    return f" ({found})" if found else ""
+
+
+def summary(report: Report) -> str:
+    """The counts, in one line."""
+    counted = Counter(one.severity for one in report.findings)
+    each = ", ".join(f"{severity}: {count}" for severity, count in counted.most_common())
+    found = len(report.findings)
+    what = "1 finding" if found == 1 else f"{found} findings"
+    left = f"; {len(report.unread)} not scanned" if report.unread else ""
+    ignored = f"; {report.ignored} left out by comments" if report.ignored else ""
+    return (
+        f"{what} from {report.old} to {report.new} in {report.files} files"
+        f"{f' ({each})' if each else ''}{left}{ignored}"
+    )
+
+
+def _source_line(one: Finding) -> str:
+    line = one.line_text.strip()
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def as_markdown(report: Report) -> str:
+    """The findings as a page: a section for each known issue."""
+    lines = [f"# {_plain(f'{report.old} → {report.new}')}", "", _plain(summary(report)), ""]
+    by_issue: dict[str, list[Finding]] = {}
+    for one in report.findings:
+        by_issue.setdefault(one.issue.slug, []).append(one)
+    for some in by_issue.values():
+        issue = some[0].issue
+        lines += [
+            f"## {_plain(title(issue))} ({issue.change.severity}{where(issue)})",
+            "",
+            _plain(issue.sentence),
+            "",
+        ]
+        if issue.edit:
+            lines += [f"Edit: {_plain(issue.edit)}", ""]
+        for one in some:
+            lines.append(f"- {_plain(one.path)}:{one.place.line}: {_code(_source_line(one))}")
+            if one.after:
+                lines.append(f"  - after: {_code(_one_line(one.after))}")
+        lines += ["", f"Issue: `{issue.slug}`, <{issue.links[0]}>", ""]
+    lines += [f"- {_plain(one.path)}: not scanned: {_plain(one.why)}" for one in report.unread]
+    return escaped("\n".join(lines).rstrip("\n") + "\n")
+
+
+def _plain(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", escaped(text))
+
+
+def _code(text: str) -> str:
+    """A text as code, whatever backticks it has."""
+    text = escaped(text)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as one JSON object."""
+    return {
+        "from": report.old,
+        "to": report.new,
+        "files": report.files,
+        "evaluated": report.parsed,
+        "left_out_by_comments": report.ignored,
+        "findings": [_finding(one) for one in report.findings],
+        "not_scanned": [{"path": one.path, "why": one.why} for one in report.unread],
+    }
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "line": one.place.line,
+        "column": one.place.column,
+        "end_line": one.place.end_line,
+        "end_column": one.place.end_column,
+        "source": one.line_text,
+        "severity": one.severity,
+        "message": one.says or title(one.issue),
+        **_issue(one.issue),
+        "before": one.before,
+        "after": one.after,
+        "proved_by": one.proved,
+        "also": [_issue(other) for other in one.also],
+    }
+
+
+def _issue(issue: Issue) -> dict[str, Any]:
+    return {
+        "issue": issue.slug,
+        "title": issue.title,
+        "change": issue.sentence if issue.change.severity != UNCHANGED else "",
+        "effects": list(issue.change.effects),
+        "processes": list(issue.change.processes),
+        "raised_before": issue.change.refused,
+        "edit": issue.edit,
+        "remedies": list(issue.remedies),
+        "links": list(issue.links),
+    }

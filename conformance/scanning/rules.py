@@ -1,0 +1,181 @@
+"""The rules of a scan: those of the known issues that change something between the two sides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from conformance.catalogue.causes import Cause, Shows
+from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
+from conformance.catalogue.names import JAX
+from conformance.scanning.events import AND
+from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
+from conformance.scanning.names import canonical
+from conformance.scanning.values import PMAP, SHARD_MAP
+
+# Words of which a file has one, if it has anything that the evaluation of maps can recognise.
+_SEEDS = ("pmap", "shard_map")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of an upgrade: an implementation in one JAX."""
+
+    implementation: str
+    jax: str
+
+    def __str__(self) -> str:
+        return f"{self.implementation}@{self.jax}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a known issue that changes something."""
+
+    find: Find
+    issue: Issue
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules of a scan, by their events."""
+
+    by_event: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+    def of(self, event: str) -> tuple[Rule, ...]:
+        return self.by_event.get(event, ())
+
+    def words(self) -> re.Pattern[str]:
+        """What a Python file contains if any rule is about it: names may have several prefixes."""
+        found = set(_SEEDS)
+        for event in (NAME, CALL):
+            for rule in self.of(event):
+                found |= _words_of(rule.find)
+        patterns = [text for rule in self.of(TEXT) for text in rule.find.where.get("text", ())]
+        words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
+        return re.compile("|".join([*_SEEDS, *words, *sorted(patterns)]))
+
+    def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
+        return tuple(
+            (re.compile(text), rule)
+            for rule in self.of(TEXT)
+            for text in sorted(rule.find.where.get("text", ()))
+        )
+
+
+def _words_of(find: Find) -> set[str]:
+    """Words of which a file has one, if a rule about a name is about it."""
+    literals = {
+        part.partition("=")[2]
+        for word in find.where.get("value", ())
+        for part in word.split(AND)
+        if part.startswith("name=")
+    }
+    return literals or {name.rsplit(".", 1)[-1] for name in find.where.get("name", ())}
+
+
+def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules:
+    """The rules of known issues, each with what it changes."""
+    found: dict[str, list[Rule]] = {}
+    # What the code maps with now: what it maps with otherwise does not move.
+    other = PMAP if old.implementation == SHARD_MAP else SHARD_MAP
+    for cause, change in issues:
+        issue = Issue(
+            cause.slug,
+            cause.title,
+            cause.sentence,
+            cause.edit,
+            cause.links,
+            cause.remedies,
+            cause.file,
+            change,
+        )
+        for find in cause.finds:
+            if find.to in ("", new.implementation):
+                found.setdefault(find.event, []).append(Rule(_canonical(find, other), issue))
+    return Rules({event: tuple(some) for event, some in found.items()})
+
+
+def _canonical(find: Find, other: str) -> Find:
+    """A rule with the one name of each function, and about one kind of mapped functions alone."""
+    where, unless = dict(find.where), dict(find.unless)
+    if "name" in where:
+        where["name"] = where["name"] | frozenset(map(canonical, where["name"]))
+    if find.event in (TEXT, REQUIREMENT, NAME, CALL):
+        return replace(find, where=where)
+    key = "of" if find.event == OUTPUT else "map"
+    unless[key] = unless.get(key, frozenset()) | {other, f"row of {other}"}
+    return replace(find, where=where, unless=unless)
+
+
+# What changes
+
+
+def changes(
+    causes: Mapping[str, Cause],
+    published: Mapping[str, Change],
+    old: Side,
+    new: Side,
+    *,
+    unchanged: bool = False,
+) -> list[tuple[Cause, Change]]:
+    """The known issues that change something from one side to another.
+
+    `published` is what the cells of the published matrix say. Of an issue of which no cells can be
+    compared, its program says it: what it shows on each side.
+    """
+    found: list[tuple[Cause, Change]] = []
+    for slug, cause in causes.items():
+        change = published.get(slug) or _by_program(cause, old, new)
+        if change is None and unchanged and _shown(cause, new):
+            change = Change(UNCHANGED, processes=_processes(cause))
+        if change is not None:
+            found.append((cause, change))
+    return found
+
+
+def _by_program(cause: Cause, old: Side, new: Side) -> Change | None:
+    """What its program does on the new side alone; None where that is the same, or unknown."""
+    effect = next((find.effect for find in cause.finds if find.effect), "")
+    asked = next((find.asked for find in cause.finds if find.asked), "")
+    if not effect:
+        return None
+    before, after = _shown(cause, old, asked), _shown(cause, new, asked)
+    if not after or after == before:
+        return None
+    return Change(effect, (effect,), _processes(cause))
+
+
+def _shown(cause: Cause, side: Side, asked: str = "") -> frozenset[tuple[str, str, str]]:
+    """What the program shows on a side, whatever the topology."""
+    implementations = {side.implementation, JAX, *([asked] if asked else [])}
+    return frozenset(
+        (one.prints, one.raises, one.ends)
+        for one in cause.shows
+        if not implementations.isdisjoint(one.implementation) and _in_jax(one, side.jax)
+    )
+
+
+def _in_jax(shows: Shows, jax: str) -> bool:
+    try:
+        return SpecifierSet(shows.jax).contains(Version(jax), prereleases=True)
+    except InvalidVersion:
+        return False
+
+
+def _processes(cause: Cause) -> tuple[str, ...]:
+    places = {place for one in cause.shows for place in one.topology}
+    words = {"one" if place.startswith("1x") else "several" for place in places}
+    return tuple(sorted(words))
+
+
+def gravest(changes: Iterable[Change]) -> Change:
+    """Several changes of one issue as one."""
+    some = sorted(changes, key=lambda one: (ORDER[one.severity], one.refused))
+    effects = tuple(dict.fromkeys(effect for one in some for effect in one.effects))
+    processes = tuple(sorted({word for one in some for word in one.processes}))
+    return Change(some[0].severity, effects, processes, some[0].refused)

@@ -1,0 +1,262 @@
+"""A scan of a tree: its files listed, those that may matter evaluated, findings in order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.scanning import texts
+from conformance.scanning.files import PYTHON, REQUIREMENTS, Listed, PathError
+from conformance.scanning.findings import Finding, Report, Unread, in_order
+from conformance.scanning.ignoring import ALL, ignored_in_file, is_ignored
+from conformance.scanning.interpreter import Interpreter
+from conformance.scanning.matching import findings
+from conformance.scanning.project import Project
+from conformance.scanning.rules import Rules
+from conformance.scanning.scopes import Scope
+from conformance.scanning.sources import Source, UnreadableError, dotted_name, read_text
+from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
+
+MOST_ROUNDS = 3  # modules that export what modules export
+CHUNK = 50  # files that a process is given at once
+FEW = 30  # files for which starting processes is not worth it
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What all processes of a scan know: the rules, and where each module is."""
+
+    rules: Rules
+    modules: dict[str, tuple[str, str]]  # dotted name -> file, path as reported
+    relevant: frozenset[str] = frozenset()  # those that are evaluated wherever they are imported
+
+
+@dataclass(slots=True)
+class Part:
+    """What came of some files."""
+
+    findings: list[Finding] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    exports: set[str] = field(default_factory=set)
+    parsed: int = 0
+    ignored: int = 0
+
+
+def scan(
+    files: Sequence[Listed],
+    rules: Rules,
+    *,
+    old: str,
+    new: str,
+    left: Sequence[Unread] = (),
+    processes: int = 1,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Scan files; the report has the findings of all of them."""
+    python = [one for one in files if one.kind == PYTHON]
+    modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
+    whole = Part(unread=list(left))
+    words = rules.words()
+    relevant, others = _relevant(python, words, whole)
+    for one in files:
+        if one.kind != PYTHON:
+            _text_file(one, rules, whole)
+    progress(f"{len(files)} files, {len(relevant)} of them to be evaluated")
+    task = Task(rules, modules, _worth_reading(relevant, python))
+    _evaluate(task, relevant, processes, whole, progress)
+    for _ in range(MOST_ROUNDS):
+        more = _importing(others, whole.exports)
+        if not more:
+            break
+        others = [one for one in others if one not in more]
+        task = Task(rules, modules, task.relevant | _worth_reading(more, ()))
+        progress(f"{len(more)} more files import what these export")
+        _evaluate(task, more, processes, whole, progress)
+    return Report(
+        old=old,
+        new=new,
+        findings=in_order(whole.findings),
+        unread=tuple(sorted(whole.unread, key=lambda one: one.path)),
+        files=len(files),
+        parsed=whole.parsed,
+        ignored=whole.ignored,
+    )
+
+
+def _worth_reading(relevant: Sequence[Listed], files: Sequence[Listed]) -> frozenset[str]:
+    """The modules to look into for what they export: those of packages may have it from others."""
+    packages = [one for one in files if one.inside.name == "__init__.py"]
+    return frozenset(dotted_name(one.inside) for one in (*relevant, *packages))
+
+
+def _evaluate(
+    task: Task,
+    files: Sequence[Listed],
+    processes: int,
+    whole: Part,
+    progress: Callable[[str], None],
+) -> None:
+    """Evaluate files, in several processes where there are many."""
+    names = [dotted_name(one.inside) for one in files]
+    several = processes if len(names) > FEW else 1
+    size = max(1, min(CHUNK, -(-len(names) // several)))
+    chunks = [names[at : at + size] for at in range(0, len(names), size)]
+    done = 0
+    for chunk, part in zip(chunks, _parts(task, chunks, several), strict=True):
+        whole.findings += part.findings
+        whole.unread += part.unread
+        whole.exports |= part.exports
+        whole.parsed += part.parsed
+        whole.ignored += part.ignored
+        done += len(chunk)
+        if len(chunks) > 1:
+            progress(f"{done} of {len(names)} evaluated, {len(whole.findings)} findings")
+
+
+def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Iterator[Part]:
+    if processes == 1:
+        yield from (evaluate(task, chunk) for chunk in chunks)
+        return
+    try:
+        with ProcessPoolExecutor(processes) as pool:
+            yield from pool.map(evaluate, itertools.repeat(task), chunks)
+    except BrokenProcessPool as error:
+        message = "a process that evaluates files was killed; scan a part of the tree"
+        raise PathError(message) from error
+
+
+def _relevant(
+    files: Sequence[Listed], words: re.Pattern[str], whole: Part
+) -> tuple[list[Listed], list[Listed]]:
+    """The files that have a word of which each event needs one, and the others."""
+    relevant: list[Listed] = []
+    others: list[Listed] = []
+    texts_of_rules = words
+    for one in files:
+        try:
+            text = read_text(one.file)
+        except UnreadableError as error:
+            whole.unread.append(Unread(one.path, str(error)))
+            continue
+        (relevant if texts_of_rules.search(text) else others).append(one)
+    return relevant, others
+
+
+def _importing(files: Sequence[Listed], exports: set[str]) -> list[Listed]:
+    """The files that import something and have one of the exported names."""
+    if not exports:
+        return []
+    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(exports)))})\b")
+    found = []
+    for one in files:
+        try:
+            text = read_text(one.file)
+        except UnreadableError:
+            continue
+        if "import" in text and words.search(text):
+            found.append(one)
+    return found
+
+
+def _text_file(one: Listed, rules: Rules, whole: Part) -> None:
+    try:
+        text = read_text(one.file)
+    except UnreadableError as error:
+        whole.unread.append(Unread(one.path, str(error)))
+        return
+    lines = text.split("\n")
+    if one.kind == REQUIREMENTS:
+        found = list(texts.in_requirements(one.path, text, rules))
+    else:
+        found = list(texts.in_scripts(one.path, text, rules))
+    _keep(found, lines, whole)
+
+
+def _keep(found: Sequence[Finding], lines: Sequence[str], part: Part) -> None:
+    """Add the findings that no comment asks to leave out."""
+    left_out = ignored_in_file(lines)
+    for one in in_order(found):
+        if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
+            part.ignored += 1
+        else:
+            part.findings.append(one)
+
+
+# In each process
+
+
+def _interpreter(task: Task) -> Interpreter:
+    def read(module: str) -> Source | None:
+        file, path = task.modules[module]
+        try:
+            return Source(path, module, read_text(Path(file)))
+        except UnreadableError:
+            return None
+
+    paths = {name: path for name, (_, path) in task.modules.items()}
+    return Interpreter(Project(paths, read, task.relevant))
+
+
+def evaluate(task: Task, modules: Sequence[str]) -> Part:
+    """Evaluate modules of the tree in this process."""
+    run, part = _interpreter(task), Part()
+    for name in modules:
+        source = run.project.source(name)
+        if source is None:
+            part.unread.append(Unread(task.modules[name][1], "it cannot be read"))
+            continue
+        run.events.clear()
+        try:
+            scope = run.scan(source)
+        except UnreadableError as error:
+            part.unread.append(Unread(source.path, str(error)))
+            continue
+        except RecursionError:
+            part.unread.append(Unread(source.path, "it is nested too deeply"))
+            continue
+        part.parsed += 1
+        part.exports |= exported(run, scope)
+        _found(run, source, scope, task.rules, part)
+    return part
+
+
+def _found(run: Interpreter, source: Source, scope: Scope, rules: Rules, part: Part) -> None:
+    found: dict[int, tuple[Source, list[Finding]]] = {}
+    for where, event in run.events.values():
+        top = run.project.scopes.get(where.module)
+        some = found.setdefault(id(where), (where, []))[1]
+        some += findings(where, top, event, rules)
+    some = found.setdefault(id(source), (source, []))[1]
+    for event, rule in texts.in_strings(source, rules):
+        some += findings(source, scope, event, Rules({"text": (rule,)}))
+    for where, each in found.values():
+        _keep(each, where.lines, part)
+
+
+def exported(run: Interpreter, scope: Scope) -> set[str]:
+    """The names of a module by which another one gets a map, an output, or what makes one."""
+    results = {place[0]: value for place, value in run.known.items()}
+    return {name for name, value in scope.variables.items() if _matters(value, results)}
+
+
+def _matters(value: Value, results: dict[object, Value], depth: int = 0) -> bool:
+    match value:
+        case Mapped() | Array():
+            return True
+        case Partial():
+            return _matters(value.function, results, depth)
+        case Items():
+            return any(_matters(one, results, depth) for one in value.items)
+        case Function():
+            result = results.get(id(value.node))
+            return isinstance(result, Mapped | Array | Items) and _matters(result, results, depth)
+        case Class():
+            return depth == 0 and any(
+                _matters(one, results, 1) for one in value.scope.variables.values()
+            )
+    return False

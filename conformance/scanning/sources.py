@@ -1,0 +1,133 @@
+"""A file of the scanned tree: its text, its syntax tree, and where each part of it stands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+MOST_BYTES = 1 << 20  # of a file
+MOST_DEPTH = 150  # nested nodes of a file: LibCST's parser has no bound of its own
+_INIT = "__init__"
+_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+
+
+class UnreadableError(ValueError):
+    """A file that is not scanned; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: lines and columns from 1 on, the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(eq=False)
+class Source:
+    """A Python file, parsed when it is first asked for."""
+
+    path: str  # as it is reported
+    module: str  # its dotted name within the tree
+    text: str
+
+    @cached_property
+    def _wrapper(self) -> MetadataWrapper:
+        return MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
+
+    @cached_property
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        # It takes longer than all else, and few files have a finding.
+        return self._wrapper.resolve(PositionProvider)
+
+    @cached_property
+    def tree(self) -> cst.Module:
+        """The syntax tree. UnreadableError where the text is no Python or is nested too deeply."""
+        check_depth(self.text)
+        try:
+            return self._wrapper.module
+        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+            raise UnreadableError(f"LibCST cannot parse it: {error}".split("\n")[0]) from error
+        except RecursionError as error:
+            raise UnreadableError("it is nested too deeply") from error
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def package(self) -> str:
+        """The dotted name of the package in which relative imports begin."""
+        if PurePosixPath(self.path).stem == _INIT:
+            return self.module
+        return self.module.rpartition(".")[0]
+
+    def place(self, node: cst.CSTNode) -> Place:
+        """Where a node of the tree stands."""
+        found = self._positions.get(node)
+        if found is None:
+            return Place(1, 1, 1, 1)
+        return Place(found.start.line, found.start.column + 1, found.end.line, found.end.column + 1)
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node, as it is written."""
+        at = self.place(node)
+        some = self.lines[at.line - 1 : at.end_line]
+        if not some:
+            return ""
+        if len(some) == 1:
+            return some[0][at.column - 1 : at.end_column - 1]
+        return "\n".join([some[0][at.column - 1 :], *some[1:-1], some[-1][: at.end_column - 1]])
+
+
+def read_text(file: Path) -> str:
+    """The text of a file. UnreadableError where it is too large, or no text."""
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise UnreadableError(f"it is larger than {MOST_BYTES >> 20} MiB")
+        data = file.read_bytes()
+    except OSError as error:
+        raise UnreadableError(error.strerror or "it cannot be read") from error
+    first = b"\n".join(data.split(b"\n", 2)[:2])
+    coding = _CODING.match(first)
+    try:
+        text = data.decode(coding[1].decode() if coding else "utf-8-sig")
+    except (LookupError, UnicodeDecodeError) as error:
+        raise UnreadableError("it is not valid text of its encoding") from error
+    if "\0" in text:
+        raise UnreadableError("it is no text: it has a null character")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def check_depth(text: str) -> None:
+    """UnreadableError where Python cannot parse a text, or its syntax tree is too deep.
+
+    LibCST's parser is native code that a deeply nested text ends by a signal.
+    """
+    try:
+        level: list[ast.AST] = [ast.parse(text)]
+    except SyntaxError as error:
+        raise UnreadableError(f"line {error.lineno}: {error.msg}") from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise UnreadableError("it is nested too deeply") from error
+    depth = 0
+    while level:
+        depth += 1
+        if depth > MOST_DEPTH:
+            raise UnreadableError(f"it is nested more than {MOST_DEPTH} deep")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+
+
+def dotted_name(path: PurePosixPath) -> str:
+    """The dotted name of a file within its tree."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts and parts[-1] == _INIT else parts)

@@ -1,0 +1,130 @@
+"""What is found without evaluating a program: texts in scripts, and pinned packages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+
+from conformance.catalogue.finds import REQUIREMENT
+from conformance.scanning.events import Event
+from conformance.scanning.files import PYTHON, SCRIPT
+from conformance.scanning.findings import Finding
+from conformance.scanning.rules import Rule, Rules
+from conformance.scanning.sources import Place, Source
+
+MOST_LINE = 20_000  # characters of a line that are looked into
+_PIN = re.compile(r"^\s*(?:pip3? install |uv pip install |RUN |- |['\"])*(.+)$")
+_FAR_OFF = "9999"
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_SPEC = re.compile(
+    r"(?<![\w.-])([A-Za-z][\w.-]*(?:\[[\w,. -]*\])?\s*(?:==|<=|~=|<)\s*[\w.,<>=!~ ]+)"
+)
+
+
+def in_scripts(path: str, text: str, rules: Rules) -> Iterator[Finding]:
+    """The findings in a shell script, a workflow, a Dockerfile or a configuration file."""
+    patterns = rules.texts()
+    for number, line in enumerate(text.split("\n"), 1):
+        code = _COMMENT.sub("", line[:MOST_LINE])
+        for pattern, rule in patterns:
+            if not _about(rule, SCRIPT):
+                continue
+            for match in pattern.finditer(code):
+                yield _at(path, line, number, match.start(), match.end(), rule)
+        yield from _pinned(path, line, number, rules)
+
+
+def in_requirements(path: str, text: str, rules: Rules) -> Iterator[Finding]:
+    """The pins in a requirements file that cannot work."""
+    for number, line in enumerate(text.split("\n"), 1):
+        yield from _pinned(path, line, number, rules)
+
+
+def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
+    """The string literals of a program, without docstrings, that a rule is about."""
+    patterns = [(p, rule) for p, rule in rules.texts() if _about(rule, PYTHON)]
+    if not any(pattern.search(source.text) for pattern, _ in patterns):
+        return
+    strings = _Strings()
+    source.tree.visit(strings)
+    for node, value in strings.found:
+        for pattern, rule in patterns:
+            if pattern.search(value):
+                words = {"text": frozenset({pattern.pattern}), "files": frozenset({PYTHON})}
+                yield Event("text", node, words), rule
+
+
+class _Strings(cst.CSTVisitor):
+    """Collects string literals; one that is a statement by itself documents something."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[cst.SimpleString, str]] = []
+
+    def visit_Expr(self, node: cst.Expr) -> bool:  # noqa: N802
+        return not isinstance(node.value, cst.SimpleString | cst.ConcatenatedString)
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:  # noqa: N802
+        try:
+            value = node.evaluated_value
+        except (ValueError, SyntaxError):
+            return
+        if isinstance(value, str):
+            self.found.append((node, value))
+
+
+def _about(rule: Rule, kind: str) -> bool:
+    wanted = rule.find.where.get("files")
+    return wanted is None or kind in wanted
+
+
+def _at(path: str, line: str, number: int, start: int, end: int, rule: Rule) -> Finding:
+    return Finding(
+        path=path,
+        place=Place(number, start + 1, number, end + 1),
+        line_text=line[:MOST_LINE],
+        issue=rule.issue,
+        says=rule.find.says,
+        before=line[start:end],
+    )
+
+
+def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding]:
+    some = rules.of(REQUIREMENT)
+    if not some:
+        return
+    code = _COMMENT.sub("", line[:MOST_LINE])
+    for match in _SPEC.finditer(code):
+        name, specifier = _requirement(match[1])
+        for rule in some:
+            if name in rule.find.where["package"] and _only(
+                specifier, rule.find.where.get("versions", frozenset())
+            ):
+                end = match.start() + len(match[1].rstrip())
+                yield _at(path, line, number, match.start(), end, rule)
+
+
+def _requirement(text: str) -> tuple[str, SpecifierSet]:
+    try:
+        found = Requirement(text.strip().rstrip(","))
+    except InvalidRequirement:
+        return "", SpecifierSet()
+    return found.name.lower().replace("_", "-"), found.specifier
+
+
+def _only(specifier: SpecifierSet, versions: frozenset[str]) -> bool:
+    """Whether a pin allows no version but those of the given ranges, which have an upper bound.
+
+    What is tried are the versions that the pin names, those at which the ranges end, and a release
+    that is far off.
+    """
+    if not any(one.operator in ("==", "<=", "~=", "<") for one in specifier):
+        return False
+    wanted = [SpecifierSet(text) for text in versions]
+    named = [one.version for some in (specifier, *wanted) for one in some]
+    tried = [*(text.removesuffix(".*") for text in named), _FAR_OFF]
+    allowed = [text for text in tried if specifier.contains(text, prereleases=True)]
+    return all(any(one.contains(text, prereleases=True) for one in wanted) for text in allowed)

@@ -1,0 +1,196 @@
+"""What the scanner knows of a value of a scanned program, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from conformance.scanning.scopes import Scope
+
+PMAP, SHARD_MAP = "pmap", "shard_map"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of which nothing is known, but what `tags` say of it."""
+
+    tags: frozenset[str] = frozenset()
+
+
+UNKNOWN = Value()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference(Value):
+    """What a qualified name outside of the scanned tree refers to, as in `jax.pmap`."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Value):
+    """A literal: a text, a number, True, False or None."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items(Value):
+    """A tuple, list or set display, or a mapping's values by its literal keys."""
+
+    items: tuple[Value, ...] = ()
+    kind: str = "tuple"
+    keys: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Function(Value):
+    """A function or lambda of the scanned tree, with the scope in which it was defined."""
+
+    node: cst.FunctionDef | cst.Lambda
+    scope: Scope
+    owner: Value | None = None  # the instance of which it is a bound method
+
+    @property
+    def name(self) -> str:
+        return self.node.name.value if isinstance(self.node, cst.FunctionDef) else "lambda"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Partial(Value):
+    """`functools.partial(function, *arguments, **keywords)`."""
+
+    function: Value = UNKNOWN
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """An argument of a call: its value, its code, and its keyword or stars."""
+
+    value: Value
+    node: cst.BaseExpression
+    keyword: str = ""
+    star: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Mapped(Value):
+    """A mapped function: what jax.pmap or jax.shard_map returns, and how it was made."""
+
+    kind: str = PMAP
+    function: Value = UNKNOWN
+    options: Mapping[str, Argument] = field(default_factory=dict)
+    facts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    returns: Value = UNKNOWN  # what one device returns
+    wrapper: str = ""  # the transformation around it: jit
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Transformed(Value):
+    """A function under a transformation: jit, vmap, grad, checkpoint."""
+
+    kind: str = ""
+    function: Value = UNKNOWN
+    donates: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array(Value):
+    """An array, or a tree of them, that a mapped function returned or that holds a row per device.
+
+    `of` is what it comes from: pmap, shard_map, replicate, global. `within` is its shape as a tree:
+    None where that is unknown, an Items, or a leaf. `leading` says whether dimension 0 is the
+    devices'.
+    """
+
+    of: str = PMAP
+    leaf: bool = False
+    structure: Value = UNKNOWN
+    facts: frozenset[str] = frozenset()
+    row: bool = False  # cut out of such an array
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Class(Value):
+    """A class of the scanned tree."""
+
+    node: cst.ClassDef
+    scope: Scope
+    bases: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Instance(Value):
+    """An instance of a class of the scanned tree; its attributes are in `attributes`."""
+
+    of: Class
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module(Value):
+    """A module of the scanned tree, by its dotted name."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported(Value):
+    """What another module of the tree has by a name; it is looked up where that matters."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stage(Value):
+    """A mapped function that was lowered or compiled."""
+
+    level: str = "lowered"
+    mapped: Mapped
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Method(Value):
+    """A method of a value that is no instance of a scanned class, as `out.reshape`."""
+
+    name: str = ""
+    owner: Value = UNKNOWN
+    node: cst.BaseExpression | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Donated(Value):
+    """A variable whose array was given to a call that donates it."""
+
+    value: Value = UNKNOWN
+    line: int = 0
+
+
+def merged(one: Value | None, other: Value | None) -> Value:
+    """What is known of a variable that has one of two values; the one of which more is known."""
+    if one is None or one is other:
+        return other or UNKNOWN
+    if other is None:
+        return one
+    for some in (one, other):
+        if isinstance(some, Donated):
+            return some
+    if one == other:
+        return one
+    order = (Mapped, Array, Transformed, Function, Partial, Instance, Items, Reference)
+    for kind in order:
+        for some in (one, other):
+            if isinstance(some, kind):
+                return some
+    return Value(one.tags & other.tags)
+
+
+def with_tags(value: Value, *tags: str) -> Value:
+    """An unknown value with tags, and with those that `value` has."""
+    return Value(value.tags | {*tags})

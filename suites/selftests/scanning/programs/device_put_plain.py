@@ -1,0 +1,4 @@
+import jax
+
+def feed(x, device):
+    return jax.device_put(x, device)

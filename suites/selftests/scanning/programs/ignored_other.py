@@ -1,0 +1,6 @@
+import jax
+
+f = jax.pmap(lambda x: x)
+
+def main(x):
+    return f(x)[0]  # pmap-conformance: ignore[nested-pmap-refused] finds: index-replicates-the-row

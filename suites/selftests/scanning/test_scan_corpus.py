@@ -1,0 +1,133 @@
+"""The corpus of a scan: what is found in each program, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scanned_programs import Program, found_in, programs, report_of
+
+LEAST = 80
+FOUND_AT_LEAST, FALSE_AT_MOST = 0.95, 0.02
+
+MODULE = """
+import jax
+step = jax.pmap(lambda x: x + 1)
+def make(f):
+    return jax.pmap(f)
+def first(tree):
+    return jax.tree.map(lambda x: x[0], tree)
+"""
+
+
+def names(program: Program) -> str:
+    return program.file.name
+
+
+@pytest.mark.parametrize("program", programs(), ids=names)
+def test_a_program_has_the_findings_that_it_expects(program: Program) -> None:
+    report = report_of(program.file, old=program.old, new=program.new)
+    assert report.unread == ()
+    assert program.expected <= found_in(report)
+    lines = {line for line, _ in program.expected}
+    assert [
+        f"{one.place.line}: {one.says}" for one in report.findings if one.place.line not in lines
+    ] == []
+
+
+def test_the_corpus_is_large_and_has_programs_without_a_finding() -> None:
+    some = programs()
+    assert len(some) >= LEAST
+    assert sum(1 for one in some if not one.expected) >= LEAST // 4
+    issues = {slug for one in some for _, slug in one.expected}
+    assert len(issues) >= LEAST // 3
+
+
+def tree(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        file = folder / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        pytest.param(
+            "return step(x)[0]",
+            {
+                "pkg/maps": MODULE,
+                "main": "from pkg.maps import step\ndef f(x):\n    return step(x)[0]\n",
+            },
+            id="imported",
+        ),
+        pytest.param(
+            "return maps.step(x)[0]",
+            {
+                "pkg/maps": MODULE,
+                "main": "from pkg import maps\ndef f(x):\n    return maps.step(x)[0]\n",
+            },
+            id="imported module",
+        ),
+        pytest.param(
+            "return pkg.maps.step(x)[0]",
+            {
+                "pkg/maps": MODULE,
+                "main": "import pkg.maps\ndef f(x):\n    return pkg.maps.step(x)[0]\n",
+            },
+            id="dotted",
+        ),
+        pytest.param(
+            "return advance(x)[0]",
+            {
+                "pkg/maps": MODULE,
+                "pkg/__init__": "from .maps import step as advance\n",
+                "main": "from pkg import advance\ndef f(x):\n    return advance(x)[0]\n",
+            },
+            id="exported again",
+        ),
+        pytest.param(
+            "return make(len)(x)[0]",
+            {
+                "pkg/maps": MODULE,
+                "main": "from pkg.maps import make\ndef f(x):\n    return make(len)(x)[0]\n",
+            },
+            id="wrapper",
+        ),
+        pytest.param(
+            "return jax.tree.map(lambda x: x[0], tree)",
+            {
+                "pkg/maps": MODULE,
+                "main": "import jax\nfrom pkg.maps import first\n"
+                "def f(x):\n    return first(jax.pmap(len)(x))\n",
+            },
+            id="helper",
+        ),
+        pytest.param(
+            "return tree[0]",
+            {
+                "helpers": "def first(tree):\n    return tree[0]\n",
+                "main": "import jax\nfrom helpers import first\n"
+                "def f(x):\n    return first(jax.pmap(len)(x))\n",
+            },
+            id="helper of a file without jax",
+        ),
+    ],
+)
+def test_names_are_followed_through_the_tree(
+    line: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    report = report_of(tree(tmp_path, files))
+    assert [one.line_text.strip() for one in report.findings] == [line]
+
+
+@pytest.mark.long
+def test_many_files_are_scanned_by_several_processes(tmp_path: Path) -> None:
+    files = {f"pkg/m{at}": MODULE + "def f(x):\n    return step(x)[0]\n" for at in range(120)}
+    files |= {f"plain/m{at}": "import os\n" for at in range(400)}
+    alone = report_of(tree(tmp_path, files))
+    both = report_of(tmp_path, jobs=2)
+    assert alone.findings == both.findings
+    assert len(alone.findings) == 120
+    assert alone.parsed == 120
