@@ -29,6 +29,7 @@ ORDER = (
     "getting-started",
     "upgrade",
     "run-it-yourself",
+    "your-code",
     "running-tests",
     "writing-tests",
     "clusters",
