@@ -64,7 +64,7 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
             f"{calls.counts[COMPILES]} programs were compiled, {len(fresh)} of them can still be "
             "seen: make every jitted function before the call and keep it until afterwards"
         )
-    return Compiled(result, [program_record(one) for one in reversed(fresh)], calls)
+    return Compiled(result, [_record(one) for one in reversed(fresh)], calls)
 
 
 def executables() -> list[Any]:
@@ -76,6 +76,10 @@ def executables() -> list[Any]:
 
 def program_record(executable: Any) -> dict[str, Any]:
     """Return name, collectives and memory of a compiled program, as `compiled_by` describes."""
+    return _record(executable)
+
+
+def _record(executable: Any) -> dict[str, Any]:
     modules = executable.hlo_modules()
     stats = executable.get_compiled_memory_stats()
     memory = {kind: int(getattr(stats, f"{kind}_size_in_bytes")) for kind in _MEMORY}

@@ -181,7 +181,7 @@ def _differences(compared: Compared) -> bool:
 def _report(found: Bisected[Observed], releases: Sequence[str], chosen: argparse.Namespace) -> int:
     from reports.comparing.entries import load_entries
     from reports.usercode import compared_text
-    from reports.usercode.explained import explain
+    from reports.usercode.explained import explain, named_issues
     from reports.usercode.runs import failure_of
 
     first, last = found.observed[found.last_same], found.observed[found.changed or releases[-1]]
@@ -199,6 +199,7 @@ def _report(found: Bisected[Observed], releases: Sequence[str], chosen: argparse
         "last_same": found.last_same,
         "changed_in": found.changed,
         "compared": compared.record() if found.changed else None,
+        "known_issues": named_issues([compared] if found.changed else [], issues),
     }
     title = _title(found, releases)
     if chosen.format == options.JSON:

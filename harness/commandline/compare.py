@@ -158,7 +158,7 @@ def _report(
     from reports.comparing.entries import load_entries
     from reports.usercode import compared_text
     from reports.usercode.compared import compare
-    from reports.usercode.explained import explain
+    from reports.usercode.explained import explain, named_issues
 
     issues, entries = load_issues(), load_entries()
     records: list[dict[str, Any]] = []
@@ -173,6 +173,7 @@ def _report(
         records.append(
             {"baseline": dict(baseline), "runs": [dict(one.run) for one in found]}
             | {"compared": [one.record() for one in found]}
+            | {"known_issues": named_issues(found, issues)}
         )
         texts += [*([""] if texts else []), *compared_text.lines(baseline, found, issues)]
         pages.append(compared_text.markdown(baseline, found, issues))
@@ -228,6 +229,7 @@ def load_issues() -> dict[str, Issue]:
             one.edit,
             one.tags,
             tuple(Shown(s.implementation, s.jax, s.topology, s.raises) for s in one.shows),
+            one.links,
         )
         for slug, one in load_causes().items()
     }

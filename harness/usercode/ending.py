@@ -21,6 +21,9 @@ _MESSAGES_OF_A_PEER = re.compile(
 )
 
 
+MOST_MESSAGE = 200  # characters of a message in a line
+
+
 class Outcome(StrEnum):
     """How a whole job ended."""
 
@@ -40,6 +43,7 @@ class Raised:
 
     def __str__(self) -> str:
         line = one_line(self.message.strip().split("\n", 1)[0])
+        line = line if len(line) <= MOST_MESSAGE else f"{line[:MOST_MESSAGE]}…"
         where = f" ({shorter(self.where)})" if self.where else ""
         return f"raised {self.type}{f': {line}' if line else ''}{where}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -16,6 +17,7 @@ from harness.targets.platforms import Platform
 from harness.targets.target import Target
 from harness.usercode.ending import Job, Outcome
 from harness.usercode.joining import process_variables
+from harness.usercode.leftovers import VARIABLE, end_leftovers
 from harness.usercode.printing import Printer
 from harness.usercode.processes import POLL_S, Processes, Program
 
@@ -48,9 +50,11 @@ def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.e
     """
     port = ReservedPort()
     folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
+    mark = {VARIABLE: secrets.token_hex(8)}
     own = what.devices or [{}] * what.topology.processes
     environments = [
         process_variables(environment, what.topology, n, port.address, what.platform, devices)
+        | mark
         for n, devices in enumerate(own)
     ]
     processes = None
@@ -66,6 +70,7 @@ def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.e
     finally:
         if processes is not None:
             processes.close()
+        end_leftovers(mark[VARIABLE])
         port.close()
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -199,13 +199,25 @@ def _three_calls(cluster: Cluster, program: Program, maps: list[str]) -> Any:
     return result
 
 
-def _sample(leaf: Any) -> list[Any] | None:
-    """Return values of this process's shards at even distances, of an array too large to carry."""
+def _sample(leaf: Any) -> dict[str, Any] | None:
+    """Return values of this process's shards at even distances, of an array too large to carry.
+
+    `local_shape` is that of the rows that the process holds: all shards along the axes that are
+    split.
+    """
     if not isinstance(leaf, jax.Array) or leaf.size <= MOST_ELEMENTS or leaf.is_deleted():
         return None
     shards = sorted(leaf.addressable_shards, key=lambda s: [part.start or 0 for part in s.index])
-    flat = np.concatenate([np.asarray(s.data).reshape(-1) for s in shards if s.replica_id == 0])
-    return to_json(flat[:: max(1, flat.size // SAMPLED)][:SAMPLED])
+    once = {str(s.index): s for s in shards}.values()  # of what is replicated one copy
+    flat = np.concatenate([np.asarray(s.data).reshape(-1) for s in once])
+    spans = [
+        [part.indices(size)[:2] for part, size in zip(s.index, leaf.shape, strict=True)]
+        for s in once
+    ]
+    ends = zip(*spans, strict=True)
+    shape = [max(b for _, b in axis) - min(a for a, _ in axis) for axis in ends]
+    values = to_json(flat[:: max(1, flat.size // SAMPLED)][:SAMPLED])
+    return {"values": values, "local_shape": shape}
 
 
 def _deleted(arguments: Sequence[Any], donated: Sequence[int]) -> list[bool]:
@@ -230,12 +242,20 @@ def _later(cluster: Cluster, result: Any) -> None:
     """Look at what later operations do with the result: where they land, and what they move."""
     leaves = [one for one in jax.tree.leaves(result) if isinstance(one, jax.Array)]
     rows = [one for one in leaves if one.ndim]
-    if leaves:
-        cluster.compiled(PLUS_ONE, lambda: [one + 1 for one in leaves])
-    if rows:
-        cluster.compiled(FIRST_ROW, lambda: [one[0] for one in rows])
+    for name, some, operation in (
+        (PLUS_ONE, leaves, lambda one: one + 1),
+        (FIRST_ROW, rows, lambda one: one[0]),
+    ):
+        if some:
+            done = cluster.compiled(name, _each, operation, some)
+            if done is not None:
+                cluster.note("samples", [_sample(one) for one in done.result])
     if leaves:
         cluster.step(FETCH, lambda: [np.asarray(one) for one in leaves])
+
+
+def _each(operation: Callable[[Any], Any], some: Sequence[Any]) -> list[Any]:
+    return [operation(one) for one in some]
 
 
 def _returned(cluster: Cluster) -> bool:

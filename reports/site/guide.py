@@ -30,6 +30,7 @@ ORDER = (
     "upgrade",
     "your-code",
     "run-it-yourself",
+    "your-code",
     "running-tests",
     "writing-tests",
     "clusters",

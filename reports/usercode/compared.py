@@ -18,7 +18,7 @@ from reports.comparing.fields import (
     compare_cells,
 )
 from reports.usercode.costs import added_collectives, costs
-from reports.usercode.runs import Found, Json, cell_of, place_of, steps_named
+from reports.usercode.runs import Found, Json, cell_of, other_kinds, place_of, steps_named
 from reports.usercode.values import describe_values
 
 
@@ -26,7 +26,7 @@ from reports.usercode.values import describe_values
 class Compared:
     """A run, the run that it was compared with, and what differs.
 
-    `missing` is why there is nothing to compare; `same` how many fields are the same.
+    `missing` is why they are not compared; `same` how many fields are the same.
     """
 
     baseline: Json
@@ -56,6 +56,10 @@ def compare(baseline: Json, run: Json) -> Compared:
     for one in (baseline, run):
         if one["missing"]:
             return Compared(baseline, run, missing=str(one["missing"]))
+    for one in (baseline, run):
+        if other := other_kinds(one):
+            why = f"the code selects {', '.join(other)} by itself, and not {one['implementation']}"
+            return Compared(baseline, run, missing=why)
     cells = compare_cells(cell_of(baseline), cell_of(run))
     found = [_found(one, baseline, run) for one in cells.differences]
     same = sum(cells.same.values())

@@ -20,21 +20,32 @@ _LEAVES_SHOWN = 4
 def lines(baseline: Json, compared: Sequence[Compared], issues: Issues) -> Iterator[str]:
     """Yield the baseline, each run with what differs from it, and what to edit."""
     yield f"baseline: {title_of(baseline)}: {headline(baseline)}"
+    before: dict[tuple[str, ...], str] = {}
     for one in compared:
         yield ""
-        yield f"{title_of(one.run)}: {_verdict(one)}"
+        title, body = title_of(one.run), tuple(_body(one, issues))
+        yield f"{title}: {_verdict(one)}"
         if not one.missing:
             yield f"  {headline(one.run)}"
-        for by, groups in explained(one.found):
-            title = _because(by, issues)
-            yield f"  {title}:"
-            for group in groups:
-                yield from _lines_of(group, title)
+        if body and body in before:
+            yield f"  the same differences as {before[body]}"
+        else:
+            before[body] = title
+            yield from body
     edits = _edits(compared, issues)
     if edits:
         yield ""
         yield "What to edit:"
         yield from (f"  {slug}: {edit}" for slug, edit in edits.items())
+
+
+def _body(one: Compared, issues: Issues) -> Iterator[str]:
+    """Yield what differs in a run, by what explains it."""
+    for by, groups in explained(one.found):
+        title = _because(by, issues)
+        yield f"  {title}:"
+        for group in groups:
+            yield from _lines_of(group, title)
 
 
 def markdown(baseline: Json, compared: Sequence[Compared], issues: Issues) -> str:
@@ -92,23 +103,27 @@ def _verdict(one: Compared) -> str:
     return f"{_many(many, 'difference')}; {_many(one.same, 'field')} the same"
 
 
-def explained(found: Iterable[Found]) -> list[tuple[tuple[str, str], list[list[Found]]]]:
+By = tuple[str, str, str]  # what explains a difference: a known issue, a claim, or a sentence
+
+
+def explained(found: Iterable[Found]) -> list[tuple[By, list[list[Found]]]]:
     """Return the groups of differences by what explains them: what nothing explains first."""
-    by: dict[tuple[str, str], list[list[Found]]] = {("", ""): []}
+    by: dict[By, list[list[Found]]] = {("", "", ""): []}
     for group in grouped(found):
         first = group[0]
-        by.setdefault((first.cause, first.claim or first.says * (not first.cause)), []).append(
-            group
-        )
+        says = "" if first.cause or first.claim else first.says
+        by.setdefault((first.cause, first.claim, says), []).append(group)
     return [(key, groups) for key, groups in by.items() if groups]
 
 
-def _because(by: tuple[str, str], issues: Issues) -> str:
-    cause, other = by
+def _because(by: By, issues: Issues) -> str:
+    cause, claim, says = by
     if cause:
         title = issues[cause].title if cause in issues else ""
         return f"known issue {cause}: {title}" if title else f"known issue {cause}"
-    return f"as documented ({other})" if other else "not explained by a known issue"
+    if claim:
+        return f"as documented ({claim})"
+    return says.removesuffix(".") or "not explained by a known issue"
 
 
 def _edits(compared: Iterable[Compared], issues: Issues) -> dict[str, str]:
@@ -124,7 +139,7 @@ def _lines_of(group: Sequence[Found], title: str) -> Iterator[str]:
     yield f"    {one_line(f'{first.field}: {first.old} → {first.new}{where}')}"
     if first.seen and first.seen != f"{first.old} → {first.new}":
         yield f"        {_short(first.seen)}"
-    if first.says and first.says not in title:
+    if first.says and first.says.removesuffix(".") not in title:
         yield f"        {first.says}"
 
 

@@ -77,8 +77,9 @@ def _samples(old: Json, new: Json) -> Iterator[Found]:
         pairs = zip(noted(here, "samples"), noted(there, "samples"), strict=False)
         leaves = (here.get("value") or {}).get("leaves", ())
         for (a, b), leaf in zip(pairs, leaves, strict=False):
-            if a is None or b is None or len(a) != len(b) or a == b:
+            if a is None or b is None or a["local_shape"] != b["local_shape"] or a == b:
                 continue
+            a, b = a["values"], b["values"]
             rounded = apart_by_rounding(a, b, str(leaf.get("dtype")))
             words = "equal but for rounding" if rounded else "other values"
             seen = f"in {len(a)} sampled values of {leaf.get('path') or 'the result'}"

@@ -75,6 +75,11 @@ class Issue:
     edit: str
     tags: tuple[str, ...]
     shown: tuple[Shown, ...]
+    links: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return what a user is shown of it, as JSON; `links` lead to JAX's commits and issues."""
+        return {"title": self.title, "edit": self.edit, "links": list(self.links)}
 
     def likeness(self, message: str, run: Mapping[str, Any]) -> int:
         """Return how well it explains a message of a run: 0 for not at all."""
@@ -86,6 +91,14 @@ class Issue:
         return max(
             (len(t) for t in self.tags if len(t) >= QUOTE_LENGTH and t in message), default=0
         )
+
+
+def named_issues(
+    compared: Iterable[Compared], issues: Mapping[str, Issue]
+) -> dict[str, dict[str, Any]]:
+    """Return the known issues that explain any difference, as JSON by slug."""
+    slugs = dict.fromkeys(f.cause for one in compared for f in one.found if f.cause in issues)
+    return {slug: issues[slug].record() for slug in slugs}
 
 
 def explain(compared: Compared, entries: Iterable[Entry], issues: Mapping[str, Issue]) -> Compared:

@@ -14,6 +14,7 @@ Json = Mapping[str, Any]
 FIRST_CALL, THIRD_CALL, TIMED = "first call", "third call", "timed calls"
 PREPARE = "import and inputs"
 SECONDS = "seconds"
+KINDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}  # of the maps that it makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def cell_of(run: Json) -> Cell:
         reason="",
         findings=(),
         deviation=None,
-        observations=run["observations"],
+        observations=[_with_local_shapes(one) for one in run["observations"]],
         fault=None if fault is None else _fault(fault),
         seconds=None,
         probe_seconds=None,
@@ -83,9 +84,35 @@ def cell_of(run: Json) -> Cell:
     )
 
 
+def _with_local_shapes(observation: Json) -> Json:
+    """Return an observation in which large arrays have the shape of the process's own rows."""
+    return {**observation, "steps": [_sized(step) for step in observation["steps"]]}
+
+
+def _sized(step: Json) -> Json:
+    samples, value = noted(step, "samples"), step.get("value")
+    if not value or len(samples) != len(value["leaves"]):
+        return step
+    leaves = [
+        leaf if sample is None else {**leaf, "local_shape": sample["local_shape"]}
+        for leaf, sample in zip(value["leaves"], samples, strict=True)
+    ]
+    return {**step, "value": {**value, "leaves": leaves}}
+
+
 def _fault(record: Json) -> Fault:
     some = tuple(FaultProcess(**one) for one in record["processes"])
     return Fault(record["kind"], record["detail"], some)
+
+
+def other_kinds(run: Json) -> list[str]:
+    """Return the kinds of pmap that ran in place of the one that was asked for.
+
+    They are read off the maps that were made, as the user's code may select another one by itself.
+    """
+    asked = KINDS.get(run["implementation"])
+    made = {kind for step in steps_named(run, FIRST_CALL) for kind in noted(step, "maps")}
+    return sorted((made & {*KINDS.values()}) - {asked}) if asked else []
 
 
 def steps_named(run: Json, name: str) -> list[Json]:

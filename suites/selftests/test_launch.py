@@ -200,8 +200,7 @@ def test_an_interrupt_shows_the_stacks_and_ends_everything(script: str, tmp_path
         assert before_its_end(process, _up(log)), log.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(ENDS_S) == EXIT_INTERRUPTED
-        if script is IGNORES:  # what descends from it is ended with it
-            assert gone(mark, ENDS_S), log.read_text()
+        assert gone(mark, ENDS_S), log.read_text()
         assert log.read_text().count("Python stack") == COUNT
         assert "interrupted after" in log.read_text()
 
@@ -237,6 +236,37 @@ def test_initialize_finds_its_arguments(target: str, tmp_path: Path) -> None:
     assert status == DONE, said
     assert re.search(r"^\[0\] \S+ 2 \[0 1\]$", said, re.MULTILINE), said
     assert re.search(r"^\[1\] \S+ 2 \[0 1\]$", said, re.MULTILINE), said
+
+
+ENDS = """
+import os, signal, sys, time, jax, numpy
+jax.distributed.initialize()
+total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+ones = numpy.ones(jax.local_device_count())
+jax.block_until_ready(total(ones))
+if jax.process_index() == int(sys.argv[1]):
+    if sys.argv[2] == "raises":
+        raise ValueError("its own")
+    os.kill(os.getpid(), signal.SIGKILL)
+for _ in range(20):
+    jax.block_until_ready(total(ones))
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["jax==0.7.2", "newest"])
+@pytest.mark.parametrize("number", ["0", "1"])
+@pytest.mark.parametrize(
+    ("how", "end"), [("killed", "killed by SIGKILL"), ("raises", "raised ValueError: its own")]
+)
+def test_the_first_of_a_real_job_is_found_whatever_its_peers_raise(
+    target: str, number: str, how: str, end: str, tmp_path: Path
+) -> None:
+    words = (number, how, "--topology", "3x1", "--target", target, "--grace", "5")
+    status, said = launch(tmp_path, ENDS, *words)
+    assert status == FOUND
+    assert re.search(rf"process {number} failed first, after \S+ s: {end}", said), said
 
 
 @pytest.mark.long

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from conformance.catalogue import names
 from conformance.commandline.ending import PROGRAM
+from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.compare import load_issues
 from harness.commandline.main import main
+from harness.usercode import steps
 from harness.usercode.arguments import (
     ArgumentsError,
     check_mapped,
@@ -24,8 +27,8 @@ from harness.usercode.arguments import (
 from harness.usercode.bisecting import BisectError, Unobservable, bisect
 from harness.usercode.function import FunctionError, import_function, parse_function
 from reports.comparing.entries import load_entries
-from reports.usercode import compared_text
-from reports.usercode.compared import compare
+from reports.usercode import compared_text, explained, runs
+from reports.usercode.compared import Compared, compare
 from reports.usercode.costs import MEMORY, TIME
 from reports.usercode.explained import explain
 from reports.usercode.runs import failure_of
@@ -201,9 +204,8 @@ def test_implementations_that_agree(here: Path, capsys: Capture) -> None:
     [one] = report["compared"]
     assert one["differences"] == []
     assert one["same_fields"] > 50
-    steps = [step["name"] for step in report["runs"][0]["observations"][0]["steps"]]
-    assert steps[1:4] == ["first call", "second call", "third call"]
-    assert {"result + 1", "result[0]", "np.asarray(result)"} <= {*steps}
+    seen = [step["name"] for step in report["runs"][0]["observations"][0]["steps"]]
+    assert seen == [steps.PREPARE, *steps.CALLS, *steps.LATER]
     assert [run["observations"][0]["steps"][1]["outcome"] for run in report["runs"]] == ["returned"]
 
 
@@ -230,7 +232,7 @@ def test_legacy_and_new_pmap_differ_by_known_issues(here: Path, capsys: Capture)
     new, shard_map = report["compared"]
     [error] = [d for d in new["differences"] if d["field"] == "error type"][:1]
     assert (error["old"], error["new"]) == ("TypeError", "StoreException")
-    assert error["cause"] in load_issues()
+    assert report["known_issues"][error["cause"]]["links"]
     assert shard_map["differences"] == []
 
 
@@ -243,8 +245,19 @@ def test_two_functions_that_map_by_themselves(here: Path, capsys: Capture) -> No
     [one] = [one for one in report["compared"] if one["run"]["label"] == "model.py:new"]
     values = [d for d in one["differences"] if d["field"] == "values"]
     assert values[0]["seen"] == "1 value differs, most by 0.5: 2 → 2.5 in result[1]"
-    steps = report["baseline"]["observations"][0]["steps"]
-    assert steps[1]["extra"]["maps"] == ["new pmap"]
+    first_call = report["baseline"]["observations"][0]["steps"][1]
+    assert first_call["extra"]["maps"] == ["new pmap"]
+
+
+@pytest.mark.long
+def test_an_implementation_that_did_not_run_is_not_compared(here: Path, capsys: Capture) -> None:
+    selects = 'import jax\njax.config.update("jax_pmap_shmap_merge", False)\n'
+    (here / "selecting.py").write_text(selects + MODEL)
+    words = ("selecting.py:old", "--mapped", "--target", "jax==0.9.0", "--topology", "1x2")
+    status, report, _ = compared(capsys, *words)
+    assert status == FAILED
+    [one] = report["compared"]
+    assert one["missing"] == "the code selects legacy pmap by itself, and not new_pmap"
 
 
 @pytest.mark.long
@@ -363,6 +376,23 @@ def test_a_function_is_found_in_a_file_and_in_a_module(here: Path) -> None:
 # Comparing
 
 
+def test_a_worker_and_a_report_call_the_steps_alike() -> None:
+    assert steps.CALLS[0] == runs.FIRST_CALL
+    assert steps.CALLS[2] == runs.THIRD_CALL
+    assert (runs.TIMED, runs.PREPARE, runs.SECONDS) == (steps.TIMED, steps.PREPARE, names.SECONDS)
+    assert set(explained.KNOWN_AS) <= set(steps.LATER)
+    assert explained.INDEXING in load_issues()
+
+
+@pytest.mark.parametrize(("fail_on", "status"), [("any", 1), ("unexplained", 0), ("none", 0)])
+def test_what_is_explained_may_pass(fail_on: str, status: int) -> None:
+    old = run(step("first call", leaf(1.0)))
+    found = Compared(old, old, (runs.Found("first call", "dtype", "a", "b", "", cause="slug"),))
+    assert comparing._status(old, [found], fail_on) == status
+    unknown = Compared(old, old, (runs.Found("first call", "dtype", "a", "b", ""),))
+    assert comparing._status(old, [unknown], fail_on) == (0 if fail_on == "none" else 1)
+
+
 def leaf(*values: float, **more: Any) -> Json:
     return {
         "path": "",
@@ -441,8 +471,10 @@ def test_a_time_is_shown_and_never_a_difference() -> None:
 
 def test_sampled_values_are_compared() -> None:
     big = leaf(values=None, local_shape=None, text="9999 elements, too many to carry")
-    one = run(step("first call", big, extra={"samples": [[1.0, 2.0]]}))
-    other = run(step("first call", big, extra={"samples": [[1.0, 3.0]]}))
+    one, other = (
+        run(step("first call", big, extra={"samples": [{"values": v, "local_shape": [9999]}]}))
+        for v in ([1.0, 2.0], [1.0, 3.0])
+    )
     assert fields(one, one) == []
     assert fields(one, other) == ["values"]
 
@@ -469,6 +501,23 @@ def test_an_error_is_explained_by_the_issue_that_shows_it_there(
     assert {one.cause for one in found} == {cause}
 
 
+def test_own_rows_of_a_large_array_are_known_as_such() -> None:
+    """In several processes shard_map returns the whole array, pmap this process's rows."""
+    some = [{"values": [1.0], "local_shape": [2, 9999]}]
+    big = leaf(values=None, local_shape=None, shape=[2, 9999], text="19998 elements")
+    own = run(step("first call", big, extra={"samples": some}))
+    whole = run(step("first call", big | {"shape": [4, 9999]}, extra={"samples": some}))
+    [shape] = compare(own, whole).found
+    assert (shape.old, shape.new) == ("this process's rows", "all processes' rows")
+
+
+def test_runs_that_differ_alike_are_shown_once() -> None:
+    old, new = run(step("first call", leaf(1.0))), run(step("first call", leaf(2.0)))
+    lines = list(compared_text.lines(old, [compare(old, new), compare(old, new)], {}))
+    assert len([one for one in lines if "values → other values" in one]) == 1
+    assert lines[-1] == "  the same differences as new_pmap on jax 0.9.0, 1x8"
+
+
 def test_what_was_not_run_is_not_compared() -> None:
     gone = run(missing="jax 0.10.0 has no legacy pmap")
     found = compare(run(step("first call", leaf(1.0))), gone)
@@ -483,9 +532,8 @@ def test_a_failed_import_is_no_observation() -> None:
 
 
 def test_texts_show_differences_of_several_steps_once() -> None:
-    steps = ("first call", "second call", "third call")
-    old = run(*(step(name, leaf(1.0)) for name in steps))
-    new = run(*(step(name, leaf(2.0)) for name in steps))
+    old = run(*(step(name, leaf(1.0)) for name in steps.CALLS))
+    new = run(*(step(name, leaf(2.0)) for name in steps.CALLS))
     found = compare(old, new)
     issues: Mapping[str, Any] = {}
     lines = list(compared_text.lines(old, [found], issues))
