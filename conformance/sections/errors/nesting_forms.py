@@ -21,7 +21,7 @@ from conformance.judging.expectation import Expectation, raises, returns, twice
 from conformance.judging.releases import by_release
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
-from conformance.sections.errors.nesting import (
+from conformance.sections.errors.nested_maps import (
     NESTED,
     grid_summed,
     mesh_of_two_axes,

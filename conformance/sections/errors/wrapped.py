@@ -18,7 +18,7 @@ from conformance.judging.expectation import Model, raises, returns, twice
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half, on_mesh
-from conformance.sections.errors.lowered import Staged
+from conformance.sections.errors.staged import Staged
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row
