@@ -258,14 +258,14 @@ def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -
 def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
     """Who names each cause: ids of clauses, and deviation entries by their places.
 
-    An entry about a warning changes no verdict: its cause is compared, or named elsewhere.
+    An entry about a warning changes no verdict, so its cause may be one that is compared alone.
     """
     found: dict[str, list[str]] = {}
     for one in clauses:
         if one.cause:
             found.setdefault(one.cause, []).append(one.id)
     for entry in entries:
-        if entry.cause and entry.warns is None:
+        if entry.cause and not (entry.warns and load_causes()[entry.cause].compared):
             found.setdefault(entry.cause, []).append(entry.where)
     return found
 

@@ -96,6 +96,10 @@ _OBSERVATION = {
     "implementation": _TEXT,
     "processes": _WHOLE,
     "steps": [_STEP],
+    "between": {
+        "warnings": [{"category": _TEXT, "message": _TEXT, "count": _WHOLE}],
+        "logs": [{"logger": _TEXT, "level": _TEXT, "message": _TEXT}],
+    },
     "witness": [{"wrapper": _TEXT, "outputs": _TEXTS, "traced": _TEXTS, "raised": (bool,)}],
     "compiled": (dict, type(None)),
     "seconds": _NUMBER,

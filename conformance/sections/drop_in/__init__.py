@@ -19,7 +19,6 @@ from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
 from conformance.judging import aspects
 from conformance.judging.arrays import returns_weak
-from conformance.judging.aspects import OUTCOME
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
 from conformance.judging.releases import absent, by_release
@@ -241,8 +240,7 @@ def like_the_replacement() -> OfEachStep:
         found = step.extra.get(UNLIKE, [])
         return not found, f"{UNLIKE}: {found}" if found else "like the replacement"
 
-    text = "the same shapes, dtypes, weak types and rows per device"
-    return OfEachStep(text, check_step, claims=OUTCOME | {aspects.WEAK_TYPE})
+    return OfEachStep("the same shapes, dtypes, weak types and rows per device", check_step)
 
 
 def of_sharding(kind: str) -> OfEachStep:
@@ -277,7 +275,7 @@ def reproduced(
         steps(replacement=value, replacement_again=value),
         steps(replacement=there, replacement_again=there),
         steps(replacement=tree, replacement_again=tree),
-        of_the_original(value),
+        of_the_original(returns_weak(model, weak)),
         of_the_original(like_the_replacement()),
         by_release(
             NAMED_FROM,

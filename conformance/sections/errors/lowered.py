@@ -27,9 +27,9 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.probing.implementations import wrapper_kind
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import WITHOUT, needed
+from conformance.sections.errors.staged import Staged
 
 ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
 TO_BEGIN_WITH = "shard_map's arguments are global to begin with"
@@ -91,22 +91,6 @@ PROGRAMS: Mapping[str, Program] = table(
         ),
     ),
 )
-
-
-class Staged:
-    """The compiled stage of a map, lowered on its first call."""
-
-    def __init__(self, impl: Implementation, function: Any, *lowered_for: Any) -> None:
-        self._impl, self._function, self._lowered_for = impl, function, lowered_for
-        self._compiled: Any = None
-
-    def __call__(self, *args: Any) -> Any:
-        if self._compiled is None:
-            compiled = self._function.lower(*self._lowered_for).compile()
-            kind = None if self._impl.is_pmap else "jit(shard_map)"
-            kind = kind or wrapper_kind(self._function.function)
-            self._compiled = self._impl.adopt(compiled, kind)
-        return self._compiled(*args)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,20 @@ from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
+from conformance.judging.expectation import Model, raises, returns
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
+from conformance.sections.errors.nested_maps import (
+    NESTED,
+    grid_summed,
+    mesh_of_two_axes,
+    nested,
+    refused,
+)
 
 CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"
-NESTED = "errors.context-mesh.nested"  # whatever lies between the two maps
-
-
-def refused(model: Model) -> Expectation:
-    """The documented error."""
-    message = (
-        r"^The context mesh AbstractMesh\(.*\) should match the mesh passed to shard_map Mesh\("
-    )
-    return raises(ValueError, message, phase="trace", otherwise=model)
 
 
 def grid_doubled(place: Place) -> Any:
@@ -43,12 +41,6 @@ NO_DEVICES = raises(
 )
 
 
-def grid_summed(place: Place) -> Any:
-    """at every point of this process's part of the grid, the sum over all of it"""
-    outer = place.topology.devices_per_process // INNER
-    return np.broadcast_to(grid(place).sum((0, 1)), (outer, INNER, 3))
-
-
 def box(place: Place) -> Any:
     """One row per device of three axes, shape `(2, 2, 2, 3)`."""
     return grid(place).reshape(2, 2, 2, 3)
@@ -60,21 +52,6 @@ def shard_map_of_pmap(impl: Implementation, cluster: Cluster) -> Any:
     return jax.jit(
         jax.shard_map(lambda x: inner(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec)
     )
-
-
-def mesh_of_two_axes(cluster: Cluster) -> jax.sharding.Mesh:
-    """The outer and the inner map's axes in one mesh."""
-    chosen = np.array(cluster.devices[: OUTER * INNER]).reshape(OUTER, INNER)
-    return jax.sharding.Mesh(chosen, ("i", "j"))
-
-
-def nested(model: Model) -> Columns:
-    """Legacy nests; the new pmap refuses; shard_map is what the fixes use."""
-    return {
-        LEGACY_PMAP: returns(model),
-        NEW_PMAP: refused(model),
-        SHARD_MAP: not_applicable("the clause is about pmap inside pmap"),
-    }
 
 
 def remedied(model: Model) -> Columns:

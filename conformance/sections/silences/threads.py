@@ -1,7 +1,8 @@
-"""Ten threads that read one output at the same time."""
+"""Threads that read one output at the same time: ten of small rows, 64 of large ones."""
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns, twice
+from conformance.judging.expectation import returns, steps, twice
 from conformance.probing.bodies import double
+from conformance.probing.deadlocks import run_all
 from conformance.probing.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
@@ -57,3 +59,59 @@ def indexed(impl: Implementation, cluster: Cluster) -> None:
         return np.stack([rows[first] for first in range(THREADS)])
 
     cluster.twice(reading)
+
+
+LARGE = 100_000  # numbers of a row, whose copy takes long enough for reads to meet
+MANY = 64  # threads
+ROUNDS = 20  # of so many threads: a meeting is a matter of chance
+COPIES = 100  # of a row, by the thread that watches the others
+
+
+def ends(place: Place) -> Any:
+    """the first and the last number of each row"""
+    return place.all_rows(LARGE)[:, [0, -1]] * 2
+
+
+def ends_of_each(place: Place) -> Any:
+    """the first and the last number of the two rows that each thread read"""
+    first = np.arange(MANY)
+    return ends(place)[np.stack([first, first + 1], 1) % COUNT]
+
+
+@clause(
+    "silences.threads.index-large",
+    claim="pmap-silence.threads",
+    needs=devices(COUNT),
+    fresh=True,
+    left_out="in several processes an output is indexed in errors.indexing",
+    expect=everywhere(steps(one_thread=returns(ends), threads=returns(ends_of_each))),
+)
+def indexed_large(impl: Implementation, cluster: Cluster) -> None:
+    """Of an output with large rows one thread reads all, then 64 threads at once two each."""
+    output = impl.map(double())(cluster.rows(LARGE))
+    host = cluster.rows(LARGE)
+
+    def row(k: int) -> Any:
+        return np.asarray(output[k % COUNT])[[0, -1]]
+
+    def reading() -> Any:
+        found: dict[int, Any] = {}
+        failed: list[Exception] = []
+
+        def one(first: int) -> None:
+            try:
+                found[first] = np.stack([row(first), row(first + 1)])
+            except Exception as error:
+                failed.append(error)
+
+        for _ in range(ROUNDS):
+            run_all(
+                [functools.partial(one, first) for first in range(MANY)],
+                lambda: [host[k % COUNT].copy() for k in range(COPIES)],
+            )
+        if failed:
+            raise failed[0]
+        return np.stack([found[first] for first in range(MANY)])
+
+    cluster.step("one thread", lambda: np.stack([row(k) for k in range(COUNT)]))
+    cluster.step("threads", reading)

@@ -1,0 +1,66 @@
+"""Threads that wait for one another for ever, told from threads that are slow. Runs in the worker.
+
+A deadline cannot tell the two on a loaded machine. What is stuck sleeps: in every sample all other
+threads of the process are asleep and use no CPU time, while the watching thread gets its control
+work done. A thread that waits for a core is runnable, and is never taken for one that sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+SAMPLES = 40  # in a row that must show the same, with control work between each two
+PAUSE_S = 0.02  # between two samples
+TICKS = 1  # of CPU time that all sleeping threads together may use meanwhile, each of 10 ms
+
+_TASKS = Path("/proc/self/task")
+_SLEEPING = "S"
+
+
+class Deadlock(RuntimeError):
+    """All threads sleep and none goes on; the text says how many of them finished."""
+
+
+def run_all(functions: Sequence[Callable[[], None]], control: Callable[[], object]) -> None:
+    """Run each function in a thread of its own, and wait; Deadlock where they stand still.
+
+    `control` is work of the watching thread, called between two samples: that it comes back shows
+    that this process gets a core. Threads that are stuck are left behind, as daemons.
+    """
+    threads = [threading.Thread(target=one, daemon=True) for one in functions]
+    for thread in threads:
+        thread.start()
+    samples: list[tuple[int, int]] = []
+    while any(thread.is_alive() for thread in threads):
+        control()
+        time.sleep(PAUSE_S)
+        left = sum(thread.is_alive() for thread in threads)
+        ticks = sleeping_ticks()
+        if ticks is None or (samples and left != samples[0][0]):
+            samples = []
+        if ticks is not None:
+            samples.append((left, ticks))
+        if samples and samples[-1][1] - samples[0][1] > TICKS:
+            samples = samples[-1:]
+        if left and len(samples) > SAMPLES:
+            raise Deadlock(f"{left} of {len(threads)} threads sleep and use no CPU time")
+
+
+def sleeping_ticks() -> int | None:
+    """The CPU time of all other threads, in ticks; None where one of them does not sleep."""
+    total = 0
+    for task in os.listdir(_TASKS):
+        if int(task) == threading.get_native_id():
+            continue
+        try:
+            fields = (_TASKS / task / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            return None
+        if fields[0] != _SLEEPING:
+            return None
+        total += int(fields[11]) + int(fields[12])
+    return total

@@ -1,0 +1,182 @@
+"""Nested maps: what does not lead out of nested pmap's error, and wrong forms of its remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import of_shard_map
+from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.judging.releases import by_release
+from conformance.probing.protocols import Cluster, Implementation
+from conformance.sections.errors import INNER, OUTER, grid
+from conformance.sections.errors.nested_maps import (
+    NESTED,
+    grid_summed,
+    mesh_of_two_axes,
+    nested,
+)
+
+SILENCE = "pmap-silence.nested-pmap-variants"
+ONE_PROCESS_ALONE = "that the forms differ shows in one process as in several"
+
+
+def auto_mesh(cluster: Cluster) -> jax.sharding.Mesh:
+    """The mesh of both axes from make_mesh, each of them Auto."""
+    return jax.make_mesh((OUTER, INNER), ("i", "j"), axis_types=(AxisType.Auto,) * 2)
+
+
+# --- What does not lead out
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context in which the nested pmaps are called."""
+
+    key: str
+    text: str
+    enter: Callable[[Cluster], AbstractContextManager[Any]]
+
+
+CONTEXTS: Mapping[str, Context] = table(
+    Context(
+        "set-mesh",
+        "jax.set_mesh of an Auto mesh with both axes' names",
+        lambda cluster: jax.set_mesh(auto_mesh(cluster)),
+    ),
+    Context(
+        "with-mesh", "`with mesh:` of both axes' names", lambda cluster: mesh_of_two_axes(cluster)
+    ),
+)
+
+
+@family(
+    "errors.context-mesh.nested-under.{context}",
+    context=CONTEXTS,
+    claim=SILENCE,
+    title="A pmap inside a pmap under {context.text}.",
+    fact=NESTED,
+    cause="nested-pmap-refused",
+    needs=devices(OUTER * INNER),
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda context: {
+        **nested(grid_summed),
+        LEGACY_PMAP: twice(returns(grid_summed)),
+    },
+)
+def nested_under(impl: Implementation, cluster: Cluster, context: Context) -> None:
+    """A pmap inside a pmap with a psum over both axes, called in the context."""
+    inner = impl.map(lambda x: jax.lax.psum(x, ("i", "j")), "j")
+    outer = impl.map(inner, "i")
+    with context.enter(cluster):
+        cluster.twice(outer, grid(cluster))
+
+
+# --- Wrong forms of the remedies
+
+
+def total(place: Place) -> Any:
+    """the sum over the whole grid"""
+    return grid(place).sum((0, 1))[None, None]
+
+
+def summed(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A shard_map in a shard_map that sums over both axes, with these arguments of each."""
+
+    def body(x: Any) -> Any:
+        return jax.shard_map(
+            lambda y: jax.lax.psum(y, ("i", "j")),
+            in_specs=P(None, "j"),
+            out_specs=P(),
+            **inner,
+        )(x)
+
+    made: Callable[[Any], Any] = jax.shard_map(body, in_specs=P("i"), out_specs=P(), **outer)
+    return made
+
+
+UNEVEN = r"axis sizes that are not evenly divisible by the corresponding mesh axis sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of the nested shard_map; `error` is what it raises, None where it is right."""
+
+    key: str
+    text: str
+    make: Callable[[jax.sharding.Mesh], Callable[[Any], Any]]
+    error: Expectation | None = None
+
+    def expected(self) -> Expectation:
+        """The error, or the sum."""
+        return twice(returns(total)) if self.error is None else self.error
+
+
+def wrong(message: str) -> Expectation:
+    """A ValueError in both calls."""
+    return twice(raises(ValueError, message, otherwise=total))
+
+
+FORMS: Mapping[str, Form] = table(
+    Form(
+        "both-named",
+        "`axis_names` of each, under jit",
+        lambda mesh: jax.jit(summed({"axis_names": {"j"}}, {"axis_names": {"i"}, "mesh": mesh})),
+    ),
+    Form(
+        "inner-unnamed",
+        "no `axis_names` of the inner one",
+        lambda mesh: jax.jit(summed({}, {"axis_names": {"i"}, "mesh": mesh})),
+    ),
+    Form(
+        "outer-unnamed",
+        "no `axis_names` of the outer one",
+        lambda mesh: jax.jit(summed({"axis_names": {"j"}}, {"mesh": mesh})),
+        by_release(
+            "0.12.0",
+            before=wrong("^Cannot lower jaxpr with verifier errors"),
+            since=wrong(r"^shard_map in_specs argument must refer to an axis marked as manual"),
+        ),
+    ),
+    Form(
+        "inner-mesh",
+        "`mesh=` given to the inner one",
+        lambda mesh: jax.jit(
+            summed({"axis_names": {"j"}, "mesh": mesh}, {"axis_names": {"i"}, "mesh": mesh})
+        ),
+        wrong(r"^The context mesh AbstractMesh\(.*\) should match the mesh passed to shard_map"),
+    ),
+    Form(
+        "without-jit",
+        "called without jit",
+        lambda mesh: summed({"axis_names": {"j"}}, {"axis_names": {"i"}, "mesh": mesh}),
+        wrong(UNEVEN),
+    ),
+)
+
+
+@family(
+    "errors.context-mesh.nested-shard-map.{form}",
+    form=FORMS,
+    claim=SILENCE,
+    title="A shard_map in a shard_map, {form.text}.",
+    fact="errors.context-mesh.nested-shard-map",
+    needs=devices(OUTER * INNER),
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda form: of_shard_map(form.expected(), "the remedy replaces pmap by shard_map"),
+)
+def nested_shard_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
+    """A psum over both axes of a shard_map in a shard_map."""
+    function = form.make(mesh_of_two_axes(cluster))
+    cluster.twice(impl.adopt(function, "jit(shard_map)"), np.asarray(grid(cluster)))

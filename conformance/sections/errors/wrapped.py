@@ -1,0 +1,188 @@
+"""Maps inside jit, compiled stages and plain jit, given arrays that lie elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import Columns, everywhere, of_jax
+from conformance.judging.expectation import Model, raises, returns, twice
+from conformance.probing.bodies import double, doubled
+from conformance.probing.protocols import Cluster, Implementation
+from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half, on_mesh
+from conformance.sections.errors.staged import Staged
+
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+ONE_PROCESS_ALONE = "in several processes the new pmap cannot be called under jit at all"
+LOWERED = "pmap-silence.lowered-one-process"
+
+TWO_MAPS = r"^Received incompatible devices for jitted computation\. Got shard_map inside jit with "
+OTHER_SHARDINGS = "^Computation was compiled for input shardings that disagree with the shardings"
+
+
+def plus_one(place: Place) -> Any:
+    """this process's rows, doubled, plus one"""
+    return place.rows(WIDTH) * 2 + 1
+
+
+def refused(model: Model, message: str) -> Columns:
+    """Legacy reshards; both others refuse what lies elsewhere."""
+    error = twice(raises(ValueError, message, otherwise=model))
+    return {LEGACY_PMAP: twice(returns(model)), NEW_PMAP: error, SHARD_MAP: error}
+
+
+# --- Maps under jit
+
+
+@clause(
+    "errors.incompatible-devices.under-jit",
+    claim=DEVICES_CLAIM,
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ALONE,
+    cause="argument-elsewhere-refused",
+    expect=refused(plus_one, INCOMPATIBLE),
+)
+def under_jit(impl: Implementation, cluster: Cluster) -> None:
+    """A map under jit, given an argument that is committed to one device."""
+    function = impl.map(double())
+    rows = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[1])
+    cluster.twice(jax.jit(lambda x: function(x) + 1), rows)
+
+
+@clause(
+    "errors.incompatible-devices.under-jit-fix-numpy",
+    claim="migrate-pmap.fix-device-put-named-sharding",
+    fixes="errors.incompatible-devices.under-jit",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ALONE,
+    expect=everywhere(twice(returns(plus_one))),
+)
+def under_jit_from_the_host(impl: Implementation, cluster: Cluster) -> None:
+    """A map under jit, given the rows from the host in place of one device."""
+    function = impl.map(double())
+    rows = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[1])
+    called = jax.jit(lambda x: function(x) + 1)
+    cluster.twice(lambda x: called(np.asarray(x)), rows)
+
+
+def half_and_all(place: Place) -> Any:
+    """the first half of the rows, doubled, and all of them, doubled"""
+    rows = place.rows(WIDTH) * 2
+    return first_half(rows), rows
+
+
+@clause(
+    "errors.incompatible-devices.two-sizes-under-jit",
+    claim=DEVICES_CLAIM,
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ALONE,
+    cause="argument-elsewhere-refused",
+    expect=refused(half_and_all, TWO_MAPS),
+)
+def two_sizes(impl: Implementation, cluster: Cluster) -> None:
+    """A map over half of the devices and a map over all of them, in one jit."""
+    half = impl.map(double(), devices=first_half(impl.devices))
+    whole = impl.map(double())
+    cluster.twice(jax.jit(lambda x: (half(first_half(x)), whole(x))), cluster.rows(WIDTH))
+
+
+@clause(
+    "errors.incompatible-devices.two-sizes-fix-two-jits",
+    claim="pmap-silence.transforms-of-the-map",
+    fixes="errors.incompatible-devices.two-sizes-under-jit",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ALONE,
+    expect=everywhere(twice(returns(half_and_all))),
+)
+def two_jits(impl: Implementation, cluster: Cluster) -> None:
+    """The same two maps, each in a jit of its own."""
+    half, whole = impl.map(double(), devices=first_half(impl.devices)), impl.map(double())
+    of_half, of_whole = jax.jit(lambda x: half(x)), jax.jit(lambda x: whole(x))
+    cluster.twice(lambda x: (of_half(first_half(x)), of_whole(x)), cluster.rows(WIDTH))
+
+
+# --- Compiled stages
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An argument of a compiled stage; `taken` by every implementation, or by legacy alone."""
+
+    key: str
+    text: str
+    put: Callable[[Implementation, Any], Any]
+    taken: bool = False
+
+
+def restored(impl: Implementation, rows: Any) -> Any:
+    """The rows over a mesh of their own, as a checkpoint is restored."""
+    return on_mesh(rows, jax.sharding.Mesh(np.array(impl.devices), ("batch",)), "batch")
+
+
+GIVEN: Mapping[str, Given] = table(
+    Given(
+        "one-device",
+        "an array that is committed to one device",
+        lambda impl, rows: jax.device_put(rows, impl.devices[1]),
+    ),
+    Given(
+        "replicated",
+        "an array that is replicated over the map's devices",
+        lambda impl, rows: on_mesh(rows, impl.mesh("i")),
+    ),
+    Given(
+        "restored", "an array restored by rows over an axis of another name", restored, taken=True
+    ),
+)
+
+
+@family(
+    "errors.lowered.given-{given}",
+    given=GIVEN,
+    claim=LOWERED,
+    title="A compiled stage is given {given.text}.",
+    fact="errors.lowered.given",
+    needs=devices(COUNT),
+    left_out="in several processes a stage takes global arrays: errors.lowered.several-processes",
+    cause=lambda given: "" if given.taken else "argument-elsewhere-refused",
+    expect=lambda given: (
+        everywhere(twice(returns(doubled(WIDTH))))
+        if given.taken
+        else refused(doubled(WIDTH), OTHER_SHARDINGS)
+    ),
+)
+def stage_given(impl: Implementation, cluster: Cluster, given: Given) -> None:
+    """A map is lowered and compiled for rows of the host, and given an array."""
+    rows = cluster.rows(WIDTH)
+    stage = Staged(impl, impl.map(double()), rows)
+    cluster.twice(stage, given.put(impl, rows))
+
+
+# --- Plain jit
+
+
+@clause(
+    "errors.incompatible-devices.jit-in-shardings",
+    claim="pmap-silence.incompatible-devices-second-call",
+    title="A jit with `in_shardings` is given an array on its devices in another order, twice.",
+    needs=devices(COUNT),
+    fresh=True,
+    left_out="the order of devices is one process's as well as several's",
+    expect=of_jax(twice(returns(doubled(WIDTH)))),
+)
+def jit_in_shardings(impl: Implementation, cluster: Cluster) -> None:
+    """`jit(in_shardings=...)` of an array whose devices are in reverse order."""
+    mesh = jax.sharding.Mesh(np.array(cluster.devices), ("i",))
+    backwards = jax.sharding.Mesh(np.array(cluster.devices[::-1]), ("i",))
+    wanted = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+    function = jax.jit(lambda x: x * 2, in_shardings=wanted)
+    cluster.twice(function, on_mesh(cluster.rows(WIDTH), backwards, "i"))

@@ -1,0 +1,90 @@
+"""Slices of outputs under jit, and where the results of maps under vmap lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere
+from conformance.judging.expectation import every, returns, sharded, twice
+from conformance.probing.bodies import double
+from conformance.probing.protocols import Cluster, Implementation
+
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+SLICING = "pmap-silence.output-slicing"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows of an output, by a slice under jit."""
+
+    key: str
+    text: str
+    take: Callable[[Any], Any]
+
+
+SLICES: Mapping[str, Slice] = table(
+    Slice("half", "`x[:4]`", lambda x: x[:4]),
+    Slice("two", "`x[2:4]`", lambda x: x[2:4]),
+    Slice("stride", "`x[::2]`", lambda x: x[::2]),
+    Slice("rest", "`x[1:]`", lambda x: x[1:]),
+)
+
+
+@family(
+    "silences.output.jit-slice.{part}",
+    part=SLICES,
+    claim=SLICING,
+    title="{part.text} of an output under jit.",
+    fact="silences.output.jit-slice",
+    needs=devices(COUNT),
+    left_out="in several processes an output is used in errors.indexing and indexing.access",
+    expect=lambda part: everywhere(
+        twice(returns(lambda place: part.take(place.rows(WIDTH) * 2), text="the rows, doubled"))
+    ),
+)
+def sliced_under_jit(impl: Implementation, cluster: Cluster, part: Slice) -> None:
+    """A jitted function takes some rows of a map's output."""
+    output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
+    cluster.twice(jax.jit(lambda x: part.take(x)), output)
+
+
+def stacked(place: Place) -> Any:
+    """two maps' results, one above the other"""
+    rows = place.rows(WIDTH) * 2
+    return np.stack([rows, rows * 10])
+
+
+def _on_all(place: Place, sharding: Mapping[str, Any]) -> bool:
+    return len(sharding["devices"]) == place.topology.devices_per_process
+
+
+@clause(
+    "silences.of-map.vmap-placed",
+    claim="pmap-silence.transforms-of-the-map",
+    needs=devices(COUNT),
+    left_out="in several processes a map under vmap is multi_controller.map.vmap's question",
+    cause="vmap-of-legacy-pmap-gathers",
+    expect={
+        LEGACY_PMAP: every(
+            twice(returns(stacked)),
+            sharded("on one device", lambda _, seen: len(seen["devices"]) == 1),
+        ),
+        NEW_PMAP: every(twice(returns(stacked)), sharded("over all devices", _on_all)),
+        SHARD_MAP: every(twice(returns(stacked)), sharded("over all devices", _on_all)),
+    },
+)
+def vmap_placed(impl: Implementation, cluster: Cluster) -> None:
+    """A vmap over a new leading axis of a map's argument."""
+    rows = cluster.rows(WIDTH)
+    function = impl.map(double())
+    cluster.twice(jax.vmap(lambda x: function(x)), np.stack([rows, rows * 10]))
