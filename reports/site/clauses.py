@@ -37,7 +37,7 @@ from reports.site.targets import run_anchor
 from reports.site.text import shortened
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 12_000, 5_000
+_WRONG_SIZE, _RIGHT_SIZE = 4_800, 1_400
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 1200
 _VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from reports.effects.changed import ONE, SEVERAL
+from reports.reading.order import implementation_order
 from reports.reading.records import Claim
 from reports.reading.results import Results
-from reports.site.marks import Mark, together
-from reports.site.names import checks_path, clause_path, document_path, safe_name
+from reports.site.marks import CHECKED, Mark, together
+from reports.site.names import (
+    checks_path,
+    clause_path,
+    document_path,
+    implementation_words,
+    safe_name,
+)
 from reports.site.page import Page
 from reports.site.strips import (
     Place,
@@ -30,6 +38,7 @@ from reports.site.text import shortened
 INDEX = "documents.html"
 _CHECKS_IN_PLACE = 2
 _TITLE_SHOWN = 300
+_HOLDS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does not hold"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,21 @@ class ClauseRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiMark:
+    """What the newest JAX makes of a claim under an implementation, by kind of topology."""
+
+    implementation: str
+    processes: str
+    mark: Mark
+
+    @property
+    def says(self) -> str:
+        """The verdict in words."""
+        of = f" with {self.processes}" if self.processes else ""
+        return f"{_HOLDS[self.mark]} under {implementation_words(self.implementation)}{of}"
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimRow:
     """A statement, what the newest JAX makes of it, a strip per implementation, its clauses."""
 
@@ -53,6 +77,7 @@ class ClaimRow:
     newest: Mark
     strips: tuple[Strip, ...]
     clauses: tuple[ClauseRow, ...]
+    apis: tuple[ApiMark, ...] = ()
 
     @property
     def apart(self) -> str:
@@ -185,20 +210,38 @@ def documents(results: Results) -> tuple[Document, ...]:
                 newest=_newest(whole, newest),
                 strips=worst_strips(whole, named, claim.silent),
                 clauses=tuple(rows),
+                apis=api_marks(whole, newest),
             )
         )
     found = [_document(results, slug, rows, named) for slug, rows in grouped.items()]
     return tuple(sorted(found, key=lambda one: one.silent))
 
 
-def newest_marks(results: Results) -> dict[str, Mark]:
-    """What the newest JAX makes of each claim, without all that a document's page shows of it."""
+def newest_marks(results: Results) -> dict[str, tuple[Mark, tuple[ApiMark, ...]]]:
+    """What the newest JAX makes of each claim, together and under each implementation."""
     marks = marks_of_clauses(results)
     newest = newest_index(results)
-    return {
-        claim: _newest(_judged(results, marks, ids), newest)
-        for claim, ids in results.clauses_of_claims().items()
-    }
+    found = {}
+    for claim, ids in results.clauses_of_claims().items():
+        whole = _judged(results, marks, ids)
+        found[claim] = _newest(whole, newest), api_marks(whole, newest)
+    return found
+
+
+def api_marks(marks: dict[Place, list[Mark]], newest: int) -> tuple[ApiMark, ...]:
+    """The verdict of each implementation; by kind of topology where those differ."""
+    by: dict[str, dict[str, list[Mark]]] = {}
+    for (implementation, topology), row in marks.items():
+        if row[newest] in CHECKED:
+            kind = ONE if topology.startswith("1x") else SEVERAL
+            by.setdefault(implementation, {}).setdefault(kind, []).append(row[newest])
+    found = []
+    for implementation in sorted(by, key=implementation_order):
+        kinds = {kind: together(some) for kind, some in by[implementation].items()}
+        if len(set(kinds.values())) == 1:
+            kinds = {"": next(iter(kinds.values()))}
+        found += [ApiMark(implementation, kind, kinds[kind]) for kind in sorted(kinds)]
+    return tuple(found)
 
 
 def _document(

@@ -113,7 +113,7 @@ class Group:
         """How many statements there are, and in how many entries."""
         some = sum(len(entries) for _, entries in self.documents)
         one = "" if some == self.size else f", in {some} {'entry' if some == 1 else 'entries'}"
-        return counted(self.size, "statement") + one
+        return counted(self.size, "claim") + one
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ MOST_CLAUSES = 6
 
 _EFFECT = {Danger.SECOND_CALL: "raises"}
 _SAYS = {
-    Danger.CRASHES: "A process dies, and takes the others with it.",
-    Danger.HANGS: "A process waits for ever; so do all that wait for it.",
-    Danger.WRONG_NUMBERS: "Other numbers than the program means, without an error or a warning.",
-    Danger.SECOND_CALL: "The first call works, and the next one of the same map raises.",
+    Danger.CRASHES: "A process dies, and ends the job.",
+    Danger.HANGS: "A process never returns; nor do those that wait for it.",
+    Danger.WRONG_NUMBERS: "Wrong values, without an error or a warning.",
+    Danger.SECOND_CALL: "The first call of a pmapped function works, the next one raises.",
 }
 
 
@@ -102,8 +102,8 @@ def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
         PAGE,
         "hazards",
         hazards_page(effects, some),
-        "Hazards",
-        "Crashes, hangs, silently wrong numbers and second calls that fail, by version.",
+        "Crashes, hangs and wrong values",
+        "Crashes, hangs, silent wrong values and second calls that fail, by version.",
     )
 
 

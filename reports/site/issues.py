@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from reports.effects.derive import WITHOUT_THE_FIX
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
 from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
@@ -167,7 +168,7 @@ def effect_of(effects: Effects, baseline: Side | None, cause: Cause, key: CellKe
             if effect is Effect.WRONG_NUMBERS and key.implementation == SHARD_MAP:
                 effect = Effect.LIES_ELSEWHERE  # an array of all processes' rows, as documented
         elif digest is not None and any(
-            step.outcome == RAISED and step.failed for _, step in digest.steps()
+            step.outcome == RAISED and step.name != WITHOUT_THE_FIX for _, step in digest.steps()
         ):
             effect = Effect.RAISES
         else:

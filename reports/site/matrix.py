@@ -153,12 +153,12 @@ def pages(effects: Effects) -> Iterator[Page]:
         INDEX,
         "matrix",
         Index(found, tuple(e for e in Effect if e in felt), columns(effects.results)),
-        "The full matrix",
-        "Every check under every implementation, in every version of JAX and on every topology.",
+        "Compatibility table",
+        "Every test under every implementation, in every version of JAX and on every topology.",
     )
     for section in found:
-        title = f"Matrix: {section.name}"
-        says = f"Every check of the section {section.name}, by effect, version and topology."
+        title = f"Compatibility table: {section.name}"
+        says = f"Every test of {section.name}, by effect, version and topology."
         if len(section.parts) > 1:
             yield Page(section.path, "parts", section, title, says)
         for part in section.parts:

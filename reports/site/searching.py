@@ -193,7 +193,8 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     clauses = results.clauses_of_claims()
     held, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
-        mark = held[claim.slug]
+        mark, apis = held[claim.slug]
+        under = f": {', '.join(one.says for one in apis)}" if mark is Mark.PARTLY else ""
         yield Entry(
             "statement",
             plain(claim.statement),
@@ -202,7 +203,7 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             f"{claim.document_title}: {claim.heading}",
             len(clauses[claim.slug]),
             "As under legacy pmap" if claim.silent else f"“{plain(claim.document_title)}” says",
-            f"{mark.as_legacy if claim.silent else mark.truth} on JAX {newest}",
+            f"{mark.as_legacy if claim.silent else mark.truth} on JAX {newest}{under}",
         )
     expected = _expected(results)
     for clause in results.clauses.values():

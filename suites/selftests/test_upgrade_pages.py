@@ -309,7 +309,7 @@ def test_a_hazard_is_titled_by_what_is_known_of_it_not_by_what_is_expected(
 ) -> None:
     crashes = site["hazards.html"].split('id="hangs"')[0]
 
-    assert "<h3>A call kills the process</h3>" in crashes
+    assert "<strong>A call kills the process</strong>" in crashes
     assert "<p>It is known.</p>" in crashes
 
 

@@ -80,7 +80,7 @@ function tagged(term, entry) {
 function stands(term, entry) {
   let best = 0;
   for (const [number, form] of formsOf(term).entries()) {
-    const titled = isSubject(form, entry.title) ? 13 : 10 * fit(form, entry.title);
+    const titled = isSubject(form, entry.title) ? 16 : 10 * fit(form, entry.title);
     const score = Math.max(titled, tagged(form, entry), 3 * fit(form, entry.text));
     best = Math.max(best, number ? 0.85 * score : score);
   }

@@ -1,0 +1,85 @@
+"""Known issues by version: what counts for whom, and which version is safest."""
+
+from __future__ import annotations
+
+import pytest
+from sample_results import Record, cause
+from test_effects import finding, returned
+from test_upgrade import FAILS, HEAD, known, ran, read
+
+from reports.effects.effect import Effect
+from reports.effects.pairs import Effects
+from reports.site.issues import Risk, Where, grid, issues, risk
+from reports.site.known import safe_rows
+from reports.site.uses import Use, default_implementation
+
+ORDINARY, PART, UNUSUAL = "results-stay-on-all-devices", "part-of-it", "axis-name-must-be-text"
+NEW = Where("new_pmap", "0.9.0")
+WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+
+
+def shown(slug: str, clause: str, topology: str = "1x8", **of_cause: str) -> list[Record]:
+    """A known issue by which a program fails under the new pmap in 0.9.0."""
+    return [cause(slug, **of_cause), *known(clause, slug, FAILS, topology)]
+
+
+def test_one_defect_counts_once_and_an_unusual_argument_not_at_all() -> None:
+    effects = Effects(
+        read(
+            *HEAD,
+            *shown(ORDINARY, "idioms.a"),
+            *shown(PART, "idioms.b", part_of=ORDINARY),
+            *shown(UNUSUAL, "errors.c"),
+        )
+    )
+
+    assert len(issues(effects)) == 3
+    assert risk(effects, NEW, "one") == Risk(fatal=0, wrong=0, errors=1, costs=0)
+    assert [row.title for row in grid(effects, Use.PMAP).rows] == [
+        f"Title of {ORDINARY}",
+        f"Title of {UNUSUAL}",
+    ]
+
+
+def test_an_issue_with_several_processes_is_no_risk_of_one() -> None:
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a", "2x2")))
+
+    several = risk(effects, NEW, "several")
+    assert several is not None
+    assert several.errors == 1
+    assert risk(effects, NEW, "one") is None  # no test of it was run with one process
+
+
+@pytest.mark.parametrize(
+    ("slug", "effect"),
+    [("cpu-ids-by-2048", Effect.OTHER_OUTPUT), (ORDINARY, Effect.WRONG_NUMBERS)],
+)
+def test_device_numbers_are_no_wrong_values(slug: str, effect: Effect) -> None:
+    records = [cause(slug), *known("idioms.a", slug, returned(2.0))]
+    records = [
+        one | {"findings": [WRONG]} if one.get("verdict") == "known deviation" else one
+        for one in records
+    ]
+    [issue] = issues(Effects(read(*HEAD, *records)))
+
+    assert issue.at(NEW) is effect
+
+
+def test_the_version_with_the_least_risk_is_marked() -> None:
+    fine = ran("idioms.a", "new_pmap@0.8.0", returned(1.0))
+    rows = safe_rows(Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), fine)), Use.PMAP)
+
+    assert [(row.jax, row.implementation, row.best_one) for row in rows] == [
+        ("0.9.0", "new pmap", False),
+        ("0.8.0", "new pmap", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("jax", "implementation"),
+    [("0.7.2", "legacy_pmap"), ("0.8.0", "new_pmap"), ("0.12.0.1", "new_pmap")],
+)
+def test_what_pmap_is_by_default(jax: str, implementation: str) -> None:
+    assert default_implementation(jax) == implementation
+    assert Use.PMAP.implementation(jax) == implementation
+    assert Use.LEGACY.implementation(jax) == "legacy_pmap"
