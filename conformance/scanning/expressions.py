@@ -408,6 +408,14 @@ def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> Non
     arrays.dropped(run, scope, node, value)
 
 
+def is_followed(argument: Argument) -> bool:
+    """Whether an argument is something that the scanner follows through functions."""
+    value = argument.value
+    if isinstance(value, Items):
+        return any(is_followed(Argument(one, argument.node)) for one in value.items)
+    return isinstance(value, Array | Mapped | Transformed | Partial | Function | Instance | Donated)
+
+
 def fingerprint(value: Value) -> Any:
     """What of an argument a function's result depends on, as far as it is followed."""
     match value:

@@ -51,10 +51,12 @@ class Interpreter:
     """Evaluates files of a project, and notes the events."""
 
     project: Project
+    wanted: frozenset[str] = frozenset()  # the qualified names that rules are about
     events: dict[tuple[object, ...], tuple[Source, Event]] = field(default_factory=dict)
     under: tuple[str, ...] = ()  # the transformations and maps in which the code runs
     within: tuple[str, ...] = ()  # loops, and calls of a tree map
     frames: list[Frame] = field(default_factory=list)
+    scanned: Source | None = None
     steps: int = 0
     running: list[cst.CSTNode] = field(default_factory=list)
     done: set[int] = field(default_factory=set)  # functions that were evaluated
@@ -66,7 +68,7 @@ class Interpreter:
 
     def scan(self, source: Source) -> Scope:
         """Evaluate a file, and each function of it that nothing calls."""
-        self.steps = 0
+        self.steps, self.scanned = 0, source
         scope = self.top_level(source)
         self._uncalled(scope)
         return scope
@@ -148,7 +150,9 @@ class Interpreter:
         attributes: Mapping[str, frozenset[str]],
         captures: Mapping[str, cst.CSTNode] | None = None,
     ) -> None:
-        """Note an event."""
+        """Note an event; of a name that no rule is about there is none."""
+        if "name" in attributes and self.wanted.isdisjoint(attributes["name"]):
+            return
         event = Event(kind, node, attributes, captures or {})
         self.events.setdefault(event.key(), (scope.source, event))
 
@@ -165,6 +169,8 @@ class Interpreter:
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
             return UNKNOWN
         values = tuple(expressions.fingerprint(one.value) for one in arguments)
+        if self._elsewhere(function) and not any(map(expressions.is_followed, arguments)):
+            values = ()
         place = id(node), id(function.owner), self.under, under, self.within, values
         if place in self.known:
             return self.known[place]
@@ -188,6 +194,10 @@ class Interpreter:
             self.under = before
         self.known[place] = result
         return result
+
+    def _elsewhere(self, function: Function) -> bool:
+        """Whether a function is of another file than the one that is scanned."""
+        return function.scope.source is not self.scanned
 
     def exhausted(self) -> bool:
         return self.steps > MOST_STEPS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from packaging.specifiers import SpecifierSet
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from conformance.catalogue.causes import Cause, Shows
 from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
 from conformance.catalogue.names import JAX
-from conformance.scanning.events import AND
+from conformance.scanning.events import AND, Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
 from conformance.scanning.values import PMAP, SHARD_MAP
@@ -45,9 +45,27 @@ class Rules:
     """All rules of a scan, by their events."""
 
     by_event: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    by_name: Mapping[tuple[str, str], tuple[Rule, ...]] = field(default_factory=dict)
 
     def of(self, event: str) -> tuple[Rule, ...]:
         return self.by_event.get(event, ())
+
+    def about(self, event: Event) -> Iterator[Rule]:
+        """The rules that may be about an event: all of its kind, or those of its names."""
+        names = event.attributes.get("name")
+        if names is None:
+            yield from self.of(event.kind)
+            return
+        seen: set[int] = set()
+        for name in names:
+            for rule in self.by_name.get((event.kind, name), ()):
+                if id(rule) not in seen:
+                    seen.add(id(rule))
+                    yield rule
+
+    def names(self) -> frozenset[str]:
+        """The qualified names that rules are about."""
+        return frozenset(name for _, name in self.by_name)
 
     def words(self) -> re.Pattern[str]:
         """What a Python file contains if any rule is about it: names may have several prefixes."""
@@ -97,7 +115,15 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
         for find in cause.finds:
             if find.to in ("", new.implementation):
                 found.setdefault(find.event, []).append(Rule(_canonical(find, other), issue))
-    return Rules({event: tuple(some) for event, some in found.items()})
+    by_name: dict[tuple[str, str], list[Rule]] = {}
+    for event, some in found.items():
+        for rule in some:
+            for name in rule.find.where.get("name", ()):
+                by_name.setdefault((event, name), []).append(rule)
+    return Rules(
+        {event: tuple(some) for event, some in found.items()},
+        {key: tuple(some) for key, some in by_name.items()},
+    )
 
 
 def _canonical(find: Find, other: str) -> Find:
