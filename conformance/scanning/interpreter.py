@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import libcst as cst
 
-from conformance.scanning import expressions
+from conformance.scanning import expressions, imports
 from conformance.scanning.events import Event
-from conformance.scanning.names import canonical
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import Source, UnreadableError
@@ -23,9 +21,7 @@ from conformance.scanning.values import (
     Function,
     Imported,
     Instance,
-    Items,
     Mapped,
-    Module,
     Reference,
     Value,
     merged,
@@ -131,7 +127,7 @@ class Interpreter:
     def methods(self, of: Class) -> None:
         """Evaluate the methods of a class, those first that set its instances' attributes."""
         instance = expressions.instance_of(self, of)
-        some = [value for value in of_class(of).variables.values() if isinstance(value, Function)]
+        some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
         for one in sorted(some, key=lambda f: f.name not in INIT_METHODS):
             self.alone(Function(node=one.node, scope=one.scope, owner=instance))
 
@@ -327,9 +323,9 @@ class Interpreter:
             case cst.Assert():
                 expressions.evaluate(self, scope, node.test)
             case cst.Import():
-                self._import(scope, node)
+                imports.import_modules(self, scope, node)
             case cst.ImportFrom():
-                self._import_from(scope, node)
+                imports.import_names(self, scope, node)
             case cst.Del():
                 if isinstance(node.target, cst.Name):
                     scope.variables.pop(node.target.value, None)
@@ -451,81 +447,7 @@ class Interpreter:
                 ended = self.block(scope, extra.body) or ended
         return ended and not states
 
-    # Imports
-
-    def _import(self, scope: Scope, node: cst.Import) -> None:
-        for one in node.names:
-            name = dotted(one.name)
-            self._named(scope, one, name)
-            if one.asname is not None and isinstance(one.asname.name, cst.Name):
-                scope.variables[one.asname.name.value] = self._module(name)
-            else:
-                first = name.split(".")[0]
-                scope.variables[first] = self._module(first)
-
-    def _import_from(self, scope: Scope, node: cst.ImportFrom) -> None:
-        base = dotted(node.module) if node.module is not None else ""
-        if node.relative:
-            package = scope.source.package.split(".")
-            keep = len(package) - len(node.relative) + 1
-            base = ".".join([*package[: max(keep, 0)], *filter(None, [base])])
-        inside = self.project.module(base) if base else None
-        if isinstance(node.names, cst.ImportStar):
-            exported = self.exported(inside) if inside else None
-            scope.variables.update(exported.variables if exported else {})
-            return
-        for one in node.names:
-            name = dotted(one.name)
-            bound = name
-            if one.asname is not None and isinstance(one.asname.name, cst.Name):
-                bound = one.asname.name.value
-            full = f"{base}.{name}" if base else name
-            scope.variables[bound] = self._imported(scope, one, inside, full, name)
-
-    def _imported(
-        self, scope: Scope, node: cst.ImportAlias, inside: str | None, full: str, name: str
-    ) -> Value:
-        module = self.project.module(full)
-        if module is not None:
-            return Module(name=module)
-        if inside is not None and inside in self.project.worth_reading:
-            exported = self.exported(inside)
-            return exported.variables.get(name, UNKNOWN) if exported else UNKNOWN
-        if inside is not None:
-            return Imported(module=inside, name=name)
-        self._named(scope, node, full)
-        return Reference(name=canonical(full))
-
-    def _module(self, name: str) -> Value:
-        inside = self.project.module(name)
-        return Module(name=inside) if inside is not None else Reference(name=canonical(name))
-
-    def _named(self, scope: Scope, node: cst.CSTNode, name: str) -> None:
-        words = frozenset({name, canonical(name)})
-        self.note(scope, "name", node, {"name": words, "how": frozenset({"import"})})
-
-
-def of_class(value: Class) -> Scope:
-    """The variables of a class's body."""
-    return value.scope
-
-
-def dotted(node: cst.BaseExpression) -> str:
-    """The text of a dotted name."""
-    if isinstance(node, cst.Attribute):
-        return f"{dotted(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""
-
 
 def is_callable(value: Value) -> bool:
     """Whether a default value is worth keeping for a parameter that is not given."""
     return isinstance(value, Mapped | Function | Reference)
-
-
-def literal(value: Value) -> Any:
-    """The Python value of a literal, or of a display of literals; None where it is none."""
-    if isinstance(value, Constant):
-        return value.value
-    if isinstance(value, Items) and value.kind in ("tuple", "list"):
-        return tuple(literal(one) for one in value.items)
-    return None

@@ -47,14 +47,14 @@ class Rules:
     by_event: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     by_name: Mapping[tuple[str, str], tuple[Rule, ...]] = field(default_factory=dict)
 
-    def of(self, event: str) -> tuple[Rule, ...]:
+    def of_event(self, event: str) -> tuple[Rule, ...]:
         return self.by_event.get(event, ())
 
     def about(self, event: Event) -> Iterator[Rule]:
         """The rules that may be about an event: all of its kind, or those of its names."""
         names = event.attributes.get("name")
         if names is None:
-            yield from self.of(event.kind)
+            yield from self.of_event(event.kind)
             return
         seen: set[int] = set()
         for name in names:
@@ -71,16 +71,16 @@ class Rules:
         """What a Python file contains if any rule is about it: names may have several prefixes."""
         found = set(_SEEDS)
         for event in (NAME, CALL):
-            for rule in self.of(event):
+            for rule in self.of_event(event):
                 found |= _words_of(rule.find)
-        patterns = [text for rule in self.of(TEXT) for text in rule.find.where.get("text", ())]
+        patterns = [pattern.pattern for pattern, _ in self.texts()]
         words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
-        return re.compile("|".join([*_SEEDS, *words, *sorted(patterns)]))
+        return re.compile("|".join([*_SEEDS, *words, *sorted({*patterns})]))
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
         return tuple(
             (re.compile(text), rule)
-            for rule in self.of(TEXT)
+            for rule in self.of_event(TEXT)
             for text in sorted(rule.find.where.get("text", ()))
         )
 
@@ -194,9 +194,9 @@ def _in_jax(shows: Shows, jax: str) -> bool:
 
 
 def _processes(cause: Cause) -> tuple[str, ...]:
+    """With how many processes its program shows it: several, or any number, as far as is said."""
     places = {place for one in cause.shows for place in one.topology}
-    words = {"one" if place.startswith("1x") else "several" for place in places}
-    return tuple(sorted(words))
+    return () if any(place.startswith("1x") for place in places) else ("several",)
 
 
 def gravest(changes: Iterable[Change]) -> Change:

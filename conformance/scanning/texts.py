@@ -93,7 +93,7 @@ def _at(path: str, line: str, number: int, start: int, end: int, rule: Rule) -> 
 
 
 def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding]:
-    some = rules.of(REQUIREMENT)
+    some = rules.of_event(REQUIREMENT)
     if not some:
         return
     code = _COMMENT.sub("", line[:MOST_LINE])

@@ -146,6 +146,7 @@ def test_every_command_but_those_for_developers_is_on_a_page() -> None:
         "results durations",
         "targets add",
         "dev readme",
+        "dev changes",
         "dev freeze",
     }
 
