@@ -52,9 +52,7 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
-_FAKES = frozenset({"chex.fake_pmap", "chex.fake_pmap_and_jit"})
 _UNREPLICATE = "flax.jax_utils.unreplicate"
-_CAST = "jax.lax.pcast"
 
 
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:

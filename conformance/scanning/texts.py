@@ -17,7 +17,6 @@ from conformance.scanning.rules import Rule, Rules
 from conformance.scanning.sources import Place, Source
 
 MOST_LINE = 20_000  # characters of a line that are looked into
-_PIN = re.compile(r"^\s*(?:pip3? install |uv pip install |RUN |- |['\"])*(.+)$")
 _FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _SPEC = re.compile(
