@@ -295,10 +295,6 @@ def set_attribute(
         run.note(scope, "name", target, {"name": words, "how": frozenset({"assignment"})})
 
 
-def set_item(run: Interpreter, scope: Scope, target: cst.Subscript, value: Value) -> None:
-    """An item of a display gets a value: what is known of its other items is kept."""
-
-
 # Items
 
 

@@ -351,7 +351,6 @@ class Interpreter:
                     self.assign(scope, name, part)
             case cst.Subscript():
                 expressions.evaluate(self, scope, target.value)
-                expressions.set_item(self, scope, target, value)
 
     def _define(self, scope: Scope, node: cst.FunctionDef) -> None:
         value: Value = Function(node=node, scope=scope)
