@@ -24,6 +24,7 @@ from conformance.scanning.names import (
     TRANSFORMATIONS,
     TREE_LEAVES,
     TREE_MAPS,
+    canonical,
 )
 from conformance.scanning.results import counts_all_devices, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
@@ -58,16 +59,18 @@ _UNREPLICATE = "flax.jax_utils.unreplicate"
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
     """The value of a call."""
     function = expressions.evaluate(run, scope, node.func)
-    arguments = [
-        Argument(
-            expressions.evaluate(run, scope, one.value),
-            one.value,
-            one.keyword.value if one.keyword is not None else "",
-            one.star,
-        )
-        for one in node.args
-    ]
+    arguments = [passed for one in node.args for passed in _passed(run, scope, one)]
     return called(run, scope, node, function, arguments)
+
+
+def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
+    """An argument; of `**options`, a dictionary whose keys are known, each of its own."""
+    value = expressions.evaluate(run, scope, node.value)
+    if node.star == "**" and isinstance(value, Items) and value.kind == "dict":
+        pairs = zip(value.keys, value.items, strict=True)
+        return [Argument(one, node.value, key) for key, one in pairs if isinstance(key, str)]
+    keyword = node.keyword.value if node.keyword is not None else ""
+    return [Argument(value, node.value, keyword, node.star)]
 
 
 def applied(
@@ -220,6 +223,8 @@ def _reference(
         return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
     if name in maps.KINDS:
         return maps.make(run, scope, node, name, arguments)
+    if name == "getattr" and len(arguments) > 1:
+        return _looked_up(run, scope, node, arguments)
     options = maps.bound(name, arguments)
     _note_call(run, scope, node, name, options)
     if name in TRANSFORMATIONS and arguments:
@@ -233,6 +238,20 @@ def _reference(
     if name in MAKES_ARRAYS:
         return Array(of=MAKES_ARRAYS[name], structure=UNKNOWN)
     return _used(run, scope, node, name, options, arguments)
+
+
+def _looked_up(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+) -> Value:
+    """`getattr(module, "name")`; with a default a name that is gone does no harm."""
+    owner, name = arguments[0].value, arguments[1].value
+    if not (isinstance(owner, Reference) and isinstance(name, Constant)):
+        return UNKNOWN
+    full = f"{owner.name}.{name.value}"
+    if len(arguments) == 2:
+        words = frozenset({full, canonical(full)})
+        run.note(scope, "name", node, {"name": words, "how": frozenset({"attribute"})})
+    return Reference(name=canonical(full))
 
 
 def _note_call(

@@ -21,6 +21,7 @@ from conformance.scanning.values import (
     Function,
     Imported,
     Instance,
+    Items,
     Mapped,
     Reference,
     Value,
@@ -28,6 +29,7 @@ from conformance.scanning.values import (
 )
 
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
+MOST_ROUNDS = 4  # of a loop over a display: each item by itself
 MOST_CALLS = 5  # functions of the program within each other
 _IMPORTS = 3  # modules that import modules
 INIT_METHODS = ("__init__", "setup", "__post_init__")
@@ -394,7 +396,11 @@ class Interpreter:
     def _for(self, scope: Scope, node: cst.For) -> None:
         iterable = expressions.evaluate(self, scope, node.iter)
         each = expressions.iterated(self, scope, node.iter, iterable, "iterate")
-        self._loop(scope, node.body, node.target, each)
+        rounds: Sequence[Value] = (each, each)
+        display = isinstance(iterable, Items) and iterable.kind in ("tuple", "list")
+        if display and isinstance(iterable, Items) and 1 < len(iterable.items) <= MOST_ROUNDS:
+            rounds = iterable.items
+        self._loop(scope, node.body, node.target, rounds)
         if node.orelse is not None:
             self.block(scope, node.orelse.body)
 
@@ -403,13 +409,13 @@ class Interpreter:
         scope: Scope,
         body: cst.BaseSuite,
         target: cst.BaseExpression | None = None,
-        each: Value = UNKNOWN,
+        rounds: Sequence[Value] = (UNKNOWN, UNKNOWN),
     ) -> None:
-        """Evaluate a loop's body twice: what it leaves is what its next round begins with."""
+        """Evaluate a loop's body twice or more: a round begins with what the last one left."""
         before = dict(scope.variables)
         outer = self.within
         self.within = (*outer, "loop") if "loop" not in outer else outer
-        for _ in range(2):
+        for each in rounds:
             if target is not None:
                 self.assign(scope, target, each)
             self.block(scope, body)

@@ -12,7 +12,7 @@ from conformance.scanning.names import (
     NOT_LEAVES,
     RETURNS,
 )
-from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Value
+from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Reference, Value
 
 
 def counts_all_devices(value: Items) -> bool:
@@ -66,14 +66,24 @@ def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]
     return frozenset(found | _placement(name, options, values))
 
 
+def _has_explicit(value: Value) -> bool:
+    """Whether axis types have an Explicit one."""
+    if isinstance(value, Items):
+        return any(map(_has_explicit, value.items))
+    return isinstance(value, Reference) and value.name.endswith(".AxisType.Explicit")
+
+
 def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.value is None
 
 
 def _placement(name: str, options: dict[str, Argument], values: Sequence[Value]) -> set[str]:
     """What is known of meshes, shardings, and where `device_put` puts an array."""
+    if name in ("jax.make_mesh", "jax.sharding.Mesh") and "axis_types" in options:
+        explicit = _has_explicit(options["axis_types"].value)
+        return {"Explicit mesh" if explicit else "Auto mesh"}
     if name == "jax.make_mesh":
-        return {"Auto mesh" if "axis_types" in options else "Explicit mesh"}
+        return {"Explicit mesh"}
     if name in ("jax.set_mesh", "jax.sharding.use_mesh", "jax.sharding.set_mesh"):
         return {"set mesh"}
     if name == "jax.sharding.Mesh":
