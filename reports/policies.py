@@ -59,7 +59,7 @@ _OF_CAUSES: Mapping[str, tuple[Group, ...]] = {
     "other-errors": (Group.OTHER_ERROR,),
     "moves-more": (Group.MOVES_MORE,),
     "memory": (Group.MEMORY,),
-    "elsewhere": (Group.LIES,),
+    "elsewhere": (Group.LIES, Group.OUTPUT),
     "warnings": (Group.WARNS,),
     "fixes": (Group.FIX_FAILS,),
     "anything": tuple(group for group in Group if group is not Group.REPAIRED),

@@ -1,110 +1,136 @@
-"""The part of the README that is made of published results: what upgrades change, in counts.
+"""The part of the README that is made of published results: what was measured, what changes most.
 
-It stands between two marks, is written by `pmap-conformance dev readme`, and a self-test says when
-the results have moved on.
+It stands between two marks, is written by `pmap-conformance dev readme`, and a self-test fails
+when the results have moved on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from reports.effects.changed import Group, Upgrade
+from reports.effects.changed import SEVERAL, Entry
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
-from reports.effects.upgrade_text import counted
-from reports.findings import in_markdown
 from reports.input_error import InputError
+from reports.reading.order import version_order
 from reports.reading.results import Results
-from reports.site.names import implementation_words
+from reports.site.guide import anchor
 
 BEGIN = "<!-- made by `pmap-conformance dev readme`: -->"
 END = "<!-- until here -->"
-FINDINGS = 3  # the gravest that are told
+FILE = Path(__file__).with_suffix(".toml")
+GUIDE = "docs/upgrade.md"
 
-LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
-_COLUMNS = {
-    "crashes or hangs": (Group.DIES,),
-    "other numbers": (Group.WRONG_NUMBERS,),
-    "raises now": (Group.RAISES, Group.OTHER_ERROR),
-    "moves or needs more": (Group.MOVES_MORE, Group.MEMORY),
-    "fix fails": (Group.FIX_FAILS,),
-}
+LEGACY, NEW = "legacy_pmap", "new_pmap"
 
 
 class ReadmeError(InputError, ValueError):
     """A README has no place for the summary, or results have nothing to say of it."""
 
 
-def replaced(readme: str, results: Results) -> str:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that the README names: a heading of the guide, and the known issues behind it."""
+
+    title: str
+    causes: tuple[str, ...]
+
+
+def load_changes(file: Path = FILE) -> tuple[Change, ...]:
+    """The changes in the order of the README."""
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))["change"]
+    return tuple(Change(one["title"], tuple(one["causes"])) for one in tables)
+
+
+def replaced(readme: str, results: Results, changes: Sequence[Change]) -> str:
     """`readme` with what `results` say now. ReadmeError where its marks are not there."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ReadmeError(f"the README has no place for the summary: {BEGIN} … {END}")
-    return "\n".join([f"{before}{BEGIN}", "", *lines(results), "", f"{END}{after}"])
+    return "\n".join([f"{before}{BEGIN}", "", *lines(results, changes), "", f"{END}{after}"])
 
 
-def lines(results: Results) -> Iterator[str]:
-    """A table with a row for an upgrade, and the gravest findings of the longest one."""
-    found = _upgrades(results)
-    if not found:
-        raise ReadmeError("these results have no legacy pmap to come from: nothing is an upgrade")
+def lines(results: Results, changes: Sequence[Change]) -> Iterator[str]:
+    """A line for each change, and what was measured. ReadmeError where one is no longer seen."""
+    seen = _seen(results)
+    for number, one in enumerate(changes, start=1):
+        here = {
+            jax: [entry for entry in entries if entry.cause and entry.cause.cause in one.causes]
+            for jax, entries in seen.items()
+        }
+        versions = [jax for jax, entries in here.items() if entries]
+        if not versions:
+            raise ReadmeError(
+                f"no version of these results shows {', '.join(one.causes)}: take "
+                f"“{one.title}” out of {FILE.name}"
+            )
+        parts = [_effect(here), *_places(here), _versions(versions, list(seen))]
+        yield f"{number}. [{one.title}]({GUIDE}#{anchor(one.title)}): {'; '.join(parts)}."
+    yield ""
     yield f"Measured: {_measured(results)}."
-    yield ""
-    yield f"| from | to | {' | '.join(_COLUMNS)} | the same | not compared |"
-    yield f"|---|---|{'---|' * (len(_COLUMNS) + 2)}"
-    for one in found:
-        counts = [str(sum(map(one.counted, groups))) for groups in _COLUMNS.values()]
-        left = sum(count for _, count in one.missing)
-        yield (
-            f"| {_words(one.old)} | {_words(one.new)} | {' | '.join(counts)} | "
-            f"{one.same} of {counted(one.compared, 'program')} | {counted(left, 'cell')} |"
-        )
-    yield ""
-    old = _words(found[0].old)
-    said = "Causes are counted, not programs, and those of one defect once"
-    yield f"{said}. The gravest from {old} on:"
-    yield ""
-    for title, sentence in _gravest(found[0]):
-        yield f"- **{in_markdown(title)}.** {in_markdown(sentence)}"
 
 
-def _upgrades(results: Results) -> list[Upgrade]:
-    """From the oldest and the newest legacy pmap to the newest of the others."""
+def _seen(results: Results) -> dict[str, tuple[Entry, ...]]:
+    """What changes from the oldest legacy pmap to each new one that is the default, by version."""
     there = sides(results)
     legacy = [one for one in there if one.implementation == LEGACY]
-    newest = {one.implementation: one for one in there}
+    if not legacy:
+        raise ReadmeError("these results have no legacy pmap to come from: nothing is an upgrade")
+    old = legacy[0]
     effects = Effects(results)
-    return [
-        upgrade(effects, old, newest[new])
-        for new in (NEW, SHARD_MAP)
-        if new in newest
-        for old in [*legacy[:1], *legacy[1:][-1:]]
-    ]
+    later = [one for one in there if one.implementation == NEW and _is_later(one, old)]
+    return {new.jax: upgrade(effects, old, new).entries for new in later}
 
 
-def _gravest(found: Upgrade) -> Iterator[tuple[str, str]]:
-    """Title and sentence of what is worst, what both sides were seen to do before what only one."""
-    asked = [group for group in Group if group is not Group.REPAIRED]
-    grave = [one for group in asked for one, _ in found.folded(group)]
-    for one in sorted(grave, key=lambda one: not one.compared)[:FINDINGS]:
-        where = f"{one.group.value}, {', '.join(one.topologies)}"
-        yield f"{one.title.rstrip('.')} ({where})", one.sentence or one.example.felt.sentence
+def _is_later(one: Side, old: Side) -> bool:
+    return version_order(one.jax) > version_order(old.jax)
+
+
+def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
+    """The most serious effect in the last version, and in which earlier ones a worse one was."""
+    worst = {
+        jax: min((entry.effect for entry in entries), key=lambda effect: effect.gravity)
+        for jax, entries in here.items()
+        if entries
+    }
+    now = list(worst.values())[-1]
+    gravest = min(worst.values(), key=lambda effect: effect.gravity)
+    if gravest is now:
+        return now.words
+    before = [jax for jax, effect in worst.items() if effect is gravest]
+    return f"{now.words} ({_versions(before, list(here))}: {gravest.words})"
+
+
+def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
+    """That it shows in several processes alone, where it does."""
+    places = {place for entries in here.values() for entry in entries for place in entry.places}
+    if places == {SEVERAL}:
+        yield f"{SEVERAL} only"
+
+
+def _versions(some: Sequence[str], of: Sequence[str]) -> str:
+    """The versions of a change, of all that were compared; both are in order."""
+    if some[-1] == of[-1]:
+        return f"JAX {some[0]} and later"
+    return f"JAX {some[0]} to {some[-1]}" if some[1:] else f"JAX {some[0]}"
 
 
 def _measured(results: Results) -> str:
-    jax = [t.jax for t in results.targets if t.jax and not t.unavailable]
-    days = sorted(t.started[:10] for t in results.targets if t.started)
-    machine = sorted({t.machine for t in results.targets if t.machine})
-    platforms = sorted({t.platform for t in results.targets if t.platform})
+    jax = list(dict.fromkeys(t.jax for t in results.targets if t.jax and not t.unavailable))
+    days = sorted({t.started[:10] for t in results.targets if t.started})
+    machines = sorted({t.machine for t in results.targets if t.machine})
+    platforms = sorted({t.platform.upper() for t in results.targets if t.platform})
+    options = any(t.compiling for t in results.targets)
     cells = sum(one.verdict in RAN for one in results.outcomes.values())
-    versions = ", ".join(dict.fromkeys(jax))
-    return (
-        f"{cells} cells of {len(results.ran())} clauses on jax {versions} "
-        f"({', '.join(platforms)}, {', '.join(machine)}), "
-        + " to ".join(dict.fromkeys([days[0], days[-1]]))
-    )
-
-
-def _words(side: Side) -> str:
-    return f"{implementation_words(side.implementation)} {side.jax}"
+    parts = [
+        f"{cells:,} cells of {len(results.ran()):,} tests",
+        f"{', '.join(platforms)} only ({', '.join(machines)})",
+        f"{len(jax)} versions, JAX {' to '.join(dict.fromkeys([jax[0], jax[-1]]))}",
+        *(["most compiler optimisations off"] if options else []),
+        " to ".join(dict.fromkeys([days[0], days[-1]])),
+    ]
+    return "; ".join(parts)

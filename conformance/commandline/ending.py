@@ -66,6 +66,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         names = [os.fsdecode(one) for one in (error.filename, error.filename2) if one is not None]
         text = ": ".join([*names, error.strerror])
+    return one_line(text)
+
+
+def one_line(text: str) -> str:
+    """Return a text in one line, with control characters and lone surrogates spelled out."""
     return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], " ".join(text.split()))
 
 

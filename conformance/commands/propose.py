@@ -120,11 +120,12 @@ def propose(
         if cell["implementation"] not in clause.expect:
             continue
         found.judged += 1
-        one = _judged(catalogue, cell, target)
+        entries = about.about(cell, target)
+        one = _judged(catalogue, cell, target, [e for e in entries if e.warns is not None])
         ran.setdefault((one.clause, one.implementation, one.topology), set()).add(one.jax)
         for name, version in one.packages.items():
             had.setdefault(name, set()).add(version)
-        entries = about.about(cell, target)
+        entries = tuple(entry for entry in entries if entry.warns is None)
         for entry in entries:
             of_entry.setdefault(at[id(entry)], []).append(one)
         if one.deviates and not any(_explains(entry, one) for entry in entries):
@@ -142,7 +143,9 @@ def propose(
     return found
 
 
-def _judged(catalogue: Catalogue, cell: Record, target: Record) -> Judged:
+def _judged(
+    catalogue: Catalogue, cell: Record, target: Record, warned: Sequence[Deviation]
+) -> Judged:
     topology = Topology.parse(cell["topology"])
     clause = catalogue.clauses[cell["clause"]]
     of = (clause, cell["implementation"], topology, target["jax"])
@@ -153,7 +156,7 @@ def _judged(catalogue: Catalogue, cell: Record, target: Record) -> Judged:
         cell["implementation"],
         target["jax"],
         cell["topology"],
-        judge(*of, seen, fault),
+        judge(*of, seen, fault, warned),
         seen,
         fault,
         {name: there[name] for name in clause.requires if name in there},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue.topology import Place
+from conformance.judging.aspects import COMPARED, WEAK_TYPE
 from conformance.judging.codes import Code, Problem
 from conformance.judging.expectation import Expectation, Model, OfEachStep, returns
 from conformance.judging.observation import Step
@@ -43,6 +44,29 @@ def returns_host(
         return f"a jax.Array still: {step}" if any(s.sharding for s in step.leaves) else None
 
     return _also(returns(model, text=text, mistakes=mistakes), "on the host", problem)
+
+
+def _all_weak(place: Place, step: Step) -> tuple[bool, str]:
+    return all(leaf.weak_type for leaf in step.leaves), str(step)
+
+
+WEAKLY = OfEachStep("weakly typed, where it returns", _all_weak, claims=frozenset({WEAK_TYPE}))
+
+
+def returns_weak(model: Model, weak: Callable[[Place], Sequence[bool]]) -> OfEachStep:
+    """As `returns`, each leaf weakly typed or not as `weak(place)` says."""
+    values = returns(model)
+    assert isinstance(values, OfEachStep)
+
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        right, saw = values.check_step(place, step)
+        seen, wanted = [leaf.weak_type for leaf in step.leaves], list(weak(place))
+        if right and seen != wanted:
+            text = f"weak types {seen} in place of {wanted}: {saw}"
+            return False, Problem(text, Code.DTYPE)
+        return right, saw
+
+    return OfEachStep(f"{values.text}, its weak types", check_step, claims=COMPARED | {WEAK_TYPE})
 
 
 def _also(

@@ -8,13 +8,15 @@ expectation that says nothing of itself is taken to claim all of `OUTCOME`.
 from __future__ import annotations
 
 VALUES, SHAPE, DTYPE, WEAK_TYPE = "values", "shape", "dtype", "weak type"
+CONTAINER = "container"
 SHARDING_TYPE, SPEC, DEVICES = "sharding's type", "sharding's spec", "order of devices"
-COMMITTED = "committed"
+COMMITTED, MEMORY_KIND = "committed", "memory kind"
 EXCEPTION, PHASE = "exception", "phase"
 WARNINGS, LOGS = "warnings", "log records"
 
 RESULT = frozenset({VALUES, SHAPE, DTYPE})
 OUTCOME = RESULT | {EXCEPTION}
+COMPARED = RESULT | {CONTAINER}  # of what is compared with a model
 SHARDING = frozenset({SHARDING_TYPE, SPEC})
 
 # What is read off compiled programs: what a compiler alone can be asked, where nothing runs.

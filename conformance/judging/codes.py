@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from conformance.judging.aspects import (
     COMMITTED,
+    CONTAINER,
     DEVICES,
     DTYPE,
     EXCEPTION,
@@ -29,6 +30,7 @@ class Code(StrEnum):
 
     VALUE = "value"
     SHAPE = "shape"
+    CONTAINER = "container"  # a tuple, a list, a dict in place of another
     DTYPE = "dtype"
     SHARDING = "sharding"
     ERROR = "error"  # raised, another one, or none where one was expected
@@ -105,7 +107,12 @@ _OF_FIGURE = {
     "gone": Code.DONATION,
     "warned": Code.WARNING,
 }
-_OF_RESULT = {VALUES: Code.VALUE, SHAPE: Code.SHAPE, DTYPE: Code.DTYPE}
+_OF_RESULT = {
+    VALUES: Code.VALUE,
+    SHAPE: Code.SHAPE,
+    DTYPE: Code.DTYPE,
+    CONTAINER: Code.CONTAINER,
+}
 
 
 def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.topology import Place
 from conformance.judging.codes import Code, Problem
+from conformance.judging.containers import flattened
 from conformance.judging.observation import Leaf, Step
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
@@ -20,30 +22,60 @@ HALVES = ("bfloat16", "float16")
 Model = Callable[[Place], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """An array of typed PRNG keys, in a model: the numbers that they hold, and their dtype."""
+
+    data: NDArray[Any]
+    dtype: str = "key<fry>"  # as JAX prints it of Threefry's
+
+
+def in_container(container: Callable[[Any], Any], model: Model) -> Model:
+    """The model whose result is what `container` makes of another's."""
+
+    def contained(place: Place) -> Any:
+        return container(model(place))
+
+    contained.__doc__ = model.__doc__
+    return contained
+
+
 def against(model: Model, place: Place, step: Step) -> Problem | None:
-    """How what a step returned differs from the model; None where it does not."""
-    expected = _expected(model, place)
-    wanted = expected if isinstance(expected, list) else [expected]
+    """How what a step returned differs from the model; None where it does not.
+
+    The model's containers are the result's: a tuple in place of a list is a difference.
+    """
+    wanted, tree = _expected(model, place)
     if len(wanted) != len(step.leaves):
         text = f"{len(step.leaves)} leaves in place of {len(wanted)}: {step}"
         return Problem(text, Code.ERROR if step.raised is not None else Code.SHAPE)
     for leaf, want in zip(step.leaves, wanted, strict=True):
-        problem = difference(leaf, np.asarray(want))
+        problem = difference(leaf, want if isinstance(want, Keys) else np.asarray(want))
         if problem is not None:
             return problem
+    if step.tree not in (None, tree):
+        return Problem(f"{step.tree} in place of {tree}: {step}", Code.CONTAINER)
     return None
 
 
 @functools.lru_cache(maxsize=256)  # several calls of a probe, and perturbed ones, ask for the same
-def _expected(model: Model, place: Place) -> Any:
-    expected = model(place)
-    if isinstance(expected, np.ndarray) and expected.base is not None:
-        return expected.copy()  # a view keeps all that it is cut from
-    return expected
+def _expected(model: Model, place: Place) -> tuple[list[Any], str]:
+    """The model's leaves and its structure."""
+    leaves, tree = flattened(model(place))
+    copied = [
+        # A view keeps all that it is cut from.
+        leaf.copy() if isinstance(leaf, np.ndarray) and leaf.base is not None else leaf
+        for leaf in leaves
+    ]
+    return copied, tree
 
 
-def difference(leaf: Leaf, want: NDArray[Any]) -> Problem | None:
+def difference(leaf: Leaf, want: NDArray[Any] | Keys) -> Problem | None:
     """How a leaf differs from what was wanted, in one line; None where it does not."""
+    if isinstance(want, Keys):
+        if leaf.dtype != want.dtype:
+            return Problem(f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}", Code.DTYPE)
+        return difference(replace(leaf, dtype=str(want.data.dtype)), want.data)
     if leaf.local is None:
         return Problem(f"no local values to compare: {leaf}", Code.SHAPE)
     if leaf.local.shape != want.shape:

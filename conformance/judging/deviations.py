@@ -22,6 +22,7 @@ from packaging.version import Version
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
+from conformance.judging.emissions import EmissionError, EmissionPattern, emission_pattern
 from conformance.judging.expectation import Fault, Finding
 from conformance.judging.observation import Observation
 from conformance.judging.seen import (
@@ -38,13 +39,14 @@ from conformance.judging.seen import (
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
-FILES = "*/*.toml"
+FILES = ("*/*.toml", "*.toml")
 
 _WILDCARDS = frozenset("*?[")
 
 
 Patterns = tuple[StepPattern, ...]  # any of which may be seen
-SEEN = ("saw", "steps", "fault")
+SEEN = ("saw", "steps", "fault", "warns")
+ENTRIES, WARNING_ENTRIES = "deviation", "warning"  # the tables of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,9 @@ class Deviation:
     cells. `processes` are those that see it, of every step or, in a table, of each step that it
     names; the others' are all. `packages` are version ranges of packages that the clause requires:
     the entry holds where the target has each in its range. `review` is a date.
+
+    An entry with `warns` is about one warning or log record: the cell's other findings stand for
+    themselves. Unless it is `optional`, some step of the cell must emit it.
     """
 
     clause: tuple[str, ...]
@@ -68,6 +73,8 @@ class Deviation:
     saw: Patterns = ()
     steps: Mapping[str, Patterns] = field(default_factory=dict)
     fault: FaultPattern | None = None
+    warns: EmissionPattern | None = None
+    optional: bool = False
     cause: str = ""
     why: str = ""
     link: str = ""
@@ -84,8 +91,8 @@ class Deviation:
     @property
     def seen(self) -> str:
         """What is seen, in a line."""
-        if self.fault is not None:
-            return str(self.fault)
+        if self.fault is not None or self.warns is not None:
+            return str(self.fault or self.warns)
         if self.saw:
             return _any_of(self.saw)
         return "; ".join(f"{step}: {_any_of(some)}" for step, some in self.steps.items())
@@ -187,7 +194,7 @@ class DeviationError(ValueError):
 
 def load_all() -> tuple[Deviation, ...]:
     """The entries of every section."""
-    files = sorted(FOLDER.glob(FILES))
+    files = sorted(file for pattern in FILES for file in FOLDER.glob(pattern))
     return tuple(entry for file in files for entry in load(file))
 
 
@@ -195,10 +202,14 @@ def load(path: Path) -> tuple[Deviation, ...]:
     """The entries of a TOML file; DeviationError names the entry and what is wrong with it."""
     with path.open("rb") as file:
         data = tomllib.load(file)
-    entries = data.pop("deviation", [])
+    tables = {name: data.pop(name, []) for name in (ENTRIES, WARNING_ENTRIES)}
     if data:
-        raise DeviationError(f"{path.name}: unknown table {', '.join(data)}; use [[deviation]]")
-    return tuple(_entry(path.name, number, raw) for number, raw in enumerate(entries, 1))
+        raise DeviationError(f"{path.name}: unknown table {', '.join(data)}; use [[{ENTRIES}]]")
+    return tuple(
+        _entry(path.name, table, number, raw)
+        for table, entries in tables.items()
+        for number, raw in enumerate(entries, 1)
+    )
 
 
 def unmatched(
@@ -245,13 +256,16 @@ def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -
 
 
 def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
-    """Who names each cause: ids of clauses, and deviation entries by their places."""
+    """Who names each cause: ids of clauses, and deviation entries by their places.
+
+    An entry about a warning changes no verdict: its cause is compared, or named elsewhere.
+    """
     found: dict[str, list[str]] = {}
     for one in clauses:
         if one.cause:
             found.setdefault(one.cause, []).append(one.id)
     for entry in entries:
-        if entry.cause:
+        if entry.cause and entry.warns is None:
             found.setdefault(entry.cause, []).append(entry.where)
     return found
 
@@ -265,15 +279,16 @@ def matching(
     topology: str,
     packages: Mapping[str, str] | None = None,
 ) -> tuple[Deviation, ...]:
-    """The entries about one cell; DeviationError where two claim it."""
+    """The entries about one cell, those about warnings last; DeviationError where two claim it."""
     cell = (clause, implementation, jax, platform, topology, packages)
-    found = tuple(entry for entry in entries if entry.matches(*cell))
+    matched = [entry for entry in entries if entry.matches(*cell)]
+    found = [entry for entry in matched if entry.warns is None]
     if len(found) > 1:
         raise DeviationError(
             f"{len(found)} deviation entries claim {clause} under {implementation} on jax "
             f"{jax}, {topology} ({'; '.join(e.where for e in found)}): narrow them so that one does"
         )
-    return found
+    return (*found, *(entry for entry in matched if entry.warns is not None))
 
 
 def _matches(clause: str, pattern: str) -> bool:
@@ -288,8 +303,9 @@ def _within(versions: str, jax: str) -> bool:
     return SpecifierSet(versions).contains(Version(jax), prereleases=True)
 
 
-def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
-    where = f"{file}, entry {number} ({raw.get('clause', 'no clause')})"
+def _entry(file: str, table: str, number: int, raw: dict[str, Any]) -> Deviation:
+    place = f"{file}, {'entry' if table == ENTRIES else table} {number}"
+    where = f"{place} ({raw.get('clause', 'no clause')})"
     known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
     required = {"clause", "implementation", "cause", "review"}
     if raw.keys() - known or required - raw.keys():
@@ -300,11 +316,15 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
     lists = ("clause", "implementation", "platform", "topology")
     if len(raw.keys() & SEEN) != 1:
         raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
-    for key in raw.keys() - {"review", "cells", "processes", "packages", *SEEN}:
+    if ("warns" in raw) != (table == WARNING_ENTRIES):
+        raise DeviationError(f"{where}: [[{WARNING_ENTRIES}]] has `warns`, [[{ENTRIES}]] does not")
+    for key in raw.keys() - {"review", "cells", "processes", "packages", "optional", *SEEN}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
             several = ", or several in a list" if key in lists else ""
             raise DeviationError(f"{where}: {key} must be a text{several}")
+    if type(raw.get("optional", False)) is not bool or (table == ENTRIES and "optional" in raw):
+        raise DeviationError(f"{where}: only a [[{WARNING_ENTRIES}]] is optional = true or false")
     for key in lists:
         if key in raw:
             raw[key] = _tuple(raw[key])
@@ -324,10 +344,10 @@ def _entry(file: str, number: int, raw: dict[str, Any]) -> Deviation:
         for versions, _ in raw.get("cells") or ((raw.get("jax", ""), ()),):
             SpecifierSet(versions)
         raw |= seen_patterns(raw)
-    except (InvalidSpecifier, PatternError, re.error) as error:
+    except (InvalidSpecifier, PatternError, EmissionError, re.error) as error:
         raise DeviationError(f"{where}: {error}") from error
     raw |= _said_by(raw, where)
-    return Deviation(**raw, where=f"{file}, entry {number}")
+    return Deviation(**raw, where=place)
 
 
 def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
@@ -345,6 +365,8 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
 
 def seen_patterns(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an entry of TOML says is seen, as `Deviation` takes it, or raise PatternError."""
+    if "warns" in entry:
+        return {"warns": emission_pattern(entry["warns"])}
     if "fault" in entry:
         return {"fault": fault_pattern(entry["fault"])}
     if "saw" in entry:

@@ -7,7 +7,7 @@ line what was expected and what was seen instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +15,15 @@ from conformance.catalogue.expected import Expectation as Expectation
 from conformance.catalogue.names import PHASES
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.aspects import (
+    COMPARED,
     COMPILED,
     ENDING,
     EXCEPTION,
     OCCURRENCE,
     OUTCOME,
     PHASE,
-    RESULT,
     SHARDING,
+    WARNINGS,
     figure,
     from_below,
 )
@@ -32,6 +33,8 @@ from conformance.judging.comparing import RELATIVE_TOLERANCE as RELATIVE_TOLERAN
 from conformance.judging.comparing import Model as Model
 from conformance.judging.comparing import against
 from conformance.judging.comparing import difference as difference
+from conformance.judging.emissions import EmissionPattern
+from conformance.judging.emissions import warning as warning_pattern
 from conformance.judging.faults import Fault as Fault
 from conformance.judging.faults import Whereabouts as Whereabouts
 from conformance.judging.faults import all_but_the_last as all_but_the_last
@@ -82,7 +85,8 @@ TWICE = ("first call", "second call")  # the steps of `cluster.twice`
 class OfEachStep:
     """An expectation that looks at one step of one process at a time.
 
-    `claims` are the `aspects` of a step that it speaks of; `error` is whether it expects one.
+    `claims` are the `aspects` of a step that it speaks of; `error` is whether it expects one;
+    `emits` are the warnings and log records that it judges: any other one deviates.
     """
 
     text: str
@@ -91,6 +95,7 @@ class OfEachStep:
     optional: bool = False  # the steps in `only` need not occur
     claims: frozenset[str] = OUTCOME
     error: bool = False
+    emits: tuple[EmissionPattern, ...] = ()
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         findings = []
@@ -166,16 +171,22 @@ class Hangs:
         ]
 
 
-def claimed(expectation: Expectation, step: str) -> frozenset[str]:
-    """The aspects of the step called `step` that an expectation speaks of."""
-    if isinstance(expectation, All):
-        return frozenset[str]().union(*(claimed(part, step) for part in expectation.parts))
-    if not isinstance(expectation, OfEachStep) or (
-        expectation.only and step not in expectation.only
-    ):
-        return frozenset()
-    always = {ENDING} if expectation.optional else {ENDING, OCCURRENCE}
-    return expectation.claims | always
+def claimed(expectation: Expectation, step: str, jax: str = "") -> frozenset[str]:
+    """The aspects of the step called `step` that an expectation speaks of, in a release of JAX."""
+    found = frozenset[str]()
+    for part in parts_about(expectation, step, jax):
+        found |= part.claims | ({ENDING} if part.optional else {ENDING, OCCURRENCE})
+    return found
+
+
+def parts_about(expectation: Expectation, step: str, jax: str = "") -> Iterator[OfEachStep]:
+    """The parts of an expectation that look at the step called `step`, in a release of JAX."""
+    for part in getattr(expectation, "parts", ()):
+        yield from parts_about(part, step, jax)
+    if jax and hasattr(expectation, "of_release"):
+        yield from parts_about(expectation.of_release(jax), step, jax)
+    if isinstance(expectation, OfEachStep) and (not expectation.only or step in expectation.only):
+        yield expectation
 
 
 def not_applicable(reason: str) -> Expectation:
@@ -264,7 +275,7 @@ def returns(
                 return False, mistaken(name, problem, problem.code)
         return False, problem
 
-    return OfEachStep(f"returns {said}", check_step, claims=RESULT)
+    return OfEachStep(f"returns {said}", check_step, claims=COMPARED)
 
 
 def raises(
@@ -299,7 +310,7 @@ def raises(
         )
         return holds, str(step)
 
-    claims = {EXCEPTION} | ({PHASE} if phase else set()) | (RESULT if otherwise else set())
+    claims = {EXCEPTION} | ({PHASE} if phase else set()) | (COMPARED if otherwise else set())
     return OfEachStep(text, check_step, claims=frozenset(claims), error=True)
 
 
@@ -310,8 +321,22 @@ def returned_instead(step: Step, problem: Problem | None) -> Problem:
     """
     if problem is None:
         return Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR, values=Values.RIGHT)
+    if problem.code is Code.CONTAINER:
+        return problem.framed(f"{RIGHT_VALUES}, but ", values=Values.RIGHT)
     unread = any(leaf.local is None for leaf in step.leaves)
     return problem.framed("WRONG: ", values=Values.UNREAD if unread else Values.WRONG)
+
+
+def warns(category: type[Warning], pattern: str, *, times: int = 1) -> Expectation:
+    """Every step emits a warning of `category` whose message has `pattern`, so many times."""
+    wanted = warning_pattern(category.__name__, pattern)
+    text = f"warns {times} times by {category.__name__} with /{pattern}/"
+
+    def check_step(place: Place, step: Step) -> tuple[bool, str]:
+        count = sum(one["count"] for one in step.warnings if wanted.agrees(one))
+        return count == times, Problem(f"{count} such warnings; {step}", Code.WARNING)
+
+    return OfEachStep(text, check_step, claims=frozenset({WARNINGS}), emits=(wanted,))
 
 
 def sharded(

@@ -16,6 +16,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging import compile_only
 from conformance.judging.codes import Code
+from conformance.judging.defaults import check_defaults, silent_entries
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
@@ -89,10 +90,18 @@ def judge(
     deviations: Sequence[Deviation] = (),
 ) -> Judgement:
     """The verdict of one cell; `deviations` are the entries that match this cell."""
-    seen = _compare(clause, implementation, topology, jax, observations, fault)
-    if not deviations or seen.verdict == names.NOT_APPLICABLE:
+    entries = [entry for entry in deviations if entry.warns is None]
+    warned = [entry for entry in deviations if entry.warns is not None]
+    seen = _compare(clause, implementation, topology, jax, observations, fault, warned)
+    if seen.verdict == names.NOT_APPLICABLE:
         return seen
-    entry = deviations[0]
+    silent = [] if fault else silent_entries(warned, observations)
+    if silent:
+        reason = f"{silent[0].where} says that a step emits {silent[0].seen}, but none does"
+        return Judgement(names.DEVIATES, reason, seen.findings)
+    if not entries:
+        return seen
+    entry = entries[0]
     if seen.verdict == names.CONFORMS:
         return Judgement(
             names.DEVIATES,
@@ -129,6 +138,7 @@ def _compare(
     jax: str,
     observations: Sequence[Observation],
     fault: Fault | None,
+    warned: Sequence[Deviation],
 ) -> Judgement:
     expectation = clause.expect[implementation]
     if fault is not None:
@@ -183,6 +193,7 @@ def _compare(
             for s in o.steps
             if s.name not in checked
         ]
+    compared += check_defaults(expectation, jax, observations, warned)
     findings += compared
     failed = [f for f in findings if not f.holds]
     if not failed:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 OUTSIDE = "outside any step"  # the name of what a probe raised where no step was under way
 
+BETWEEN = "between the steps"  # the name of what a probe's warnings outside its steps belong to
+
 RETURNED = "returned"
 RAISED = "raised"
 
@@ -73,7 +75,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing a probe did, by name, and how it ended."""
+    """One thing a probe did, by name, and how it ended.
+
+    `tree` is the structure of what it returned, as JAX prints it; None where it was not recorded.
+    """
 
     name: str
     leaves: tuple[Leaf, ...] = ()
@@ -81,6 +86,7 @@ class Step:
     warnings: tuple[Mapping[str, Any], ...] = ()
     logs: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    tree: str | None = None
 
     def __str__(self) -> str:
         if self.raised is not None:
@@ -107,7 +113,8 @@ class Observation:
     """All that one process reports of one case.
 
     `compiled` is, where programs were compiled for other devices than these, for which, how many,
-    which failed, and which would leave a result elsewhere.
+    which failed, and which would leave a result elsewhere. `between` holds the warnings and log
+    records of the probe outside its steps; None where they were not recorded.
     """
 
     process: int
@@ -116,6 +123,7 @@ class Observation:
     steps: tuple[Step, ...]
     witness: tuple[Witness, ...]
     compiled: Mapping[str, Any] | None = None
+    between: Step | None = None
 
     @property
     def clean(self) -> bool:
@@ -135,7 +143,14 @@ def parse(record: Mapping[str, Any]) -> Observation:
             for w in record["witness"]
         ),
         compiled=record.get("compiled"),
+        between=_between(record.get("between")),
     )
+
+
+def _between(record: Mapping[str, Any] | None) -> Step | None:
+    if record is None:
+        return None
+    return Step(BETWEEN, warnings=tuple(record["warnings"]), logs=tuple(record["logs"]))
 
 
 def _step(record: Mapping[str, Any]) -> Step:
@@ -155,6 +170,7 @@ def _step(record: Mapping[str, Any]) -> Step:
         warnings=tuple(record.get("warnings", ())),
         logs=tuple(record.get("logs", ())),
         extra=record.get("extra", {}),
+        tree=value.get("tree") if value else None,
     )
 
 

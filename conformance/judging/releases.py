@@ -29,11 +29,14 @@ class ByRelease:
     def text(self) -> str:
         return f"before {self.release}: {self.before.text}; since then: {self.since.text}"
 
+    def of_release(self, jax: str) -> Expectation:
+        """What is expected of this release."""
+        return self.before if numbers(jax) < numbers(self.release) else self.since
+
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
         found = []
         for seen in observations:
-            old = numbers(seen.jax) < numbers(self.release)
-            found += (self.before if old else self.since).check(topology, [seen])
+            found += self.of_release(seen.jax).check(topology, [seen])
         return found
 
 

@@ -34,6 +34,7 @@ Processes = tuple[int, ...] | str  # their numbers, or one of the words of SOME
 OF_A_STEP = (
     *("type", "phase", "message"),  # of what it raised
     "returned",  # the values, as they are shown
+    "tree",  # its containers, as JAX prints them
     "leaves",  # the recorded leaves: type, shape, dtype, weak_type, committed, sharding
     "noted",  # what the probe noted, by key
     "warnings",  # each category, message, count
@@ -130,6 +131,8 @@ def shown(step: Step | None, failed: Sequence[Finding]) -> dict[str, Any]:
         for leaf in step.leaves
     ]
     returned = ", ".join(map(str, step.leaves)) or "nothing"
+    if step.tree is not None:
+        view["tree"] = step.tree
     return view | {"leaves": leaves, "returned": returned}
 
 

@@ -141,14 +141,14 @@ def measure(
             of = f"{case.clause.id} {case.implementation} {case.jax} {case.topology}"
             found.otherwise.append(of)
         else:
-            found.add(begun, bool(begun.entries), trials(begun, perturbations))
+            found.add(begun, begun.excused, trials(begun, perturbations))
         progress(number)
     return found
 
 
 def prepared(case: Case) -> Case | None:
     """The case with the steps that failed in it; None where it does not pass as it is."""
-    if not case.entries:  # which alone read what is said
+    if not case.excused:  # entries alone read what is said
         case = replace(case, seen=replace(case.seen, observations=_unsaid(case.seen)))
     expect = dict(case.clause.expect)
     expect[case.implementation] = remembering(expect[case.implementation], case.seen)

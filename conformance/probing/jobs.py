@@ -12,13 +12,14 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from conformance.catalogue.topology import Topology
 from conformance.probing.ports import ReservedPort
 from conformance.probing.starving import Delays, delays, starved
 
@@ -54,66 +55,142 @@ class Ended:
         return signal.Signals(-self.status).name if self.status < 0 else f"exit {self.status}"
 
 
-def run_job(
-    python: Path,
-    program: Path,
-    topology: Topology,
-    environment: Mapping[str, str],
-    *,
-    deadline_s: float = DEADLINE_S,
-    quiet_s: float | None = None,
-    alone: bool = False,
-) -> list[Ended]:
-    """Run `program` on each process of `topology`, and say how each ended.
+class Process(Protocol):
+    """A started process, which leads a session of its own; `subprocess.Popen` is one."""
 
-    One process is given no arguments, but where `alone`: it is then a job of one. `environment`
-    is all that the processes are given, beside the number of devices of each. Processes that still
-    run after `deadline_s` seconds are killed, with what they started; so they are once each process
-    has printed something and then, for `quiet_s` seconds, none printed more or ended, and once all
-    that still run are stopped. Seconds in which they wanted a core and had none do not count.
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program, and the processes that are to run it.
+
+    A single process is given no arguments, unless it is `alone`: then it is a job of one process.
+    `environment` is the whole environment of the processes, except for their number of devices.
+    Processes that still run after `deadline_s` seconds are killed, with what they started; so they
+    are once each process has printed something and then, for `quiet_s` seconds, none printed more
+    or ended, and once all that still run are stopped. Seconds in which they wanted a core and had
+    none do not count.
     """
-    variables = dict(environment) | {"JAX_NUM_CPU_DEVICES": str(topology.devices_per_process)}
-    port = ReservedPort() if alone or topology.processes > 1 else None
-    started: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        outputs = [Path(folder, f"{n}") for n in range(topology.processes)]
+
+    program: str
+    processes: int
+    devices: int  # of each process
+    environment: Mapping[str, str]
+    deadline_s: float = DEADLINE_S
+    quiet_s: float | None = None
+    alone: bool = False
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of each process."""
+        return dict(self.environment) | {"JAX_NUM_CPU_DEVICES": str(self.devices)}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one process of a job runs: its arguments, and the files that it writes to."""
+
+    folder: Path
+    number: int
+    arguments: tuple[str, ...]
+
+    @property
+    def out(self) -> Path:
+        """The file of standard output."""
+        return self.folder / f"{self.number}.out"
+
+    @property
+    def err(self) -> Path:
+        """The file of standard error."""
+        return self.folder / f"{self.number}.err"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A folder and a port of a job. A process that is forked from the job's may just forget it."""
+
+    folder: Path
+    port: ReservedPort | None
+    places: tuple[Place, ...]
+
+    def close(self) -> None:
+        """Remove the folder, and give the port back."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.port:
+            self.port.close()
+
+
+def reserve(job: Job) -> Reserved:
+    """Make a folder and reserve a port for a job."""
+    port = ReservedPort() if job.alone or job.processes > 1 else None
+    folder = Path(tempfile.mkdtemp(prefix="conformance-"))
+    numbers = range(job.processes)
+    arguments = [(port.address, str(job.processes), str(n)) if port else () for n in numbers]
+    places = tuple(Place(folder, n, each) for n, each in zip(numbers, arguments, strict=True))
+    for place in places:  # the job is watched as soon as it is started
+        place.out.touch()
+        place.err.touch()
+    return Reserved(folder, port, places)
+
+
+def run_job(job: Job, python: Path | None = None) -> list[Ended]:
+    """Run a job, each of its processes a `python` of its own; return how each ended.
+
+    The Python is this one by default.
+    """
+    python = python or Path(sys.executable)
+    started: list[Process] = []
+    reserved = reserve(job)
+    try:
         try:
-            for number, output in enumerate(outputs):
-                arguments = [port.address, str(topology.processes), str(number)] if port else []
-                with (
-                    output.with_suffix(".out").open("wb") as out,
-                    output.with_suffix(".err").open("wb") as err,
-                ):
-                    started.append(
-                        subprocess.Popen(
-                            [str(python), "-u", str(program), *arguments],
-                            stdin=subprocess.DEVNULL,
-                            stdout=out,
-                            stderr=err,
-                            env=variables,
-                            cwd=folder,
-                            start_new_session=True,
-                        )
-                    )
-            ended = _await(started, outputs, time.monotonic() + deadline_s, quiet_s)
-        finally:
-            _kill(started)
-            if port:
-                port.close()
-        return [
-            Ended(
-                one.returncode if at is not None else None,
-                read_output(output.with_suffix(".out")),
-                read_output(output.with_suffix(".err")),
-                at,
-            )
-            for one, at, output in zip(started, ended, outputs, strict=True)
-        ]
+            started += (_start(python, job, place) for place in reserved.places)
+        except BaseException:
+            end_all(started)
+            raise
+        return watch(job, reserved.places, started)
+    finally:
+        reserved.close()
+
+
+def _start(python: Path, job: Job, place: Place) -> subprocess.Popen[bytes]:
+    with place.out.open("wb") as out, place.err.open("wb") as err:
+        return subprocess.Popen(
+            [str(python), "-u", job.program, *place.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=job.variables,
+            cwd=place.folder,
+            start_new_session=True,
+        )
+
+
+def watch(job: Job, where: Sequence[Place], started: Sequence[Process]) -> list[Ended]:
+    """Wait until the started processes of a job have ended, or end them; return how each ended."""
+    try:
+        deadline = time.monotonic() + job.deadline_s
+        ended = _await(started, [place.out for place in where], deadline, job.quiet_s)
+    finally:
+        end_all(started)
+    return [
+        Ended(
+            one.returncode if at is not None else None,
+            read_output(place.out),
+            read_output(place.err),
+            at,
+        )
+        for one, at, place in zip(started, ended, where, strict=True)
+    ]
 
 
 def _await(
-    started: list[subprocess.Popen[bytes]],
-    outputs: list[Path],
+    started: Sequence[Process],
+    outputs: Sequence[Path],
     deadline: float,
     quiet_s: float | None,
 ) -> list[float | None]:
@@ -128,7 +205,7 @@ def _await(
         running = [one for one, at in zip(started, ended, strict=True) if at is None]
         if all(map(_stopped, running)) or time.monotonic() > deadline:
             return ended
-        printed = [output.with_suffix(".out").stat().st_size for output in outputs]
+        printed = [output.stat().st_size for output in outputs]
         if (now := [*printed, *ended]) != seen:
             seen, since, before = now, time.monotonic(), _delays(started)
         if quiet_s is not None and all(printed):
@@ -138,11 +215,11 @@ def _await(
         time.sleep(POLL_S)
 
 
-def _delays(started: list[subprocess.Popen[bytes]]) -> list[Delays]:
+def _delays(started: Sequence[Process]) -> list[Delays]:
     return [delays(one.pid) for one in started]
 
 
-def _stopped(one: subprocess.Popen[bytes]) -> bool:
+def _stopped(one: Process) -> bool:
     """A process that a signal stopped, and that therefore never ends by itself."""
     only_look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
     try:
@@ -151,7 +228,8 @@ def _stopped(one: subprocess.Popen[bytes]) -> bool:
         return False
 
 
-def _kill(started: list[subprocess.Popen[bytes]]) -> None:
+def end_all(started: Sequence[Process]) -> None:
+    """Kill what still runs of a job's processes, and all that is in their groups."""
     # All are stopped before one is killed, else another would tell of its end before its own.
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for one in started:

@@ -74,6 +74,11 @@ def executables() -> list[Any]:
     return list(jax.local_devices()[0].client.live_executables())
 
 
+def program_record(executable: Any) -> dict[str, Any]:
+    """Return name, collectives and memory of a compiled program, as `compiled_by` describes."""
+    return _record(executable)
+
+
 def _record(executable: Any) -> dict[str, Any]:
     modules = executable.hlo_modules()
     stats = executable.get_compiled_memory_stats()

@@ -83,6 +83,7 @@ def observe(
 ) -> dict[str, Any]:
     """Run a probe as this process's part of a case; the JSON that `observation.parse` reads.
 
+    Warnings and log records outside its steps are recorded as `between`.
     `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
     `meet` and `told` are the cluster's.
     """
@@ -92,17 +93,19 @@ def observe(
     impl = WitnessedImplementation(implementation, mapped)
     cluster = RecordingCluster(topology, process, meet=meet, told=told)
     began = time.perf_counter()
-    try:
-        probe(impl, cluster, **parameters)
-    except Exception as error:
-        cluster.steps.append(
-            {
-                "name": OUTSIDE,
-                "outcome": "raised",
-                "exception": exception_record(error),
-                "seconds": 0.0,
-            }
-        )
+    between: dict[str, Any] = {}
+    with _warned(between), _logged(between):
+        try:
+            probe(impl, cluster, **parameters)
+        except Exception as error:
+            cluster.steps.append(
+                {
+                    "name": OUTSIDE,
+                    "outcome": "raised",
+                    "exception": exception_record(error),
+                    "seconds": 0.0,
+                }
+            )
     compiled = {} if there is None else {"compiled": there.record()}
     return compiled | {
         "process": process,
@@ -111,6 +114,7 @@ def observe(
         "implementation": implementation,
         "witness": impl.witness,
         "steps": cluster.steps,
+        "between": between,
         "seconds": time.perf_counter() - began,
     }
 
@@ -162,14 +166,20 @@ class _Keep(logging.Handler):
 
 @contextmanager
 def _logged(record: dict[str, Any]) -> Iterator[None]:
+    """Keep what is logged; a record that is logged in a step is kept by the step alone."""
     record["logs"] = []
     handler = _Keep(record["logs"])
     root = logging.getLogger()
+    outer = [one for one in root.handlers if isinstance(one, _Keep)]
+    for one in outer:
+        root.removeHandler(one)
     root.addHandler(handler)
     try:
         yield
     finally:
         root.removeHandler(handler)
+        for one in outer:
+            root.addHandler(one)
 
 
 def local_rows(array: Any) -> Any:

@@ -19,9 +19,9 @@ import numpy as np
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
+from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Expectation, returns
-from conformance.probing.jobs import run_job
+from conformance.probing.jobs import Job, run_job
 from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
@@ -177,7 +177,7 @@ def job_that_stalls(impl: Implementation, cluster: Cluster) -> None:
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         program = Path(folder, "program.py")
         program.write_text(JOB, encoding="utf-8")
-        run_job(Path(sys.executable), program, Topology(2, 1), os.environ, deadline_s=FOREVER_S)
+        run_job(Job(str(program), 2, 1, os.environ, FOREVER_S))
 
 
 @clause("faults.starves", claim=CLAIM, expect=EXPECT)

@@ -26,7 +26,7 @@ import numpy
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
-from conformance.probing import ports, recording
+from conformance.probing import job_server, ports, recording
 from conformance.probing.compiling import compile_quickly
 from conformance.probing.elsewhere import VARIABLE, elsewhere
 from conformance.probing.implementations import available
@@ -145,9 +145,10 @@ class Worker:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of this process and of those that it started and that have ended."""
+    """CPU time of this process, of those that it started and that have ended, and of its jobs."""
     used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+    ours = used.user + used.system + used.children_user + used.children_system
+    return ours + job_server.SERVERS.cpu_seconds
 
 
 def fingerprint(order: dict[str, Any]) -> str:

@@ -31,12 +31,36 @@ def _add_readme(parser: argparse.ArgumentParser) -> None:
 def _readme(chosen: argparse.Namespace) -> int:
     from conformance.commandline.outputs import write_text
     from reports.reading.results import load
-    from reports.readme import replaced
+    from reports.readme import load_changes, replaced
 
     file = chosen.output or Path("README.md")
     text = file.read_text(encoding="utf-8")
-    write_text(file, replaced(text, load(options.expand(chosen.files))))
+    write_text(file, replaced(text, load(options.expand(chosen.files)), load_changes()))
     return DONE
+
+
+def _add_docs(parser: argparse.ArgumentParser) -> None:
+    options.add_output(parser, "the folder of the pages (default: docs)", metavar="DIR")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if one differs")
+
+
+def _docs(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from harness.commandline import reference
+    from reports.reading import schema_page
+
+    folder = chosen.output or Path("docs")
+    made = {"command-line.md": reference.page(), "results-format.md": schema_page.page()}
+    stale = [
+        folder / name
+        for name, text in made.items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text
+    ]
+    for file in stale:
+        if not chosen.check:
+            write_text(file, made[file.name])
+        print(f"{'differs' if chosen.check else 'written'}: {file}")
+    return FOUND if stale and chosen.check else DONE
 
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +127,7 @@ def _freeze(chosen: argparse.Namespace) -> int:
 ACTIONS = {
     "dev bench": Action(_add_bench, _bench),
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
+    "dev docs": Action(_add_docs, _docs, (OSError,)),
     "dev changes": Action(_add_changes, _changes, (), keeps_all=True),
     "dev pods": Action(_add_pods, _pods),
     "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),

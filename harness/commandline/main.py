@@ -90,6 +90,9 @@ COMMANDS = tuple(
         ("report nightly", "report", "print the text of an issue about a nightly run"),
         ("causes list", "causes", "list the known issues, and the versions that show them"),
         ("causes run", "causes", "run the programs that show the known issues"),
+        ("compare", "compare", "compare a function of yours between implementations and JAX"),
+        ("bisect", "bisect", "find the JAX release in which a function of yours changes"),
+        ("launch", "launch", "run a script of yours as several JAX processes on this machine"),
         ("targets list", "targets", "list the Pythons and the cached targets of this machine"),
         ("targets add", "targets", "install targets into the cache"),
         ("scan", "scan", "find the known issues that concern a code base"),
@@ -97,6 +100,7 @@ COMMANDS = tuple(
         ("manifest", "targets", "print the objects that Kubernetes runs"),
         ("dev bench", "dev", "time the harness and the commands"),
         ("dev readme", "dev", "write what upgrades change into a README, between marks"),
+        ("dev docs", "dev", "write the generated pages of the documentation"),
         ("dev changes", "dev", "write what each known issue changes between any two sides"),
         ("dev pods", "dev", "print what an access moves as a TPU pod grows: compiled, not run"),
         (

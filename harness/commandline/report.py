@@ -38,6 +38,12 @@ def _add_upgrade(parser: argparse.ArgumentParser) -> None:
             metavar=options.SIDE,
             help="as in legacy_pmap@0.7.2",
         )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        dest="whole",
+        help="print all edits and every change, not only the likely ones",
+    )
     options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
     options.add_fail_on(parser, fail_on.OF_UPGRADES)
     add_no_cache(parser)
@@ -67,7 +73,7 @@ def _upgrade(chosen: argparse.Namespace) -> int:
         elif chosen.format == options.MARKDOWN:
             text = upgrade_text.as_markdown(results, found)
         else:
-            text = upgrade_text.as_text(results, found) + "\n"
+            text = upgrade_text.as_text(results, found, whole=chosen.whole) + "\n"
         return Answer(text, policies.of_upgrade(found, asked))
 
     key = {
@@ -75,6 +81,7 @@ def _upgrade(chosen: argparse.Namespace) -> int:
         "from": chosen.from_side,
         "to": chosen.to_side,
         "format": chosen.format,
+        "whole": chosen.whole,
         "fail_on": list(asked),
     }
     return print_answer(chosen, key, files, make)

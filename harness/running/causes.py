@@ -18,7 +18,7 @@ from conformance.catalogue.spelling import did_you_mean
 from conformance.catalogue.topology import Topology
 from conformance.commandline.results import Record, records
 from conformance.commands.recorded import target_of
-from conformance.probing.jobs import DEADLINE_S, Ended, run_job
+from conformance.probing.jobs import DEADLINE_S, Ended, Job, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
 
 HANGS_AFTER_S = 15.0
@@ -193,13 +193,15 @@ def _shown(
     environment = worker_environment(target, os.environ) | SWITCHED.get(implementation, {})
     environment.pop("PYTHONPATH")  # the program is plain: it finds nothing of this project
     hangs = shows is not None and shows.ends == HANGS
-    ended = run_job(
-        target.python,
-        program,
-        Topology.parse(topology),
+    where = Topology.parse(topology)
+    job = Job(
+        str(program),
+        where.processes,
+        where.devices_per_process,
         environment,
-        deadline_s=HANGS_AFTER_S if hangs else DEADLINE_S,
+        HANGS_AFTER_S if hangs else DEADLINE_S,
     )
+    ended = run_job(job, target.python)
     return Shown(
         cause.slug,
         jax,

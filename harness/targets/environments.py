@@ -161,6 +161,32 @@ def newest_nightly(
     )
 
 
+def releases(
+    first: str,
+    last: str,
+    targets: Path,
+    *,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> list[str]:
+    """Return the stable releases of JAX from `first` to `last` that the index has, oldest first.
+
+    The index is asked for the oldest after the one before, as the installer has no list. Both ends
+    are in it, whether or not they can be had. TargetError where no index answers.
+    """
+    options = ["--prerelease", "disallow", "--resolution", "lowest-direct", "--no-deps"]
+    uv = _uv() if uv is None else uv
+    pythons = _some(pythons, uv)  # once: each of them is started to find it
+    found = [first]
+    while Version(found[-1]) < Version(last):
+        after = f"jax>{found[-1]},<{last}"
+        python, version, said = _resolved([after], options, targets, uv, pythons)
+        if version is None and _UNREACHABLE.search(said):
+            raise _no_index(f"The list of releases of JAX for Python {python}", targets, said)
+        found.append(version if version is not None else last)
+    return found
+
+
 def _resolved(
     wanted: Sequence[str],
     options: Sequence[str],

@@ -42,6 +42,7 @@ __all__ = [
     "cached",
     "default_cache",
     "describe",
+    "list_releases",
     "parse_spec",
     "provision",
     "resolve_newest",
@@ -161,6 +162,19 @@ def resolve_newest(
     cache = _cache(cache)
     newest = environments.newest(_normalised(extras), cache / "targets", uv=uv, pythons=pythons)
     return f"jax=={newest}"
+
+
+def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list[str]:
+    """Return the releases of JAX from one version to another that the package index has.
+
+    TargetError where one is no version, they are in another order, or no index answers.
+    """
+    for one in (first, last):
+        if one.kind != "version":
+            raise TargetError(f"{one} is no release: write a version, such as jax==0.9.0.")
+    if Version(first.value) >= Version(last.value):
+        raise TargetError(f"{first} is not older than {last}: give the older release first.")
+    return environments.releases(first.value, last.value, _cache(cache) / "targets")
 
 
 def cached(cache: Path | None = None) -> list[Target]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from reports.effects.effect import Effect, Felt
@@ -26,10 +27,32 @@ class Group(StrEnum):
     MOVES_MORE = "silently communicates, copies or computes more"
     MEMORY = "needs more memory"
     LIES = "gives the same numbers in another place"
+    OUTPUT = "prints or compares differently"
     WARNS = "warns"
     TAKEN = "no longer refused, though a refusal is expected"
     FIX_FAILS = "a fix that the documents give and that does not work there"
     REPAIRED = "repaired"
+
+    @property
+    def heading(self) -> str:
+        """The group as pages and the terminal head it."""
+        return _HEADINGS[self]
+
+
+_HEADINGS = {
+    Group.DIES: "Crashes and hangs",
+    Group.WRONG_NUMBERS: "Silently returns wrong values",
+    Group.RAISES: "New errors",
+    Group.OTHER_ERROR: "Other errors than before",
+    Group.MOVES_MORE: "Extra communication or computation",
+    Group.MEMORY: "Extra memory",
+    Group.LIES: "Different sharding, same values",
+    Group.OUTPUT: "Printed or compared differently",
+    Group.WARNS: "New warnings",
+    Group.TAKEN: "Errors no longer raised",
+    Group.FIX_FAILS: "Documented fixes that do not work",
+    Group.REPAIRED: "Fixed",
+}
 
 
 GROUP_OF = {
@@ -41,6 +64,7 @@ GROUP_OF = {
     Effect.MOVES_MORE: Group.MOVES_MORE,
     Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
     Effect.LIES_ELSEWHERE: Group.LIES,
+    Effect.OTHER_OUTPUT: Group.OUTPUT,
     Effect.WARNS: Group.WARNS,
     Effect.TAKEN: Group.TAKEN,
     Effect.REPAIRED: Group.REPAIRED,
@@ -53,6 +77,12 @@ ONE, SEVERAL = "one process", "several processes"
 def processes(topology: str) -> str:
     """How many processes a topology has, as one speaks of it."""
     return ONE if topology.startswith("1x") else SEVERAL
+
+
+@lru_cache(maxsize=1024)  # there are few topologies, and very many tests
+def _matters(topology: str, alone: bool) -> frozenset[str]:
+    here = processes(topology)
+    return frozenset((here, SEVERAL) if alone else (here,))
 
 
 class Seen(NamedTuple):
@@ -71,8 +101,7 @@ class Seen(NamedTuple):
     @property
     def matters(self) -> frozenset[str]:
         """To whom it matters: where it shows, and where nobody looked."""
-        here = processes(self.topology)
-        return frozenset((here, SEVERAL) if self.alone else (here,))
+        return _matters(self.topology, self.alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +135,8 @@ class Entry:
     @property
     def matters(self) -> frozenset[str]:
         """Where it shows, and where none of its programs was run that shows it."""
-        found = frozenset().union(*(one.matters for one in self.seen))
+        ways = {(one.topology, one.alone) for one in self.seen}
+        found = frozenset().union(*(_matters(*way) for way in ways))
         # A program that was run with several processes too, and shows it with one alone, tells.
         looked = any(not one.alone for one in self.seen)
         return found & self.places if looked and SEVERAL not in self.places else found

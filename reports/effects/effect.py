@@ -17,6 +17,7 @@ class Effect(StrEnum):
     MOVES_MORE = "moves more"
     NEEDS_MORE_MEMORY = "needs more memory"
     LIES_ELSEWHERE = "other placement"
+    OTHER_OUTPUT = "other output"
     WARNS = "warns"
     TAKEN = "no longer refused"
     REPAIRED = "repaired"
@@ -34,6 +35,11 @@ class Effect(StrEnum):
         return "e-" + self.value.replace(" ", "-")
 
     @property
+    def words(self) -> str:
+        """The effect as pages and the terminal name it."""
+        return _WORDS[self]
+
+    @property
     def meaning(self) -> str:
         """One line for the legend."""
         return _MEANINGS[self]
@@ -41,20 +47,38 @@ class Effect(StrEnum):
 
 _GRAVITY = {effect: place for place, effect in enumerate(Effect)}
 
+_WORDS = {
+    Effect.CRASHES: "crash",
+    Effect.HANGS: "hang",
+    Effect.WRONG_NUMBERS: "wrong values",
+    Effect.RAISES: "error",
+    Effect.OTHER_ERROR: "other error",
+    Effect.MOVES_MORE: "extra communication",
+    Effect.NEEDS_MORE_MEMORY: "extra memory",
+    Effect.LIES_ELSEWHERE: "different sharding",
+    Effect.OTHER_OUTPUT: "different output",
+    Effect.WARNS: "warning",
+    Effect.TAKEN: "error no longer raised",
+    Effect.REPAIRED: "fixed",
+    Effect.SAME: "same",
+    Effect.NOT_MEASURED: "not tested",
+}
+
 _MEANINGS = {
-    Effect.CRASHES: "A process dies where it lived before.",
-    Effect.HANGS: "A process does not come back where it did before.",
-    Effect.WRONG_NUMBERS: "Other numbers, without an error or a warning.",
+    Effect.CRASHES: "A process dies.",
+    Effect.HANGS: "A process does not return.",
+    Effect.WRONG_NUMBERS: "Other values, without an error or a warning.",
     Effect.RAISES: "An exception where there was none.",
     Effect.OTHER_ERROR: "An exception as before, but of another type.",
-    Effect.MOVES_MORE: "The same numbers, but more is communicated, copied or compiled.",
-    Effect.NEEDS_MORE_MEMORY: "The same numbers, but more memory is needed for them.",
-    Effect.LIES_ELSEWHERE: "The same numbers, but on other devices, or bound to them.",
-    Effect.WARNS: "The same, with a warning that there was not before.",
-    Effect.TAKEN: "What was refused is taken without an error, though a refusal is expected.",
-    Effect.REPAIRED: "What failed, was wrong or cost more does not any longer.",
-    Effect.SAME: "The same for a user's program.",
-    Effect.NOT_MEASURED: "Not run on both sides: nothing is known.",
+    Effect.MOVES_MORE: "The same values, with more communication, copies or compilation.",
+    Effect.NEEDS_MORE_MEMORY: "The same values, with more memory.",
+    Effect.LIES_ELSEWHERE: "The same values, on other devices or committed to them.",
+    Effect.OTHER_OUTPUT: "The same values, but printed, compared or numbered differently.",
+    Effect.WARNS: "The same result, with a new warning.",
+    Effect.TAKEN: "A call that raised an error is accepted.",
+    Effect.REPAIRED: "A failure, a wrong value or a cost is gone.",
+    Effect.SAME: "The same result.",
+    Effect.NOT_MEASURED: "Not run on both sides.",
 }
 
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from reports.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
@@ -21,6 +21,7 @@ from reports.effects.effect import SAME, Effect, Felt
 from reports.effects.explained import UNEXPLAINED, By, Why
 from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
 from reports.effects.remedies import FAILED, Help, Remedy
+from reports.effects.rewrites import rewrites
 from reports.reading.codes import NOTE
 from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
@@ -152,6 +153,12 @@ class _Made:
         return _Changed(seen, self._key(seen, group, why), why.says)
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
+        if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
+            group = Group.OUTPUT
+        elif group is Group.WRONG_NUMBERS and seen.felt.refused:
+            group = Group.TAKEN  # what raised before is no silent change
+        elif group is Group.OTHER_ERROR and _became_right(seen):
+            group = Group.REPAIRED  # the error is now the one that is expected
         if why.by is By.DOCUMENT:
             return _Key(group, why.by, "", why.slug, "")
         if why.by is not By.NOTHING:
@@ -220,7 +227,7 @@ class _Made:
         facts = {clauses[id].fact or id for id in named}
         return Entry(
             group=key.group,
-            effect=min((one.felt.effect for one in some), key=lambda e: e.gravity),
+            effect=_effect(key.group, some),
             title=title,
             sentence=sentence,
             cause=cause,
@@ -249,9 +256,10 @@ class _Made:
 
     def _named(self, cause: Cause | None, clause: str) -> bool:
         """Whether a clause's title speaks of a call that the cause is tagged by, beside the map."""
-        words = {*_WORD.findall(self.results.clauses[clause].title)}
-        calls = {*(_CALL.findall(" ".join(cause.tags)) if cause is not None else ())}
-        return not words.isdisjoint(calls - _MAPS)
+        if cause is None:
+            return False
+        calls = _calls(" ".join(cause.tags))
+        return bool(calls) and not _words(self.results.clauses[clause].title).isdisjoint(calls)
 
     def _size(self, clause: str) -> tuple[int, str]:
         return len(self.results.clauses[clause].source), clause
@@ -312,8 +320,37 @@ class _Made:
         )
 
 
+_MOVED = {
+    Group.OUTPUT: Effect.OTHER_OUTPUT,
+    Group.TAKEN: Effect.TAKEN,
+    Group.REPAIRED: Effect.REPAIRED,
+}
+
+
+def _effect(group: Group, some: Sequence[Seen]) -> Effect:
+    """The gravest effect of the programs of an entry, or that of the group they were moved to."""
+    if group in _MOVED:
+        return _MOVED[group]
+    return min((one.felt.effect for one in some), key=lambda effect: effect.gravity)
+
+
+def _became_right(seen: Seen) -> bool:
+    return seen.verdict is Verdict.CONFORMS and seen.before in FAILED
+
+
 def _alone(clause: Clause) -> bool:
     return {processes(one) for one in clause.topologies} == {ONE}
+
+
+@lru_cache(maxsize=8192)
+def _words(title: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(title))
+
+
+@lru_cache(maxsize=1024)
+def _calls(tags: str) -> frozenset[str]:
+    """The calls that a cause is tagged by, beside the map."""
+    return frozenset(_CALL.findall(tags)) - _MAPS
 
 
 _WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")

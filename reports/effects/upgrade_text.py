@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reports.effects.changed import Entry, Group, Upgrade, in_processes
-from reports.effects.edits import Edit, Edits, by_title, edits
+from reports.effects.edits import Edit, by_title, edits
 from reports.effects.pairs import Side
+from reports.effects.plan import Plan, by_weight, plan
 from reports.effects.remedies import Help, Remedy
 from reports.findings import in_markdown
 from reports.reading.results import Results
@@ -15,18 +16,20 @@ from reports.summary import printable
 
 MOST_BYTES = 1024 * 1024  # of a comment or a step summary on GitHub
 MOST_REMEDIES = 4  # of an entry in text
-UNCOMPARED = "Not compared, as the old side was not run or says nothing: this is the new one alone."
+ALL = "--all"  # the option that prints everything
+UNCOMPARED = "Not compared: the old side was not run, or says nothing. This is the new side alone."
+# What differs without an error or a warning.
+SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
 
-INSTEAD = "as a jax.shard_map the same programs need no such edit"
 _HELP = {Help.WORKS: "do", Help.FAILS: "no help", Help.UNTRIED: "not tried"}
 _RESERVED_BYTES = 200  # for the line that says what was left out
 
-REFUSED = "These programs raised before: none that ran gives other numbers by it."
+REFUSED = "These tests raised before."
 
 
-def as_text(results: Results, found: Upgrade) -> str:
-    """The gravest first, each entry with what it is, where, a program, and what helps."""
-    return printable("\n".join(_lines(results, found)))
+def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
+    """The likely edits, what differs silently, and counts of the rest; `whole`: all of it."""
+    return printable("\n".join(_lines(results, found, whole=whole)))
 
 
 def as_markdown(results: Results, found: Upgrade) -> str:
@@ -70,7 +73,7 @@ def counted(count: int, word: str) -> str:
 
 def where(entry: Entry) -> str:
     """How many programs show it, and on which topologies."""
-    return f"{counted(entry.programs, 'program')} on {', '.join(entry.topologies)}"
+    return f"{counted(entry.programs, 'test')} on {', '.join(entry.topologies)}"
 
 
 def notes(entry: Entry) -> Iterator[str]:
@@ -100,8 +103,8 @@ def helps(remedy: Remedy) -> str:
 
 def summary(found: Upgrade) -> str:
     """The counts in one sentence."""
-    each = [f"{group.value}: {found.counted(group)}" for group, _ in found.groups]
-    same = f"{found.same} of {counted(found.compared, 'program')} do the same"
+    each = [f"{group.heading}: {found.counted(group)}" for group, _ in found.groups]
+    same = f"{found.same} of {counted(found.compared, 'test')} give the same result"
     return "; ".join([*each, same]) + "."
 
 
@@ -110,76 +113,116 @@ def missing(found: Upgrade) -> str:
     return "; ".join(f"{counted(count, 'cell')} {why}" for why, count in found.missing)
 
 
-def _lines(results: Results, found: Upgrade) -> Iterator[str]:
+def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
+    known = plan(results, found)
     yield f"{_name(found.old)} → {_name(found.new)}"
-    yield summary(found)
-    yield from _edit_lines(edits(found))
-    for group, entries in found.groups:
+    yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
+    yield from _change_lines(known, whole=whole)
+    silent = [one for one in silently(results, found) if one.ran_before]
+    if silent:
         yield ""
-        yield f"{group.value}: {found.counted(group)}"
-        for entry in entries:
-            yield f"  {entry.title}"
-            if entry.sentence:
-                yield f"      {entry.sentence}"
-            for note in notes(entry):
-                yield f"      {note}"
-            yield f"      {where(entry)}, as {entry.smallest}: {entry.example.felt.sentence}"
-            for one in entry.remedies[:MOST_REMEDIES]:
-                yield f"      {_HELP[one.help]}: {helps(one)} ({one.clause})"
-            yield f"      see: {command(results, entry)}"
+        yield f"What differs silently: {len(silent)}"
+        for entry in silent:
+            yield f"  {entry.title} ({entry.effect.words})"
+    if known.unknown:
+        yield ""
+        yield f"No fix is known: {len(known.unknown)}"
+        for entry in known.unknown:
+            yield f"  {entry.title} ({entry.effect.words}, with {in_processes([entry])})"
+    yield ""
+    yield "Everything that changes: " + summary(found)
+    if not whole:
+        yield f"{ALL} prints all edits, and every change with the tests that show it."
+    else:
+        for group, entries in found.groups:
+            yield from _group_lines(results, found, group, by_weight(results, entries))
     if found.missing:
         yield ""
-        yield f"not compared: {missing(found)}"
+        yield f"Not compared: {missing(found)}"
 
 
-def _edit_lines(known: Edits) -> Iterator[str]:
-    if known.some:
+def _group_lines(
+    results: Results, found: Upgrade, group: Group, entries: Sequence[Entry]
+) -> Iterator[str]:
+    yield ""
+    yield f"{group.heading}: {found.counted(group)}"
+    for entry in entries:
+        yield f"  {entry.title}"
+        if entry.sentence:
+            yield f"      {entry.sentence}"
+        for note in notes(entry):
+            yield f"      {note}"
+        yield f"      {where(entry)}, as {entry.smallest}: {entry.example.felt.sentence}"
+        for one in entry.remedies[:MOST_REMEDIES]:
+            yield f"      {_HELP[one.help]}: {helps(one)} ({one.clause})"
+        yield f"      see: {command(results, entry)}"
+
+
+def silently(results: Results, found: Upgrade) -> list[Entry]:
+    """What differs without an error or a warning, the most severe and usual first."""
+    some = (whole for group in SILENT for whole, _ in found.folded(group))
+    return by_weight(results, some)
+
+
+def _change_lines(known: Plan, *, whole: bool) -> Iterator[str]:
+    shown = known.changes if whole else known.likely
+    if known.changes:
         yield ""
-        yield f"what to change: {counted(len(known.some), 'edit')}, what averts the gravest first"
-    for one in known.some:
-        yield f"  {one.text}"
-        yield f"      averts, with {one.where}: {_averts(one)}"
-        if one.tried:
-            yield f"      shown to work with {one.tried} only"
-        if one.shard_map_instead:
-            yield f"      {INSTEAD}"
-    if known.unknown:
+        yield f"What to change: {counted(len(known.changes), 'edit')}, the most likely first"
+    for one in shown:
+        effects = ", ".join(effect.words for effect in one.effects)
         yield ""
-        yield f"no fix known here: {len(known.unknown)}"
-        for entry in known.unknown:
-            yield f"  {entry.title} ({entry.group.value}, with {in_processes([entry])})"
+        yield f"  {one.title} ({effects}; {one.place.value})"
+        if one.rewrite is not None:
+            for line in one.rewrite.before.splitlines():
+                yield f"      - {line}"
+            for line in one.rewrite.after.splitlines():
+                yield f"      + {line}"
+            if one.rewrite.note:
+                yield f"      {one.rewrite.note}"
+        for issue in by_title(one.averts):
+            yield f"      averts: {issue}"
+    if left := len(known.changes) - len(shown):
+        yield ""
+        yield f"  {counted(left, 'less likely edit')} more: {ALL}"
 
 
-def _edit_parts(known: Edits) -> Iterator[list[str]]:
-    if known.some:
-        lines = [
-            f"- {in_markdown(one.text)} *Averts, with {one.where}:* {in_markdown(_averts(one))}."
-            for one in known.some
-        ]
-        yield [f"## What to change: {counted(len(known.some), 'edit')}", "", *lines]
+def _edit_parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
+    known = plan(results, found)
+    if known.changes:
+        yield [f"## What to change: {counted(len(known.changes), 'edit')}, the most likely first"]
+        for one in known.changes:
+            lines = [f"### {in_markdown(one.title)}", ""]
+            if one.rewrite is not None:
+                lines += ["```diff", *(f"- {line}" for line in one.rewrite.before.splitlines())]
+                lines += [*(f"+ {line}" for line in one.rewrite.after.splitlines()), "```", ""]
+                lines += [one.rewrite.note, ""] if one.rewrite.note else []
+            averted = "; ".join(map(_averts, one.edits))
+            where = in_processes(one.averts)
+            yield [*lines, f"*Averts, with {where}:* {in_markdown(averted)}."]
     if known.unknown:
         lines = [
-            f"- {in_markdown(one.title)} ({one.group.value}, with {in_processes([one])})"
+            f"- {in_markdown(one.title)} ({one.effect.words}, with {in_processes([one])})"
             for one in known.unknown
         ]
-        yield [f"## No fix known here: {len(known.unknown)}", "", *lines]
+        yield [f"## No fix is known: {len(known.unknown)}", "", *lines]
 
 
 def _averts(edit: Edit) -> str:
     """The effects that an edit averts, each cause once."""
     return "; ".join(
-        f"{title} ({', '.join(one.effect.value for one in some)})"
+        f"{title} ({', '.join(one.effect.words for one in some)})"
         for title, some in by_title(edit.averts).items()
     )
 
 
 def _parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
     yield [f"# {_name(found.old)} → {_name(found.new)}", "", in_markdown(summary(found))]
-    yield from _edit_parts(edits(found))
+    yield from _edit_parts(results, found)
     if found.missing:
         yield [f"Not compared: {in_markdown(missing(found))}."]
     for group, entries in found.groups:
-        yield [f"## {_capital(group)}: {found.counted(group)}"]
+        yield [f"## {group.heading}: {found.counted(group)}"]
         for entry in entries:
             yield list(_entry_lines(results, entry))
 
@@ -269,7 +312,3 @@ def _side(of: Side) -> dict[str, str]:
 
 def _name(of: Side) -> str:
     return f"{of.implementation} on jax {of.jax}"
-
-
-def _capital(group: Group) -> str:
-    return group.value[:1].upper() + group.value[1:]

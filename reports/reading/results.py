@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reports.collecting import paused_collector
 from reports.reading.files import records
 from reports.reading.lazily import ResultsError as ResultsError
 from reports.reading.lazily import Scratch
@@ -77,6 +78,7 @@ class Results:
     causes: Mapping[str, Cause] = field(default_factory=dict)
     strength: Mapping[str, Strength] = field(default_factory=dict)
     growths: tuple[Growth, ...] = ()
+    environments: tuple[Target, ...] = ()  # a record per run and target, with what was installed
 
     def outcome(self, key: CellKey) -> Outcome:
         """The outcome of a cell, `not run` with the reason where no file has it."""
@@ -169,10 +171,11 @@ class Results:
 def load(paths: Iterable[Path | str]) -> Results:
     """The merged results of `paths`, later ones over earlier ones; ResultsError names the line."""
     merge, scratch = _Merge(), Scratch()
-    for path in dict.fromkeys(Path(p) for p in paths):
-        _read(path, merge, scratch)
-    scratch.flush()
-    return merge.results()
+    with paused_collector():
+        for path in dict.fromkeys(Path(p) for p in paths):
+            _read(path, merge, scratch)
+        scratch.flush()
+        return merge.results()
 
 
 def _read(path: Path, merge: _Merge, scratch: Scratch) -> None:
@@ -195,6 +198,7 @@ class _Merge:
     claims: dict[str, Claim] = field(default_factory=dict)
     clauses: dict[str, Clause] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
+    environments: dict[tuple[TargetKey, str], Target] = field(default_factory=dict)
     strength: dict[str, Strength] = field(default_factory=dict)
     growths: dict[tuple[str, str, str, str], Growth] = field(default_factory=dict)
     runs: dict[CellKey, tuple[Run, ...]] = field(default_factory=dict)
@@ -248,6 +252,10 @@ class _Merge:
         if not target.unavailable and not (target.jax and target.platform):
             raise RecordError("an available target needs 'jax' and 'platform'")
         self.here[target.target] = (target, target.key)
+        if not target.unavailable:
+            known = self.environments.get((target.key, target.run))
+            if known is None or len(target.packages) > len(known.packages):
+                self.environments[target.key, target.run] = target
         before = self.targets.get(target.key)
         if before is not None and before.core is None:
             target = replace(target, core=None)  # of all the files together, all should be there
@@ -346,6 +354,7 @@ class _Merge:
             causes=self.causes,
             strength=self.strength,
             growths=tuple(self.growths.values()),
+            environments=tuple(self.environments.values()),
             outcomes=outcomes,
             notes=tuple(self.notes),
             labels=labels(targets),

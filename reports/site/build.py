@@ -16,6 +16,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.collecting import paused_collector
+from reports.effects.effect import Effect
 from reports.effects.pairs import Effects
 from reports.errors.messages import said_by
 from reports.reading.order import short_implementation
@@ -25,6 +27,8 @@ from reports.site import (
     causes,
     cost,
     downloads,
+    guide,
+    known,
     lookup,
     matrix,
     statements,
@@ -39,7 +43,7 @@ from reports.site.memory import notes
 from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
-from reports.site.text import code_marked, effect_css, parted, plain, worded
+from reports.site.text import code_marked, effect_css, effect_words, parted, plain, worded
 from reports.site.write import MARK, SiteError, put, write
 from reports.summary import printable
 
@@ -52,34 +56,42 @@ PAGES: tuple[Pages, ...] = (
     subjects.pages,
     matrix.pages,
     causes.pages,
+    known.pages,
     unknown.pages,
     cost.pages,
     lookup.pages,
     targets.pages,
     downloads.pages,
     clause_pages.pages,
+    guide.pages,
 )
 
 # The ways on, in the order of the questions that readers come with; shown where the page is there.
 NAVIGATION = (
     ("Upgrade", "index.html"),
-    ("Documents", "documents.html"),
-    ("Versions", "versions.html"),
-    ("Errors", "errors.html"),
-    ("Hazards", "hazards.html"),
-    ("Cost", "cost.html"),
-    ("Causes", "causes.html"),
-    ("Matrix", "matrix.html"),
-    ("Unknown", "unknown.html"),
-    ("Data", "targets.html"),
+    ("Known issues", "causes.html"),
+    ("Error messages", "errors.html"),
+    ("Documentation errors", "errata.html"),
+    ("Performance and memory", "cost.html"),
+    ("Compatibility table", "matrix.html"),
+    ("Coverage", "unknown.html"),
+    ("Download", "targets.html"),
+    ("Docs", "docs.html"),
 )
 _UNDER = {
     "upgrade": "index.html",
     "clauses": "matrix.html",
     "data": "targets.html",
-    "errata.html": "documents.html",
-    "claims": "documents.html",
-    "subjects": "documents.html",
+    "documents": "errata.html",
+    "documents.html": "errata.html",
+    "claims": "errata.html",
+    "subjects": "causes.html",
+    "versions": "causes.html",
+    "versions.html": "causes.html",
+    "hazards.html": "causes.html",
+    "times.html": "cost.html",
+    "causes-legacy.html": "causes.html",
+    "causes-shard_map.html": "causes.html",
 }
 
 # What a page may load: files of the site, over HTTP by 'self' and from the disk by `file:`, where
@@ -95,6 +107,21 @@ POLICY = "; ".join(
     )
 )
 
+LICENSE = "Apache License 2.0"
+
+# The effects of the legend, each severity once or twice.
+_LEGEND = (
+    Effect.CRASHES,
+    Effect.HANGS,
+    Effect.WRONG_NUMBERS,
+    Effect.RAISES,
+    Effect.OTHER_ERROR,
+    Effect.MOVES_MORE,
+    Effect.NEEDS_MORE_MEMORY,
+    Effect.LIES_ELSEWHERE,
+    Effect.WARNS,
+)
+
 _ASSETS = ("style.css", "site.js")
 _TEMPLATES = "j2"  # how their names end
 
@@ -105,16 +132,19 @@ class Frame:
 
     navigation: tuple[tuple[str, str], ...]
     measured: str
+    license: str = LICENSE
+    repository: str = ""
 
 
 def build(results: Results, directory: Path) -> int:
     """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot."""
-    rendered = _renderer(results)
+    with paused_collector():
+        rendered = _renderer(results)
 
-    def fill(new: Path) -> Iterator[str]:
-        return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
+        def fill(new: Path) -> Iterator[str]:
+            return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
 
-    return sum(name.endswith(".html") for name in write(fill, directory))
+        return sum(name.endswith(".html") for name in write(fill, directory))
 
 
 def render(results: Results) -> dict[str, str]:
@@ -182,6 +212,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     env.globals.update(mark=MARK, policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
+    env.globals.update(effects=_LEGEND)
     env.filters.update(
         zip=zip,
         plain=plain,
@@ -191,6 +222,7 @@ def environment() -> Environment:
         implementation=implementation_words,
         short=short_implementation,
         effect_css=effect_css,
+        effect_words=effect_words,
     )
     env.tests["web_link"] = lambda text: text.startswith("https://")
     return env

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
 
 from reports.effects.effect import Effect
 from reports.effects.happened import ABSENT
 from reports.effects.pairs import NEW, SHARD_MAP, Effects
 from reports.effects.remedies import Help
-from reports.reading.order import implementation_order, topology_order
-from reports.reading.outcomes import CellKey, Outcome
+from reports.effects.rewrites import Rewrite, rewrites
+from reports.reading.order import implementation_order, topology_order, version_order
+from reports.reading.outcomes import CellKey
 from reports.reading.records import Cause
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
+from reports.site import issues as known_issues
 from reports.site.columns import Column, columns
 from reports.site.marks import Mark, mark_of, together
 from reports.site.names import Link, cause_link, cause_path, clause_path, implementation_words
 from reports.site.page import Page
+from reports.site.shown import LEGACY_PMAP, shown_by
 from reports.site.slower import slower
 from reports.site.strips import (
     Place,
     Strip,
+    jax_versions,
     marks_of_clauses,
     newest_index,
     ranges,
@@ -32,8 +34,6 @@ from reports.site.strips import (
     worst_strips,
 )
 
-PAGE = "causes.html"
-LEGACY_PMAP = "legacy_pmap"
 _MOST_REMEDIES = 4
 _LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
 
@@ -99,6 +99,11 @@ class CauseView:
     kin: tuple[Kin, ...] = ()
     slower: tuple[str, ...] = ()
     as_shard_map: str = ""
+    rows: tuple[known_issues.PlaceRow, ...] = ()
+    jax: tuple[str, ...] = ()
+    rewrite: Rewrite | None = None
+    usage: str = ""
+    libraries: tuple[tuple[str, str], ...] = ()
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -119,30 +124,33 @@ class CauseView:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """All causes, by section, the gravest first."""
-
-    sections: tuple[tuple[str, tuple[CauseView, ...]], ...]
-    size: int
-
-
 def pages(effects: Effects) -> Iterator[Page]:
-    """The list of causes, where the results carry any, and a page per cause."""
+    """A page per cause."""
     results = effects.results
-    if not results.causes:
-        return
-    views = causes(effects)
-    by_section = groupby(views, key=lambda one: one.cause.section)
-    yield Page(
-        PAGE,
-        "causes",
-        Index(tuple((section, tuple(some)) for section, some in by_section), len(views)),
-        "Causes",
-        "What JAX does and a user of pmap feels, each with a program of plain JAX that shows it.",
-    )
-    for view in views:
-        yield Page(view.href, "cause", view, view.cause.title, view.cause.sentence)
+    found = {one.cause.cause: one for one in known_issues.issues(effects)}
+    for view in causes(effects):
+        issue = found.get(view.cause.cause)
+        rewrite = rewrites().by_cause.get(view.cause.cause)
+        whole = replace(
+            view,
+            rows=() if issue is None else known_issues.place_rows(results, issue),
+            jax=tuple(jax_versions(results)),
+            rewrite=rewrite,
+            usage="" if issue is None else issue.usage.words,
+            libraries=() if rewrite is None else tuple(library_versions(results, rewrite.library)),
+        )
+        yield Page(view.href, "cause", whole, view.cause.title, view.cause.sentence)
+
+
+def library_versions(results: Results, name: str) -> Iterator[tuple[str, str]]:
+    """Each version of JAX, and which versions of a library its runs had."""
+    found: dict[str, set[str]] = {}
+    for one in results.environments:
+        if one.jax and name in one.packages:
+            found.setdefault(one.jax, set()).add(one.packages[name])
+    for jax in jax_versions(results):
+        if jax in found:
+            yield jax, ", ".join(sorted(found[jax], key=version_order))
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
@@ -167,35 +175,6 @@ def causes(effects: Effects) -> tuple[CauseView, ...]:
             ),
         )
     )
-
-
-@lru_cache(maxsize=1)  # as above
-def shown_by(results: Results) -> dict[str, list[CellKey]]:
-    """The cells that show each cause, where any does."""
-    shown: dict[str, list[CellKey]] = {}
-    for key, outcome in results.outcomes.items():
-        for slug in _named(results, key, outcome):
-            shown.setdefault(slug, []).append(key)
-    return shown
-
-
-def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
-    """The causes that a cell shows: its entry's, or, where that conforms, its clause's.
-
-    The clause's is about what changes: where the same is expected as of legacy pmap, nothing does;
-    and what returns where another implementation raises does so for the cause only if its program
-    shows it there.
-    """
-    if outcome.verdict is Verdict.CONFORMS:
-        clause = results.clauses[key.clause]
-        as_legacy = clause.expected.get(key.implementation) == clause.expected.get(LEGACY_PMAP)
-        raises = "raises" in clause.expected.get(key.implementation, "")
-        known = results.causes.get(clause.cause)
-        if as_legacy or known is None or not (raises or known.shown_of(key.implementation)):
-            return set()
-        return {known.cause}
-    entries = [run.cell.deviation for run in outcome.runs]
-    return {entry.cause for entry in entries if entry is not None} - {""}
 
 
 def _view(

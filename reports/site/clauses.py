@@ -6,7 +6,7 @@ The evidence is folded below it: a reader wants first what their code would meet
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -29,12 +29,16 @@ from reports.site.names import (
     clause_link,
     clause_path,
     matrix_path,
+    safe_name,
 )
 from reports.site.page import Page
 from reports.site.strips import ranges, versions
+from reports.site.targets import run_anchor
 from reports.site.text import shortened
 
-_EVIDENCE_SIZE = 60_000  # characters of evidence on a page; the rest is one command away
+# Characters of evidence on a page; the rest is one command away. What is wrong needs more.
+_WRONG_SIZE, _RIGHT_SIZE = 12_000, 5_000
+_NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 1200
 _VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
 _KEPT = 120  # characters by which two reasons are known to be the same
@@ -71,7 +75,6 @@ class Told:
     """One outcome of an implementation, wherever it was: what was expected, what happened."""
 
     anchor: str
-    anchors: tuple[str, ...]
     mark: Mark
     words: str
     places: tuple[str, ...]
@@ -100,7 +103,8 @@ class Glance:
 
     implementation: str
     topology: str
-    spans: tuple[tuple[Mark, str, str, str], ...]  # mark, words, versions, anchor
+    anchor: str
+    spans: tuple[tuple[Mark, str, str, str], ...]  # mark, words, versions, anchor of the outcome
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class ClausePage:
     columns: tuple[Column, ...]
     fixed_by: tuple[Link, ...]
     views: Views
+    runs: Mapping[str, str]  # the anchor of each run's environment
 
     @property
     def results(self) -> Results:
@@ -167,7 +172,8 @@ class ClausePage:
 
     @cached_property
     def implementations(self) -> tuple[Implementation, ...]:
-        budget = _Budget(_EVIDENCE_SIZE)
+        marks = {seen.mark for seen in self._seen}
+        budget = _Budget(_WRONG_SIZE if marks & _NOT_RIGHT else _RIGHT_SIZE)
         return tuple(
             Implementation(name, tuple(self._groups_shown(name, budget)))
             for name in sorted(
@@ -198,12 +204,13 @@ class ClausePage:
                 Glance(
                     implementation,
                     topology,
+                    cell_anchor(row[0].key),
                     tuple(
                         (
                             some[0].mark,
                             some[0].words,
                             ranges(named, [named[one.number] for one in some]),
-                            cell_anchor(self.results, some[0].key),
+                            self._outcome_anchor(some[0]),
                         )
                         for some in spans.values()
                     ),
@@ -257,6 +264,16 @@ class ClausePage:
                     )
         return tuple(found)
 
+    def _outcome_anchor(self, seen: Seen) -> str:
+        """Where an outcome of an implementation stands, by its number among them."""
+        known = self._outcomes.setdefault(seen.key.implementation, {})
+        number = known.setdefault(seen.alike, len(known) + 1)
+        return safe_name(f"o-{seen.key.implementation}.{number}")
+
+    @cached_property
+    def _outcomes(self) -> dict[str, dict[tuple[object, ...], int]]:
+        return {}
+
     def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[Told]:
         groups: dict[tuple[object, ...], list[Seen]] = {}
         for seen in self._seen:
@@ -267,8 +284,7 @@ class ClausePage:
             runs = first.outcome.runs
             shown = tuple(budget.spend(self._evidence(some)))
             yield Told(
-                anchor=cell_anchor(self.results, first.key),
-                anchors=tuple(cell_anchor(self.results, one.key) for one in some[1:]),
+                anchor=self._outcome_anchor(first),
                 mark=first.mark,
                 words=first.words,
                 places=self._places(some),
@@ -289,11 +305,12 @@ class ClausePage:
         return cause_link(self.results, deviation.cause)
 
     def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
-        """The newest record of each topology; all records of a cell whose runs disagree."""
+        """The newest record with one process and with several; all where runs disagree."""
         named, done = self._named, set()
         for seen in some:
-            if seen.key.topology not in done or len(seen.outcome.runs) > 1:
-                done.add(seen.key.topology)
+            several = not seen.key.topology.startswith("1x")
+            if several not in done or len(seen.outcome.runs) > 1:
+                done.add(several)
                 for run in seen.outcome.runs:
                     yield evidence(run, named[seen.number], seen.key.topology, self.views)
 
@@ -329,13 +346,14 @@ def pages(effects: Effects) -> Iterator[Page]:
     results = effects.results
     default = columns(results)
     views = Views()
+    runs = {one.run: run_anchor(one.run) for one in results.environments}
     for clause in results.clauses.values():
         fixes = effects.remedies.of_clauses([clause.clause])
         fixed_by = tuple(clause_link(results, one) for one in fixes)
         yield Page(
             clause_path(clause.clause),
             "clause",
-            ClausePage(effects, clause, default, fixed_by, views),
+            ClausePage(effects, clause, default, fixed_by, views, runs),
             shortened(clause.title, 300) or clause.clause,
             shortened(f"What JAX does, version by version: {clause.title}", 300),
         )

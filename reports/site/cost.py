@@ -62,9 +62,11 @@ def pages(effects: Effects) -> Iterator[Page]:
             PAGE,
             "cost",
             view,
-            "What it costs",
-            "Time, bytes moved and memory of legacy pmap, new pmap and shard_map, by version.",
+            "Performance and memory",
+            "Time, communication and memory of legacy pmap, new pmap and shard_map, by version.",
         )
+    if view.times:
+        yield Page("times.html", "times", view, "All times", "Every duration that was measured.")
 
 
 def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:

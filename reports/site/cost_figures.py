@@ -49,6 +49,17 @@ class Drawn:
     chart: Chart
     evidence: Link
 
+    @property
+    def flat(self) -> str:
+        """What to say in place of a drawing where every line is level; empty where one is not."""
+        said = []
+        for one in self.chart.series:
+            values = {self.chart.said(point.value) for point in one.points}
+            if len(values) > 1:
+                return ""
+            said += [f"{one.name}: {value}" for value in values]
+        return f"{'; '.join(said)}, {self.chart.upwards}"
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

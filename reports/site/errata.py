@@ -19,6 +19,7 @@ from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
+from reports.site.corrections import COMMAND, PATCH, Correction, corrections, patch
 from reports.site.documents import ClaimRow, Document
 from reports.site.errata_text import Checked, deviations, main_cause, text
 from reports.site.marks import CHECKED, Mark, mark_of
@@ -123,6 +124,7 @@ class ErrataPage:
     version: str
     groups: tuple[Group, ...]
     checked: int  # statements of which this JAX ran a check
+    corrections: tuple[Correction, ...]
 
     @property
     def size(self) -> int:
@@ -134,6 +136,16 @@ class ErrataPage:
         """The path of the file that has all texts."""
         return WHOLE
 
+    @property
+    def patch(self) -> str:
+        """The path of the patch that makes all corrections."""
+        return PATCH
+
+    @property
+    def command(self) -> str:
+        """The line that applies it."""
+        return COMMAND
+
 
 def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:
     """The page and its texts as a file, where there are documents and a target to hold against."""
@@ -144,10 +156,12 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
         PAGE,
         "errata",
         page,
-        "Where the documentation is wrong",
-        "Statements of JAX's documents that the newest JAX does not fulfil, as text to paste.",
+        "Documentation errors",
+        "What JAX's documents say and the newest JAX does not do, with corrections.",
     )
     yield Asset(WHOLE, lambda: whole(page))
+    if page.corrections:
+        yield Asset(PATCH, lambda: patch(page.corrections))
 
 
 def whole(page: ErrataPage) -> str:
@@ -200,7 +214,9 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
         if all
     )
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
-    return ErrataPage(target, version, groups, checked)
+    untrue = {row.claim.slug for one in found for row in one.claims if row.untrue}
+    here = tuple(one for one in corrections() if untrue.intersection(one.claims))
+    return ErrataPage(target, version, groups, checked, here)
 
 
 def _order(alike: Sequence[Failing]) -> tuple[bool, int]:

@@ -59,6 +59,7 @@ class Evidence:
     failed: tuple[FindingView, ...]
     shown: Shown
     faulty: tuple[FaultProcess, ...]
+    run: str = ""
 
     @property
     def size(self) -> int:
@@ -114,11 +115,12 @@ def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
         version=version,
         topology=topology,
         cell=cell,
-        source=f"{run.file}, run {run.run}",
+        source=f"run {cell.resumed or run.run}",
         held=findings(f for f in cell.findings if f.holds and f.step != _PROOF)[:_FINDINGS],
         failed=findings(f for f in cell.findings if not f.holds)[:_FINDINGS],
         shown=views.shown(cell.observations),
         faulty=tuple(_process(one) for one in _odd_first(cell)[:_FAULTY]),
+        run=cell.resumed or run.run,
     )
 
 

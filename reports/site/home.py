@@ -1,4 +1,4 @@
-"""The first page: which upgrade, its worst findings, and the ways on."""
+"""The first page: which upgrade, what pmap is in each version, the known issues, all upgrades."""
 
 from __future__ import annotations
 
@@ -6,30 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from reports.effects.changed import Group, Upgrade
-from reports.effects.pairs import LEGACY, NEW, Effects
-from reports.effects.upgrade import upgrade
+from reports.effects.pairs import Effects
 from reports.reading.order import version_order
 from reports.reading.results import Results
-from reports.site import errata
-from reports.site.entries import entry_anchor, side_words
+from reports.site import uses
+from reports.site.entries import side_words
+from reports.site.issues import Grid, grid
 from reports.site.names import Link, implementation_words
-from reports.site.page import Page
+from reports.site.page import Asset, Page
 from reports.site.pairs import Pair
+from reports.site.strips import jax_versions
 from reports.site.subjects import subjects
+from reports.site.uses import Moment, Use
 
 _ACCELERATORS = ("cuda", "tpu")
-WORST = 5  # findings on the first page
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """One finding in a line."""
-
-    effect: str
-    title: str
-    topologies: str
-    href: str
+MOST_ISSUES = 10  # rows of a grid on the first page
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +34,27 @@ class Chooser:
 
 @dataclass
 class HomeView:
-    """What the first page shows; the usual upgrade is from the oldest legacy to the newest pmap."""
+    """What the first page shows."""
 
     effects: Effects
     pairs: Sequence[Pair]
 
-    @cached_property
-    def usual(self) -> Pair | None:
-        """The pair that most readers come for; None where nothing can be compared."""
-        asked = [
-            pair
-            for pair in self.pairs
-            if (pair.old.implementation, pair.new.implementation) == (LEGACY, NEW)
-        ]
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(jax_versions(self.effects.results))
 
-        def far(pair: Pair) -> tuple[object, ...]:
-            return version_order(pair.new.jax), -self._place(pair)
-
-        return max(asked or self.pairs, key=far, default=None)
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(Use)
 
     @cached_property
-    def found(self) -> Upgrade | None:
-        return upgrade(self.effects, self.usual.old, self.usual.new) if self.usual else None
+    def timeline(self) -> tuple[Moment, ...]:
+        return uses.timeline(self.effects.results)
 
     @cached_property
-    def worst(self) -> tuple[Worst, ...]:
-        """The gravest findings of the usual upgrade."""
-        if self.found is None or self.usual is None:
-            return ()
-        entries = [
-            whole
-            for group in Group
-            if group is not Group.REPAIRED
-            for whole, _ in self.found.folded(group)
-        ]
-        return tuple(
-            Worst(
-                one.effect.value,
-                one.title,
-                ", ".join(one.topologies),
-                f"{self.usual.path}#{entry_anchor(one)}",
-            )
-            for one in entries[:WORST]
-        )
+    def grids(self) -> tuple[Grid, ...]:
+        """The known issues of each use."""
+        return tuple(grid(self.effects, use, MOST_ISSUES) for use in Use)
 
     @cached_property
     def choosers(self) -> tuple[Chooser, ...]:
@@ -97,32 +66,25 @@ class HomeView:
 
     @property
     def subjects(self) -> tuple[Link, ...]:
-        """The pages that tell all of one subject."""
+        """The pages that have everything about one subject."""
         return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
-
-    @property
-    def errata(self) -> str:
-        """The page of what documents err in; empty where no document is looked at."""
-        return errata.PAGE if self.effects.results.claims else ""
 
     def words(self, pair: Pair) -> tuple[str, str]:
         """Both ends of a pair in words."""
         return side_words(pair.old), side_words(pair.new)
 
-    def _place(self, pair: Pair) -> int:
-        return self.pairs.index(pair)
 
-
-def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page]:
-    """The first page, in every site."""
+def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
+    """The first page, in every site, and the script that knows all upgrades."""
     where = _measured(effects.results)
     yield Page(
         "index.html",
         "home",
         HomeView(effects, pairs),
-        "Moving off the old `jax.pmap`",
-        f"What changes between versions of JAX for code that uses pmap{where}.",
+        "Upgrade `jax.pmap` code",
+        f"What breaks, differs or gets slower between versions of JAX{where}.",
     )
+    yield uses.choices(effects, pairs)
 
 
 def _measured(results: Results) -> str:

@@ -78,15 +78,14 @@ def matrix_path(section: str, part: int = 0) -> str:
     return f"matrix/{safe_name(section)}{f'~{part}' if part else ''}.html"
 
 
-def cell_anchor(results: Results, key: CellKey) -> str:
-    """Where a cell stands on its clause's page."""
-    version = results.labels[key.target].removeprefix("jax ")
-    return safe_name(f"c-{version}.{key.implementation}.{key.topology}")
+def cell_anchor(key: CellKey) -> str:
+    """Where the cells of an implementation on a topology stand on their clause's page."""
+    return safe_name(f"c-{key.implementation}.{key.topology}")
 
 
-def cell_path(results: Results, key: CellKey) -> str:
+def cell_path(key: CellKey) -> str:
     """A cell on its clause's page."""
-    return f"{clause_path(key.clause)}#{cell_anchor(results, key)}"
+    return f"{clause_path(key.clause)}#{cell_anchor(key)}"
 
 
 def clause_link(results: Results, clause: str) -> Link:

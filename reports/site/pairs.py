@@ -9,7 +9,8 @@ from reports.effects.pairs import LEGACY, NEW, SHARD_MAP, Effects, Side, sides
 from reports.reading.order import version_order
 from reports.site.names import safe_name
 
-_NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP)}
+_NEWER = {LEGACY: (NEW, SHARD_MAP), NEW: (NEW, SHARD_MAP), SHARD_MAP: (SHARD_MAP,)}
+NEW_BY_DEFAULT = version_order("0.8.0")  # as `switches.default` checks in every version
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ def _sensible(old: Side, new: Side) -> bool:
     if old.target.platform != new.target.platform:
         return False
     before, after = version_order(old.jax), version_order(new.jax)
+    if old.implementation == NEW and before < NEW_BY_DEFAULT:
+        return False  # asked for by a switch in one release, and there is nothing to move off
     return before < after or (before == after and old.implementation == LEGACY)
 
 

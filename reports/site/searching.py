@@ -1,14 +1,14 @@
 """The index of the search, as a script: a page opened from a disk may load nothing else.
 
-An entry is a list: sort, title, address, what it is searched for by, a sentence, how many programs
-stand behind it, and, of a statement, who says it and whether that is so: what a document says is
-not what JAX does. `find.js` ranks them; it is loaded with the box, the index with the first key
-that is pressed.
+An entry is a list: sort, title, address, what it is searched for by, a sentence, how many tests
+stand behind it, who says it, and where it holds: what a document says or a test expects is not what
+JAX does. `find.js` ranks them; it is on every page, the index is loaded with the first key.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
@@ -16,19 +16,37 @@ from typing import NamedTuple
 
 from reports.comparing.changes import cause_of
 from reports.errors.messages import Message, Sort
+from reports.reading.order import implementation_order
 from reports.reading.results import Results
-from reports.site import documents
-from reports.site.causes import shown_by
+from reports.site import documents, guide
 from reports.site.errors import error_path, headline
-from reports.site.names import cause_path, claim_path, clause_path, version_path
+from reports.site.marks import Mark, together
+from reports.site.names import (
+    cause_path,
+    claim_path,
+    clause_path,
+    implementation_words,
+    version_path,
+)
 from reports.site.page import Asset
-from reports.site.strips import jax_versions, newest_index, newest_version
+from reports.site.shown import shown_by
+from reports.site.strips import (
+    jax_versions,
+    marks_of_clauses,
+    newest_index,
+    newest_version,
+    ranges,
+    versions,
+)
 from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
 
 INDEX, SCRIPT = "search.js", "find.js"
 _EXAMPLE_LENGTH = 400
 _SENTENCE_LENGTH = 400
+_NAME = re.compile(r"\b(?:jax|jnp|flax|optax|chex|equinox|lax|multihost_utils)(?:\.\w+)+")
+_USUAL = frozenset(("jax.pmap", "jnp.arange", "jnp.ones", "jnp.zeros", "jnp.float32", "jax.Array"))
+_SAYS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does not hold"}
 
 
 class Entry(NamedTuple):
@@ -49,46 +67,73 @@ class Entry(NamedTuple):
     @property
     def row(self) -> tuple[str | int, ...]:
         """What the index has of it: nothing that is empty at the end."""
-        return self if self.said_by else self[:-2]
+        return self if self.said_by or self.holds else self[:-2]
 
 
 def _whole(results: Results) -> Iterator[Entry]:
     """The pages that answer a question of their own, by the words in which it is asked."""
     yield Entry(
         "page",
-        "Hazards: crashes, hangs, wrong numbers",
-        "hazards.html",
-        "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "
-        "stuck · deadlock · freeze · wrong numbers · wrong results · silent",
-        "What may go wrong without a word, or take a whole run with it.",
+        "Upgrade: choose from and to",
+        "index.html",
+        "upgrade · migrate · migration · default · which pmap · legacy · timeline · home",
+        "Which pmap is the default in which version of JAX, and what an upgrade changes.",
         0,
     )
+    yield Entry(
+        "page",
+        "Crashes, hangs and wrong values",
+        "hazards.html",
+        "crash · crashes · segfault · segmentation fault · abort · core dumped · hang · hangs · "
+        "stuck · deadlock · freeze · wrong numbers · wrong values · wrong results · silent",
+        "Silent failures, and failures that end the job.",
+        0,
+    )
+    if results.targets:
+        yield Entry(
+            "page",
+            "Which version is safest",
+            "versions.html",
+            "safest · safe · safest version · best version · recommended version · stable · pin",
+            "Per version and implementation, how many known issues an ordinary program meets.",
+            0,
+        )
     if results.timings:
         yield Entry(
             "page",
-            "Cost: time, bytes moved, memory",
+            "Performance and memory",
             "cost.html",
             "cost · slow · slower · slowdown · performance · regression · speed · time · timing · "
-            "benchmark · overhead · latency · bytes · memory · out of memory · oom",
+            "benchmark · overhead · latency · bytes · memory · peak memory · out of memory · oom",
             "What legacy pmap, new pmap and shard_map cost, by version.",
             0,
         )
     if results.claims and results.targets:
         yield Entry(
             "page",
-            "Where the documentation is wrong",
+            "Documentation errors",
             "errata.html",
             "errata · erratum · documentation · docs · guide · wrong documentation · outdated"
-            " · false statements · what the guide says wrongly",
-            "Statements of JAX's documents that the newest JAX does not fulfil.",
+            " · false statements · migration guide · documentation errors",
+            "Claims of JAX's documents that do not hold, with what holds instead.",
             0,
         )
     yield Entry(
         "page",
-        "Unknown: what was not run",
+        "Coverage: what was not run",
         "unknown.html",
-        "unknown · not run · not measured · missing · coverage · gpu · cuda · tpu",
-        "Statements without a check, and topologies and platforms that were not run.",
+        "unknown · not run · not measured · missing · coverage · gpu · cuda · tpu · rocm · platform"
+        " · plugin · metal · accelerator",
+        "Claims without a test, and topologies and platforms that were not run.",
+        0,
+    )
+    packages = sorted({name for one in results.targets for name in one.packages})
+    yield Entry(
+        "page",
+        "Download: results, environments, versions of libraries",
+        "targets.html",
+        " · ".join(("download", "data", "json", "environment", "provenance", "libraries")),
+        f"JAX, jaxlib, NumPy, Python; {', '.join(packages)}",
         0,
     )
 
@@ -108,6 +153,8 @@ def _index(found: Iterable[Entry]) -> str:
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     """Pages that answer a question whole, subjects, versions, causes, messages, the rest."""
     yield from _whole(results)
+    for part in guide.sections():
+        yield Entry("guide", part.title, part.href, " · ".join(part.codes), part.text, 0)
     for one in subjects(results):
         yield Entry(
             "subject", one.title, one.path, " · ".join(one.words), "", len(clauses_of(results, one))
@@ -115,21 +162,24 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     for jax in reversed(jax_versions(results)):
         yield Entry(
             "page",
-            f"JAX {jax}: what changed in it, and its hazards",
+            f"JAX {jax}: what changed, and its known issues",
             version_path(jax),
             f"{jax} · jax {jax} · jaxlib {jax} · version · release · changelog",
-            "What became true, false, slower or fixed, and all that may crash, hang or be wrong.",
+            "Changes of behaviour, cost and documented claims, and its known issues.",
             0,
         )
     shown, still = _programs_by_cause(results), _still(results)
+    seen = _seen(results)
     for cause in results.causes.values():
         yield Entry(
             "cause" if cause.cause in still else "ended",
             plain(cause.title),
             cause_path(cause.cause),
             " · ".join(cause.tags),
-            shortened(plain(cause.sentence), _SENTENCE_LENGTH),
+            f"{shortened(plain(cause.sentence), _SENTENCE_LENGTH)} {_names(cause.program)}",
             shown[cause.cause],
+            "",
+            seen.get(cause.cause, ""),
         )
     for message in found:
         yield Entry(
@@ -154,10 +204,56 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "As under legacy pmap" if claim.silent else f"“{plain(claim.document_title)}” says",
             f"{mark.as_legacy if claim.silent else mark.truth} on JAX {newest}",
         )
+    expected = _expected(results)
     for clause in results.clauses.values():
         yield Entry(
-            "program", plain(clause.title), clause_path(clause.clause), clause.clause, "", 1
+            "program",
+            plain(clause.title),
+            clause_path(clause.clause),
+            clause.clause,
+            _names(clause.source),
+            1,
+            "Expected",
+            expected.get(clause.clause, f"not run on JAX {newest}"),
         )
+
+
+def _names(source: str) -> str:
+    """The names of libraries' functions that a program calls, by which somebody may search."""
+    return " ".join(dict.fromkeys(one for one in _NAME.findall(source) if one not in _USUAL))
+
+
+def _seen(results: Results) -> dict[str, str]:
+    """Cause to where it shows: implementations, and the versions of each."""
+    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
+    found: dict[str, str] = {}
+    for slug, keys in shown_by(results).items():
+        by: dict[str, set[str]] = {}
+        for key in keys:
+            by.setdefault(key.implementation, set()).add(named[key.target])
+        found[slug] = "; ".join(
+            f"{implementation_words(name)}: JAX {ranges(tuple(named.values()), by[name])}"
+            for name in sorted(by, key=implementation_order)
+        )
+    return found
+
+
+def _expected(results: Results) -> dict[str, str]:
+    """Clause to whether the newest JAX does what is expected, under each implementation."""
+    number, newest = newest_index(results), newest_version(results)
+    found: dict[str, str] = {}
+    for id, marks in marks_of_clauses(results).items():
+        by: dict[str, list[Mark]] = {}
+        for (implementation, _), row in marks.items():
+            by.setdefault(implementation, []).append(row[number])
+        words = []
+        for name in sorted(by, key=implementation_order):
+            mark = together(by[name])
+            if mark in _SAYS:
+                words.append(f"{_SAYS[mark]} under {implementation_words(name)}")
+        if words:
+            found[id] = f"JAX {newest}: {', '.join(words)}"
+    return found
 
 
 def _still(results: Results) -> set[str]:

@@ -20,7 +20,7 @@ from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site import short
-from reports.site.causes import CauseView, causes, shown_by
+from reports.site.causes import CauseView, causes
 from reports.site.columns import columns
 from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
@@ -31,6 +31,7 @@ from reports.site.memory import Memory, Notes, Table, memory, notes
 from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
 from reports.site.page import Page
 from reports.site.pairs import Pair, pairs
+from reports.site.shown import shown_by
 from reports.site.strips import newest_index, newest_version, versions
 
 MOST_CLAIMS = 120  # rows on a page; the documents' pages have all
@@ -46,7 +47,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        words = self.section.replace("_", " ")
+        words = _TITLES.get(self.section, self.section.replace("_", " "))
         return words[:1].upper() + words[1:]
 
     @property
@@ -58,6 +59,17 @@ class Subject:
         return bool(self.stem) and any(self.stem in text.lower() for text in texts)
 
 
+# How a reader calls a section whose name is another.
+_TITLES = {
+    "rank": "ndim changes",
+    "idioms": "common patterns",
+    "drop_in": "replacements",
+    "switches": "configuration flags",
+    "silences": "undocumented behaviour",
+    "multi_controller": "several processes",
+    "indexing": "indexing outputs",
+    "rewriting": "rewriting as shard_map",
+}
 # What readers call a section in other words than its name.
 _KNOWN = {
     "multi_controller": Subject(
@@ -367,5 +379,5 @@ def pages(effects: Effects) -> Iterator[Page]:
             "subject",
             SubjectView(subject, sources),
             subject.title,
-            f"{subject.title}: what documents state, what is true, what changes, what it costs.",
+            f"{subject.title}: documented claims, what holds, what changes, and what it costs.",
         )

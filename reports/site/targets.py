@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from reports.reading.results import Results
 from reports.reading.verdicts import Verdict
 from reports.site.downloads import MATRIX, SUMMARY
 from reports.site.feed import PAGE as FEED
+from reports.site.names import safe_name
 from reports.site.page import Page
 
 PAGE = "targets.html"
@@ -46,6 +48,17 @@ class TargetView:
 
 
 @dataclass(frozen=True, slots=True)
+class RunView:
+    """What one run had installed for one JAX, and how many cells are of it."""
+
+    anchor: str
+    target: Target
+    label: str
+    packages: str
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
 class Download:
     """A file beside the pages, and what is in it."""
 
@@ -58,6 +71,7 @@ class TargetsPage:
     """All targets, the files, and what was noted while the results were read."""
 
     targets: tuple[TargetView, ...]
+    runs: tuple[RunView, ...]
     heads: tuple[str, ...]
     topologies: tuple[str, ...]
     implementations: tuple[str, ...]
@@ -74,8 +88,8 @@ def pages(effects: Effects) -> Iterator[Page]:
         PAGE,
         "targets",
         _view(results),
-        "Data and targets",
-        "The versions of JAX and the machine that these results are of, and the results as files.",
+        "Download",
+        "The results as files, and the environments that they were measured in.",
     )
 
 
@@ -91,6 +105,7 @@ def _view(results: Results) -> TargetsPage:
             )
             for one in results.targets
         ),
+        runs=_runs(results),
         heads=HEADS,
         topologies=results.topologies,
         implementations=results.implementations,
@@ -102,12 +117,37 @@ def _view(results: Results) -> TargetsPage:
         ),
         notes=results.notes,
         counts=(
-            ("statements", len(results.claims)),
-            ("programs", len(results.clauses)),
-            ("causes", len(results.causes)),
-            ("cells run", sum(cells.values())),
+            ("documented claims", len(results.claims)),
+            ("tests", len(results.clauses)),
+            ("known issues", len(results.causes)),
+            ("results", sum(cells.values())),
         ),
     )
+
+
+def run_anchor(run: str) -> str:
+    """Where a run stands on the page."""
+    return safe_name(f"run-{run}")
+
+
+def _runs(results: Results) -> tuple[RunView, ...]:
+    """Every environment, the runs with most of the shown cells first in each JAX."""
+    counted: Counter[tuple[TargetKey, str]] = Counter()
+    for key, outcome in results.outcomes.items():
+        if outcome.runs and outcome.verdict not in _SILENT:
+            last = outcome.runs[-1]
+            counted[key.target, last.cell.resumed or last.run] += 1
+    found = []
+    seen: set[str] = set()
+    order = {one.key: place for place, one in enumerate(results.targets)}
+    some = [one for one in results.environments if one.key in order]
+    for one in sorted(some, key=lambda one: (order[one.key], -counted[one.key, one.run], one.run)):
+        anchor = "" if one.run in seen else run_anchor(one.run)
+        seen.add(one.run)
+        packages = ", ".join(f"{name} {of}" for name, of in sorted(one.packages.items()))
+        label, count = results.labels[one.key], counted[one.key, one.run]
+        found.append(RunView(anchor, one, label, packages, count))
+    return tuple(found)
 
 
 def _cells(results: Results) -> dict[TargetKey, int]:

@@ -9,8 +9,11 @@ import re
 from functools import lru_cache
 from html import escape
 
+from reports.effects.effect import Effect
+
 _KEPT = 4096  # texts: most stand on many pages
 
+_EFFECTS = {effect.value: effect.words for effect in Effect}
 _PHASE = re.compile(r" \(phase \w+\)")
 _CHILD = re.compile(r"raised ChildError: (?=(\w+(?:\.\w+)*: )?)")
 _NO_VALUES = re.compile(r"\bWRONG: no local values to compare\b")
@@ -41,6 +44,11 @@ def plain(text: str) -> str:
 def effect_css(word: str) -> str:
     """The class that colours an effect and gives it its shape, from its word."""
     return "e-" + re.sub("[^a-z]+", "-", word)
+
+
+def effect_words(word: str) -> str:
+    """An effect as pages name it; what is no effect's value stays as it is."""
+    return _EFFECTS.get(word, word)
 
 
 def unphased(text: str) -> str:

@@ -2,24 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
-from reports.effects.changed import Group, Upgrade
+from reports.effects.changed import Entry, Group, Upgrade, in_processes
 from reports.effects.hazards import hazards
-from reports.effects.pairs import Effects
+from reports.effects.pairs import SHARD_MAP, Effects
+from reports.effects.plan import Change, Plan, plan
+from reports.effects.rewrites import Place, rewrites
 from reports.effects.upgrade import upgrade
-from reports.effects.upgrade_text import missing
+from reports.effects.upgrade_text import SILENT, missing
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
-from reports.site.edits import EditsView, edits_view
-from reports.site.entries import EntryView, GroupView, group_anchor, group_views, side_words
+from reports.site.entries import (
+    EntryView,
+    GroupView,
+    entry_href,
+    entry_view,
+    filtered,
+    group_anchor,
+    group_views,
+    side_words,
+)
+from reports.site.names import Link, clause_path
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
 
-# What differs without an error or a warning, and does not do what it did.
-_SILENT = (Group.WRONG_NUMBERS, Group.MOVES_MORE, Group.MEMORY, Group.LIES)
+MOST_WORDS = 380  # of the edits that are shown at once: a page is read in three minutes
+MOST_SILENT = 8  # lines of what differs silently that are shown at once
+_MOST_ISSUES = 3  # known issues that an edit names
+_WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """One edit; `places` are classes by which a page filters."""
+
+    title: str
+    place: Place
+    before: str
+    after: str
+    note: str
+    library: str
+    effects: tuple[tuple[str, str], ...]
+    where: str
+    tried: str
+    instead: bool
+    issues: tuple[Link, ...]
+    more: int
+    shown: tuple[Link, ...]
+    places: str
+
+    @property
+    def words(self) -> float:
+        """About how long it takes to read, in words."""
+        prose = f"{self.title} {self.note}"
+        code = f"{self.before} {self.after}"
+        return 8 + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
 
 
 @dataclass
@@ -35,23 +76,106 @@ class UpgradeView:
 
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
+        """What changes, by effect, without what became better."""
+        return tuple(one for one in self._groups if one.anchor != group_anchor(Group.REPAIRED))
+
+    @cached_property
+    def fixed(self) -> GroupView | None:
+        """What became better."""
+        wanted = group_anchor(Group.REPAIRED)
+        return next((one for one in self._groups if one.anchor == wanted), None)
+
+    @cached_property
+    def _groups(self) -> tuple[GroupView, ...]:
         return group_views(self.effects.results, self.found)
 
     @cached_property
-    def edits(self) -> EditsView:
-        return edits_view(self.effects.results, self.found)
+    def plan(self) -> Plan:
+        return plan(self.effects.results, self.found)
+
+    @cached_property
+    def _changes(self) -> tuple[tuple[ChangeView, ...], tuple[ChangeView, ...]]:
+        """The edits that are shown at once, as many as there is time for, and the others."""
+        shown, left = list[ChangeView](), list[ChangeView]()
+        room = float(MOST_WORDS)
+        for one in self.plan.likely:
+            view = _change(self, one)
+            room -= view.words
+            (shown if room >= 0 or not shown else left).append(view)
+        left += (_change(self, one) for one in self.plan.rare)
+        return tuple(shown), tuple(left)
 
     @property
+    def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
+        """The edits that are shown at once, by where in a program they are."""
+        shown = self._changes[0]
+        order = list(dict.fromkeys(one.place for one in shown))
+        return tuple((place, tuple(one for one in shown if one.place is place)) for place in order)
+
+    @property
+    def rare(self) -> tuple[ChangeView, ...]:
+        """The edits that are folded."""
+        return self._changes[1]
+
+    @property
+    def unknown(self) -> tuple[EntryView, ...]:
+        """What no edit is known for."""
+        return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
+
+    @cached_property
     def silent(self) -> tuple[EntryView, ...]:
-        """What differs without a word in programs that ran before, the gravest first."""
-        there = {group.anchor: group.entries for group in self.groups}
-        wholes = (one for group in _SILENT for one in there.get(group_anchor(group), ()))
-        some = (one for whole in wholes for one in (whole, *whole.parts))
+        """What differs silently in programs that ran before, the most severe and usual first."""
+        wanted = {group_anchor(group) for group in SILENT}
+        some = (one for group in self.groups if group.anchor in wanted for one in group.entries)
         return tuple(one for one in some if one.ran_before)
+
+    @property
+    def most_silent(self) -> int:
+        """How many of them are shown at once."""
+        return MOST_SILENT
+
+    @property
+    def prelude(self) -> str:
+        """What the lines of edits are run behind."""
+        return rewrites().prelude.strip()
 
     @property
     def missing(self) -> str:
         return missing(self.found)
+
+    @property
+    def as_shard_map(self) -> bool:
+        """Whether it is a move to shard_map from a pmap."""
+        return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
+
+
+def _change(page: UpgradeView, one: Change) -> ChangeView:
+    results, rewrite = page.effects.results, one.rewrite
+    issues: dict[str, Link] = {}
+    for entry in one.averts:
+        issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
+    tried = {edit.tried for edit in one.edits} - {""}
+    return ChangeView(
+        title=one.title,
+        place=one.place,
+        before="" if rewrite is None else rewrite.before,
+        after="" if rewrite is None else rewrite.after,
+        note="" if rewrite is None else rewrite.note,
+        library="" if rewrite is None else rewrite.library,
+        effects=tuple((effect.value, _classes(one.averts, effect)) for effect in one.effects),
+        where=in_processes(one.averts),
+        tried=" and ".join(sorted(tried)),
+        instead=all(edit.shard_map_instead for edit in one.edits),
+        issues=tuple(islice(issues.values(), _MOST_ISSUES)),
+        more=max(0, len(issues) - _MOST_ISSUES),
+        shown=tuple(Link(remedy.clause, clause_path(remedy.clause)) for remedy in one.remedies[:1]),
+        places=_classes(one.averts),
+    )
+
+
+def _classes(entries: Sequence[Entry], effect: object = None) -> str:
+    some = (entry for entry in entries if effect is None or entry.effect is effect)
+    return " ".join(sorted({f"at-{one}" for entry in some for one in filtered(entry)}))
 
 
 def pages(effects: Effects) -> Iterator[Page | Asset]:
@@ -66,7 +190,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
             "upgrade",
             UpgradeView(effects, pair),
             f"From {old} to {new}",
-            f"What changes for programs that run under {old} when they run under {new}.",
+            f"What to change in programs that run under {old} when they run under {new}.",
         )
     dangers = hazards(effects)
     yield from versions.pages(effects, dangers)

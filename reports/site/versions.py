@@ -109,15 +109,9 @@ class VersionView:
         counted = Counter(one.effect for one in self.hazards)
         return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
 
-    @property
-    def counts(self) -> tuple[tuple[str, int], ...]:
-        """How many entries of each group all implementations have together."""
-        counted = {group: sum(s.found.counted(group) for s in self.steps) for group in Group}
-        return tuple((group.value, count) for group, count in counted.items() if count)
-
 
 def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
-    """The list of versions, and a page each."""
+    """A page for each version."""
     results = effects.results
     versions = jax_versions(results)
     if not versions:
@@ -126,20 +120,13 @@ def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
         VersionView(effects, jax, before, dangers)
         for before, jax in zip(["", *versions], versions, strict=False)
     ]
-    yield Page(
-        "versions.html",
-        "versions",
-        tuple((view, version_path(view.jax)) for view in reversed(views)),
-        "What changed in each version",
-        "What raises, differs, costs more or was repaired, version by version.",
-    )
     for view in views:
         yield Page(
             version_path(view.jax),
             "version",
             view,
-            f"What changed in jax {view.jax}",
-            f"What jax {view.jax} does otherwise than {view.before or 'any measured before'}.",
+            f"What changed in JAX {view.jax}",
+            f"What JAX {view.jax} changes, against {view.before or 'nothing: the first tested'}.",
         )
 
 

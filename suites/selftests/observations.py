@@ -22,6 +22,7 @@ from conformance.catalogue.names import (
     SHARD_MAP,
 )
 from conformance.catalogue.topology import Place, Topology
+from conformance.judging.containers import flattened
 from conformance.judging.expectation import Expectation, Fault, Whereabouts
 from conformance.judging.observation import Observation, parse, to_json
 
@@ -71,10 +72,11 @@ def leaf(array: Any, **other: Any) -> Json:
     } | other
 
 
-def returned(*leaves: Any, name: str = CALL, **other: Any) -> Json:
-    """A step that returned these arrays, or these records of leaves."""
+def returned(*leaves: Any, name: str = CALL, tree: str = "", **other: Any) -> Json:
+    """A step that returned these arrays, or these records of leaves: one, or a list of several."""
     records = [one if isinstance(one, dict) else leaf(one) for one in leaves]
-    value = {"tree": "PyTreeDef(*)", "leaves": records}
+    several = "*" if len(leaves) == 1 else f"[{', '.join('*' * len(leaves))}]"
+    value = {"tree": tree or f"PyTreeDef({several})", "leaves": records}
     return {
         "name": name,
         "outcome": "returned",
@@ -84,6 +86,12 @@ def returned(*leaves: Any, name: str = CALL, **other: Any) -> Json:
         "logs": [],
         "extra": {},
     } | other
+
+
+def gave(value: Any, *, name: str = CALL, **other: Any) -> Json:
+    """A step that returned this value, in its containers."""
+    leaves, tree = flattened(value)
+    return returned(*leaves, name=name, tree=tree, **other)
 
 
 def raised(

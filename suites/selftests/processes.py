@@ -139,3 +139,12 @@ def _has(process: psutil.Process, mark: str) -> bool:
         return process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, OSError):
         return False
+
+
+SUITE = """
+import pytest
+
+@pytest.mark.section("faults")
+def test_faults(cell):
+    cell.check()
+"""

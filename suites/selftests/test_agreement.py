@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared_cells import ENTRY, HEAD, OTHER, SAME, array, run, spread
 from packaging.specifiers import SpecifierSet
 from sample_results import (
     Record,
     cell,
-    claim,
     clause,
     deviation,
     finding,
     observation,
     raised,
-    returned,
     target,
     write,
 )
@@ -33,33 +32,6 @@ from reports.comparing.entries import FILE, Entry, EntryError, load_entries, wit
 from reports.comparing.fields import FIELDS, Difference, compare_cells
 from reports.reading.records import Cell, decode
 from reports.reading.results import load
-
-SAME = {"legacy_pmap": "returns the rows", "new_pmap": "returns the rows"}
-HEAD = [
-    target(),
-    claim("migrate-pmap.errors"),
-    claim("migrate-pmap.fixed"),
-    clause("errors.a", expected=SAME),
-    clause("errors.b", expected=SAME),
-]
-
-
-def array(**other: Any) -> Record:
-    """A step that returned an array which differs from the sample's in `other`."""
-    step = returned(warnings=[], logs=[], extra={})
-    step["value"]["leaves"][0] |= other
-    return step
-
-
-def spread(**other: Any) -> Record:
-    """The sample's sharding, but for `other`."""
-    return array(sharding=array()["value"]["leaves"][0]["sharding"] | other)
-
-
-def run(implementation: str, *steps: Record, id: str = "errors.a", **other: Any) -> Record:
-    """A cell of one process that did these steps."""
-    seen = [observation(0, steps=list(steps))]
-    return cell(id, implementation=implementation, topology="1x8", observations=seen) | other
 
 
 def differences(one: Record, other: Record) -> list[tuple[str, str, str]]:
@@ -189,9 +161,6 @@ def agreed(tmp_path: Path) -> Any:
 def only(done: Agreement) -> Found:
     (found,) = done.found.values()
     return found
-
-
-OTHER = array(dtype="int32")
 
 
 def entry(**other: Any) -> Entry:
@@ -419,9 +388,6 @@ def test_every_range_in_which_a_program_shows_its_cause_is_read_as_the_catalogue
     for versions in ranges:
         for jax in ("0.7.2", "0.8.0", "0.9.1", "0.9.2", "0.10.0", "0.12.0.1"):
             assert within(versions, jax) is SpecifierSet(versions).contains(jax), versions
-
-
-ENTRY = 'field = "dtype"\nold = "a"\nnew = "b"\nsays = "c"\nreview = 2027-03-01\n'
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from sample_results import (
     returned,
     target,
 )
-from test_upgrade import FAILS, FINE, TO, program, ran, read
+from two_sides import FAILS, FINE, TO, program, ran, read
 
 from reports.effects.digest import digest
 from reports.effects.pairs import Effects, side

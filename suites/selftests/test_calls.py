@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_recording import run
+from recording_process import run
 
 from conformance.probing.calls import calls_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import sample_results
+from judged_entries import entry
 from observations import clause_of, doubled
-from test_judge import entry
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import crashed, hung, observations, raised, received, returned
+from observations import crashed, gave, hung, observations, raised, received, returned
 from real import catalogue, entries
 
 from conformance.catalogue.names import (
@@ -63,7 +63,15 @@ def gone(name: str, **other: Any) -> Any:
     ],
 )
 def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str) -> None:
-    steps = [returned(doubled(), name="donating call"), returned(again, name="again")]
+    warned = {
+        "category": "UserWarning",
+        "message": "Donated pmap argument required resharding. This causes a memory spike.",
+        "count": 1,
+    }
+    steps = [
+        returned(doubled(), name="donating call", warnings=[warned]),
+        returned(again, name="again"),
+    ]
     assert verdict("donation.reuse-same-wrapper.uncommitted", NEW_PMAP, steps) == expected
 
 
@@ -82,7 +90,7 @@ def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str
 def test_a_refusal_says_what_is_refused(message: str, expected: str) -> None:
     rows = Place(ONE, 0).rows(WIDTH)
     steps = [
-        returned(rows + rows, rows - rows, name="two arrays"),
+        gave((rows + rows, rows - rows), name="two arrays"),
         raised("ValueError", message, name="one array twice", phase="execute"),
     ]
     assert verdict("donation.twice-in-one-call.both", SHARD_MAP, steps) == expected

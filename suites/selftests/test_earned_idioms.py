@@ -9,7 +9,7 @@ from typing import Any
 from unittest import TestCase
 
 import numpy as np
-from observations import observations, raised, received, returned
+from observations import gave, observations, raised, received, returned
 from parameterized import parameterized
 from real import catalogue, entries
 
@@ -22,6 +22,7 @@ from conformance.catalogue.names import (
     SHARD_MAP,
 )
 from conformance.catalogue.topology import Place, Topology
+from conformance.judging.containers import flattened
 from conformance.judging.deviations import matching
 from conformance.judging.expectation import RELATIVE_TOLERANCE
 from conformance.judging.judge import judge
@@ -35,16 +36,27 @@ COPY = 0.125  # of a state, what one of eight devices has of it: the least that 
 Json = dict[str, Any]
 
 
+# What legacy pmap's way to prefetch warns of.
+DEPRECATED = {
+    "category": "DeprecationWarning",
+    "message": "jax.device_put_sharded is deprecated; use jax.device_put instead.",
+    "count": 1,
+}
+
+
 def right(key: str, topology: Topology = ONE) -> list[Json]:
     """The steps of a cell that needs what it has to, and returns what it has to."""
     idiom, place = memory.LOOPS[key], Place(topology, 0)
     shown = idiom.model(place)
-    leaves = shown if isinstance(shown, list) else [shown]
     peak = {"what": idiom.text, "multiple": round(idiom.needs(place), 2)}
     return [
         returned(name="known", extra={"known": 1.0}),
-        returned(name="peak", extra={sized.MULTIPLE: peak}),
-        returned(*leaves, name="values"),
+        returned(
+            name="peak",
+            extra={sized.MULTIPLE: peak},
+            warnings=[DEPRECATED] if key == "prefetched" else [],
+        ),
+        gave(shown, name="values"),
     ]
 
 
@@ -103,11 +115,16 @@ class EachIdiom(TestCase):
     def test_wrong_numbers_deviate(self, key: str) -> None:
         known, peak, values = right(key)
         shown = memory.LOOPS[key].model(Place(ONE, 0))
-        leaves = shown if isinstance(shown, list) else [shown]
+        leaves, tree = flattened(shown)
         for at in range(len(leaves)):
             wrong = [one if n != at else one * 0 - 777 for n, one in enumerate(leaves)]
-            assert verdict(key, [known, peak, returned(*wrong, name="values")]) == DEVIATES
-        assert verdict(key, [known, peak, returned(*leaves[1:], name="values")]) == DEVIATES
+            step = returned(*wrong, name="values", tree=tree)
+            assert verdict(key, [known, peak, step]) == DEVIATES
+        for step in (
+            returned(*leaves[1:], name="values", tree=tree),
+            returned(*leaves, name="values", tree="PyTreeDef((*,))"),
+        ):
+            assert verdict(key, [known, peak, step]) == DEVIATES
         assert verdict(key, [known, peak, {**values, "value": {"leaves": []}}]) == DEVIATES
 
 
@@ -153,7 +170,8 @@ class OfTheModels(TestCase):
         for table in whole_tables(place, 2):
             copies = np.stack([table.astype(np.float32)] * topology.devices_per_process)
             shown += sized.ends_and_sum(copies)
-        for one, other in zip(sized.tables_after(2)(place), shown, strict=True):
+        leaves, _ = flattened(sized.tables_after(2)(place))
+        for one, other in zip(leaves, shown, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6)
 
     @parameterized.expand([(ONE,), (TWO,)])
@@ -180,8 +198,8 @@ class OfTheModels(TestCase):
     @parameterized.expand([(1, 0), (1, 2), (2, 1), (2, 3)])
     def test_the_state_of_another_step_differs_in_each_leaf(self, n: int, other: int) -> None:
         for place in (Place(ONE, 0), Place(TWO, 1)):
-            models = sized.tables_after(n)(place), sized.tables_after(other)(place)
-            for one, another in zip(*models, strict=True):
+            leaves = (flattened(sized.tables_after(k)(place))[0] for k in (n, other))
+            for one, another in zip(*leaves, strict=True):
                 assert not np.allclose(one, another, rtol=RELATIVE_TOLERANCE, atol=0)
 
     def test_an_example_left_out_shows_in_the_sums(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from observations import Json, leaf, observation, raised, received, returned
+from observations import Json, gave, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
 from conformance.catalogue import names
@@ -202,7 +202,7 @@ def trace_holds(implementation: str, scale: int, *traces: Json) -> bool:
 
 def traces(*primitives: str) -> list[Json]:
     extra = {"primitives": list(primitives)}
-    return [returned(name=name, extra=extra) for name in ("first trace", "second trace")]
+    return [gave(None, name=name, extra=extra) for name in ("first trace", "second trace")]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
+from recorded_steps import finding, leaf, raised, returned, step
 from sample_results import Record, cause, claim, deviation
-from test_effects import finding, leaf, raised, returned, step
-from test_upgrade import EVERYWHERE, FROM, TO, made, program, ran, read
+from two_sides import EVERYWHERE, FROM, TO, made, program, ran, read
 
 from reports.effects.changed import Entry
 from reports.effects.effect import Effect

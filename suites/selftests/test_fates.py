@@ -6,10 +6,10 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
+from recorded_steps import step
 from sample_results import Record, claim, clause, target
 from site_pages import results_of
-from test_effects import step
-from test_upgrade import FAILS, ran
+from two_sides import FAILS, ran
 
 from reports.site.fates import Fate, fates
 from reports.site.memory import notes

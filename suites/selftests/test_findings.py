@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared_cells import ENTRY, OTHER, array, run
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target, write
-from test_agreement import ENTRY, OTHER, array, run
 
 from harness.commandline.main import main
 from reports.comparing.agreement import agree

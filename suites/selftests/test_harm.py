@@ -6,7 +6,7 @@ from typing import Any
 from unittest import TestCase
 
 from parameterized import parameterized
-from test_effects import cell, died, finding, raised, returned
+from recorded_steps import cell, died, finding, raised, returned
 
 from reports.effects.derive import WITHOUT_THE_FIX
 from reports.effects.harm import Harm, harm

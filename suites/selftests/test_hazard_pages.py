@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_steps import finding, returned
 from sample_results import Record, cause, claim, deviation, target
 from site_pages import Tags, loaded
-from test_effects import finding, returned
-from test_upgrade import program, ran
+from two_sides import program, ran
 
 from reports.site.build import render
 

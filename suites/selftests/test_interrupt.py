@@ -14,6 +14,7 @@ import pytest
 from processes import (
     ENDS_S,
     FAULTS_ALONE,
+    SUITE,
     before_its_end,
     gone,
     marked,
@@ -26,14 +27,6 @@ from harness.running.admission import Admission, process_capacity, start_capacit
 from harness.running.scratch import PREFIX
 
 LOOKED_S = 1.0  # for what must not happen
-
-SUITE = """
-import pytest
-
-@pytest.mark.section("faults")
-def test_faults(cell):
-    cell.check()
-"""
 
 
 @dataclass

@@ -1,9 +1,8 @@
-"""A plain program run as the processes of one job: how each ended, and what it printed."""
+"""A plain program as the processes of one job, started or forked: their ends and their output."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 from processes import ENDS_S, MARK, end, gone, new_mark
 
 from conformance.catalogue.topology import Topology
-from conformance.probing.jobs import Ended, run_job
+from conformance.probing import job_server
+from conformance.probing.jobs import Ended, Job, run_job
 
-PYTHON = Path(sys.executable)
 ONE = Topology(1, 8)
 SHORT_S = 2.0  # enough for a Python that imports nothing, also where it must start first
 QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
@@ -22,11 +21,11 @@ QUICK_S = 30.0  # well before a job's deadline, on a loaded machine
 Run = Callable[..., list[Ended]]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs a program's text; its environment is this process's, and what is given."""
+@pytest.fixture(params=[run_job, job_server.run], ids=["started", "forked"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Runs a program's text either way; its environment is this process's, and what is given."""
 
-    def of(
+    def run_program(
         text: str,
         topology: Topology = ONE,
         deadline_s: float = 60.0,
@@ -36,18 +35,17 @@ def run(tmp_path: Path) -> Run:
     ) -> list[Ended]:
         program = tmp_path / "program.py"
         program.write_text(text, encoding="utf-8")
+        processes, devices = topology.processes, topology.devices_per_process
         environment = dict(os.environ) | more
-        return run_job(
-            PYTHON,
-            program,
-            topology,
-            environment,
-            deadline_s=deadline_s,
-            quiet_s=quiet_s,
-            alone=alone,
+        ended: list[Ended] = request.param(
+            Job(str(program), processes, devices, environment, deadline_s, quiet_s, alone)
         )
+        return ended
 
-    return of
+    return run_program
+
+
+only_started = pytest.mark.parametrize("run", [run_job], indirect=True, ids=["started"])
 
 
 @pytest.mark.parametrize(
@@ -153,6 +151,7 @@ print("it is gone", flush=True)
 """
 
 
+@only_started  # what is patched is this process's
 def test_processes_that_hang_see_nothing_of_the_end_of_others(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +205,7 @@ def test_nothing_but_the_given_variables_is_inherited(
     monkeypatch.setenv("JAX_LEFT_OVER", "1")
     program = tmp_path / "program.py"
     program.write_text("import os\nprint(sorted(k for k in os.environ if k[:4] == 'JAX_'))\n")
-    (one,) = run_job(PYTHON, program, ONE, {"JAX_GIVEN": "1"})
+    (one,) = run_job(Job(str(program), 1, 8, {"JAX_GIVEN": "1"}))
     assert one.out == "['JAX_GIVEN', 'JAX_NUM_CPU_DEVICES']\n"
 
 
@@ -216,3 +215,79 @@ def test_what_the_collectives_library_prints_is_left_out(run: Run) -> None:
     texts = [whole, "kept\n", "not at the start: [Gloo]\n", cut, f"0{rest}", "[Gloo] Rank last\n"]
     (one,) = run(f"print({''.join(texts)!r}, end='')\n")
     assert one.out == "kept\nnot at the start: [Gloo]\nlast\n"
+
+
+# --- What a forked process must have in common with one that is started ---------------------------
+
+# All that a program sees of where it runs; a job's folder and port differ.
+SEES = """
+import atexit, os, signal, sys, threading, warnings
+import jax
+print(os.getsid(0) == os.getpid(), sorted(os.environ) == sorted(dict(os.environ)), len(sys.argv))
+print(__name__, os.path.basename(__file__), sys.modules["__main__"].__dict__ is globals())
+print(os.path.basename(sys.path[0]), sorted(os.listdir()), sys.stdin.read())
+print(threading.active_count())
+print([signal.getsignal(getattr(signal, f"SIG{n}")) for n in ("INT", "TERM", "USR1", "CHLD")])
+print(warnings.filters[:2], sys.stdout.line_buffering, sys.stdout.write_through)
+atexit.register(print, "at exit")
+class Last:
+    def __del__(self): print("globals are cleared")
+last = Last()
+print(jax.config.jax_num_cpu_devices, jax.config.jax_platforms, jax.config.jax_enable_x64)
+"""
+GIVEN = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
+
+
+def test_a_forked_process_sees_what_a_started_one_sees(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SEES)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | GIVEN
+    job = Job(str(program), 2, 3, environment)
+    started, forked = run_job(job), job_server.run(job)
+    assert [(one.status, one.out, one.err) for one in forked] == [
+        (one.status, one.out, one.err) for one in started
+    ]
+    assert "3 cpu True\nat exit\nglobals are cleared\n" in forked[0].out
+
+
+def test_each_environment_of_an_import_has_a_server_of_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import jax\nprint(jax.config.jax_enable_x64, len(jax.devices()))\n")
+    servers = job_server.JobServers({})
+    said = []
+    try:
+        for devices, x64 in ((1, "0"), (2, "0"), (1, "1"), (1, "0")):
+            environment = dict(os.environ) | {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": x64}
+            (one,) = servers.run(Job(str(program), 1, devices, environment))
+            said.append(one.out)
+            assert len(servers.servers) <= job_server.MOST_SERVERS
+    finally:
+        for server in servers.servers.values():
+            server.end()
+    assert said == ["False 1\n", "False 2\n", "True 1\n", "False 1\n"]
+
+
+def test_a_server_that_is_gone_is_told_and_replaced(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print('here')\n")
+    servers = job_server.JobServers({})
+    job = Job(str(program), 1, 1, dict(os.environ))
+    servers.run(job)
+    (server,) = servers.servers.values()
+    server.process.kill()
+    with pytest.raises(job_server.JobServerError, match="ended with exit status -9"):
+        servers.run(job)
+    (one,) = servers.run(job)
+    assert one.out == "here\n"
+    for server in servers.servers.values():
+        server.end()
+
+
+def test_what_a_job_used_is_counted(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import time\nwhile time.process_time() < 0.2: pass\n")
+    servers = job_server.JobServers({})
+    servers.run(Job(str(program), 2, 1, dict(os.environ)))
+    assert servers.cpu_seconds > 0.3  # of two processes, 0.2 each but for the fork's share
+    for server in servers.servers.values():
+        server.end()

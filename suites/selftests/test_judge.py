@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from unittest import TestCase
 
 import numpy as np
 import pytest
+from judged_entries import HUNG, HUNG_TEXT, STUCK, entry
 from observations import (
     CALL,
     FIRST,
@@ -33,7 +33,7 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
-from conformance.judging.deviations import Deviation, seen_patterns
+from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import (
     Expectation,
     Fault,
@@ -54,9 +54,6 @@ from conformance.judging.observation import Observation
 
 ONE = Topology(1, 2)
 REFUSED = raises(ValueError, "incompatible devices")
-HUNG_TEXT = "no answer within 1 s from process 1; process 1 is in File probe.py"
-STUCK = tuple(Whereabouts(process, (FIRST,), SECOND) for process in range(2))
-HUNG = Fault(names.HUNG, HUNG_TEXT, ("new pmap",), STUCK)
 CRASHED = Fault(names.CRASHED, "process 1 was killed by SIGSEGV", ("new pmap",))
 
 
@@ -81,19 +78,6 @@ def judged_once(expect: Expectation, *steps: Json) -> Judgement:
 
 
 INCOMPATIBLE = {"type": "ValueError", "message": "incompatible devices"}
-
-
-def entry(**seen: Any) -> Deviation:
-    """An entry that says what is seen: `saw`, `steps` or `fault`, as in TOML."""
-    return Deviation(
-        clause=("errors.*",),
-        implementation=IMPLEMENTATIONS,
-        **seen_patterns(seen),
-        why="the check was removed",
-        link="https://example.org/issues/1",
-        kind="implementation",
-        review=datetime.date(2027, 1, 31),
-    )
 
 
 # What conforms

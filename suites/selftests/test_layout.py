@@ -42,6 +42,12 @@ ROOMS: dict[str, set[str]] = {
     "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
     "harness.suite": {"harness.plugin", "harness.running"},
     "harness.entry": set(),
+    "harness.usercode": {
+        "conformance.*",
+        "harness.targets",
+        "harness.clusters",
+        "harness.running",
+    },
     # The command is the outermost edge.
     "harness.commandline": {"conformance.*", "harness.*", "reports"},
     "reports": {"conformance.commandline"},
@@ -187,6 +193,17 @@ def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
     assert not declares_clauses(ours)
 
 
+def test_no_self_test_imports_another() -> None:
+    """What several need is a module of builders, without tests."""
+    found = [
+        f"{relative(file)} imports {module}"
+        for file in modules("suites/selftests")
+        for module in sorted(imports(file.read_text(encoding="utf-8"), everywhere=True))
+        if module.split(".")[0].startswith("test_")
+    ]
+    assert found == []
+
+
 def test_deviations_lie_beside_the_module_of_their_clauses() -> None:
     entries = sorted((ROOT / SECTIONS).glob("*/*.toml"))
     assert entries
@@ -207,6 +224,7 @@ def test_what_judges_imports_no_jax(package: str) -> None:
 
 WORKERS_FILES = [
     *(ROOT / "harness" / "clusters" / f"{name}.py" for name in WORKER_SIDE),
+    *(ROOT / "harness" / "usercode" / f"{name}.py" for name in ("entry", "probe")),
     # The programs of causes are no worker's: they say themselves what they require.
     *(file for file in modules(SECTIONS) if file.parent.name != "causes"),
 ]

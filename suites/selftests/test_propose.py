@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sample_results
+from judged_entries import HUNG, entry
 from observations import (
     FIRST,
     SECOND,
@@ -21,7 +22,6 @@ from observations import (
     raised,
     returned,
 )
-from test_judge import HUNG, entry
 
 from conformance.catalogue import loading
 from conformance.catalogue.clause import Clause

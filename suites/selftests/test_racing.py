@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from test_recording import run
+from recording_process import run
 
 
 def test_contenders_take_turns_and_meet_before_every_round() -> None:

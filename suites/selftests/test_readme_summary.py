@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
-from sample_results import cell, claim, clause, target
+from sample_results import (
+    Record,
+    cause,
+    cell,
+    claim,
+    clause,
+    deviation,
+    observation,
+    raised,
+    returned,
+    target,
+)
 from site_pages import loaded
 
 from harness.commandline.main import main
@@ -17,7 +28,7 @@ from reports.effects.pairs import Effects, cell_of, side
 from reports.effects.upgrade import upgrade
 from reports.reading.results import Results, load
 from reports.reading.verdicts import Verdict
-from reports.readme import BEGIN, END, ReadmeError, lines, replaced
+from reports.readme import BEGIN, END, Change, ReadmeError, lines, load_changes, replaced
 
 pytestmark = pytest.mark.long
 
@@ -27,44 +38,92 @@ PUBLISHED = ROOT / "reports" / "published" / "matrix.jsonl.xz"
 EXPLAINED = {*Group} - {Group.FIX_FAILS, Group.REPAIRED}  # of those each has a clause that says it
 
 
+CHANGES = (Change("A change (x[0])", ("a-cause", "another")),)
+OLD, NEXT, NEWEST = "0.7.2", "0.8.0", "0.12.0.1"
+
+
+def observed(step: Record) -> list[Record]:
+    return [observation(process, steps=[step]) for process in range(4)]
+
+
+def results_with(*endings: tuple[str, str, str], folder: Path) -> Results:
+    """A program that returns under legacy pmap, with the verdict of the new one and its cause."""
+    records = [
+        *(target(OLD), claim("migrate-pmap.errors"), clause("errors.a")),
+        *(cause(slug) for slug in ("a-cause", "another")),
+        cell(
+            "errors.a",
+            implementation="legacy_pmap",
+            target=f"jax=={OLD}",
+            observations=observed(returned()),
+        ),
+    ]
+    for jax, verdict, slug in endings:
+        records += [
+            target(jax),
+            cell(
+                "errors.a",
+                verdict,
+                target=f"jax=={jax}",
+                observations=observed(raised() | {"name": "first call"} if slug else returned()),
+                deviation=deviation(cause=slug) if slug else None,
+            ),
+        ]
+    return loaded(folder, records)
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    """A program that returns under legacy pmap, and is ended by a signal under the new one."""
-    return loaded(
-        tmp_path,
-        [
-            target(),
-            target("0.12.0.1"),
-            claim("migrate-pmap.errors"),
-            clause("errors.a"),
-            cell("errors.a", implementation="legacy_pmap"),
-            cell("errors.a", "crashed", target="jax==0.12.0.1"),
-        ],
-    )
+    endings = (NEXT, "known deviation", "a-cause"), (NEWEST, "known deviation", "another")
+    return results_with(*endings, folder=tmp_path)
 
 
-def test_an_upgrade_is_a_row_and_the_gravest_are_told(results: Results) -> None:
-    told = list(lines(results))
-    (row,) = [line for line in told if line.startswith("| legacy")]
-    assert row == (
-        "| legacy pmap 0.9.0 | new pmap 0.12.0.1 | 1 | 0 | 0 | 0 | 0 | 0 of 1 program | 0 cells |"
+def test_a_change_is_a_line_with_its_effect_and_versions(results: Results) -> None:
+    first, _, measured = lines(results, CHANGES)
+    assert first == (
+        "1. [A change (x[0])](docs/upgrade.md#a-change-x0): error; several processes only; "
+        "JAX 0.8.0 and later."
     )
-    (finding,) = [line for line in told if line.startswith("- ")]
-    assert "(crashes or hangs, 4x2)" in finding
+    assert measured.startswith("Measured: 3 cells of 1 tests; CPU only (x86_64); 3 versions")
+
+
+@pytest.mark.parametrize(
+    ("endings", "versions"),
+    [
+        (((NEXT, "known deviation", "a-cause"), (NEWEST, "conforms", "")), "JAX 0.8.0."),
+        (((NEXT, "conforms", ""), (NEWEST, "known deviation", "a-cause")), "JAX 0.12.0.1 and"),
+    ],
+)
+def test_versions_are_those_that_show_it(
+    endings: tuple[tuple[str, str, str], ...], versions: str, tmp_path: Path
+) -> None:
+    first, *_ = lines(results_with(*endings, folder=tmp_path), CHANGES)
+    assert f"; {versions}" in first
+
+
+def test_a_worse_effect_of_earlier_versions_is_told(tmp_path: Path) -> None:
+    endings = (NEXT, "crashed", "a-cause"), (NEWEST, "known deviation", "a-cause")
+    first, *_ = lines(results_with(*endings, folder=tmp_path), CHANGES)
+    assert "error (JAX 0.8.0: crash)" in first
+
+
+def test_a_change_that_is_no_longer_seen_is_refused(results: Results) -> None:
+    with pytest.raises(ReadmeError, match="shows gone: take"):
+        list(lines(results, [Change("A change", ("gone",))]))
 
 
 def test_only_what_is_between_the_marks_is_made(results: Results) -> None:
-    once = replaced(f"a\n{BEGIN}\nold\n{END}\nb\n", results)
+    once = replaced(f"a\n{BEGIN}\nold\n{END}\nb\n", results, CHANGES)
     assert once.startswith(f"a\n{BEGIN}\n")
     assert once.endswith(f"\n{END}\nb\n")
     assert "old" not in once
-    assert replaced(once, results) == once
+    assert replaced(once, results, CHANGES) == once
 
 
 @pytest.mark.parametrize("readme", ["", BEGIN, END, f"{END}{BEGIN}"])
 def test_a_readme_without_its_marks_is_refused(readme: str, results: Results) -> None:
     with pytest.raises(ReadmeError, match="no place for the summary"):
-        replaced(readme, results)
+        replaced(readme, results, CHANGES)
 
 
 def test_results_of_no_legacy_pmap_are_refused(tmp_path: Path) -> None:
@@ -73,7 +132,7 @@ def test_results_of_no_legacy_pmap_are_refused(tmp_path: Path) -> None:
         [target(), claim("migrate-pmap.errors"), clause("errors.a"), cell("errors.a")],
     )
     with pytest.raises(ReadmeError, match="no legacy pmap"):
-        list(lines(new))
+        list(lines(new, CHANGES))
 
 
 def test_a_command_that_cannot_says_why_and_writes_nothing(
@@ -93,7 +152,7 @@ def published() -> Results:
 
 def test_the_readme_says_what_the_published_results_say(published: Results) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = replaced(readme, published)
+    made = replaced(readme, published, load_changes())
     assert readme == made, "run: pmap-conformance dev readme reports/published/matrix.jsonl.xz"
 
 

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from processes import ENDS_S, FAULTS_ALONE, HANGS_S, gone, new_mark, running_pytest
-from test_interrupt import SUITE
+from processes import ENDS_S, FAULTS_ALONE, HANGS_S, SUITE, gone, new_mark, running_pytest
 
 from conformance.catalogue import names
 from harness.plugin.lost import DIED, NEVER_BEGUN

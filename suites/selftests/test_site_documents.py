@@ -6,10 +6,10 @@ import unittest
 from typing import Any
 
 from parameterized import parameterized
+from recorded_steps import finding, raised, returned
 from sample_results import HOSTILE, Record, cause, claim, clause, target, unavailable
 from sample_results import cell as cell_on
 from site_pages import Tags, results_of
-from test_effects import finding, raised, returned
 
 from reports.effects.harm import Harm
 from reports.effects.pairs import Effects

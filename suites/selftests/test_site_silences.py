@@ -9,12 +9,11 @@ from tempfile import TemporaryDirectory
 from parameterized import parameterized
 from sample_results import Record, claim, deviation, target
 from site_pages import Tags, loaded
-from test_upgrade import FAILS, FINE, FROM, TO, program, ran
+from two_sides import FAILS, FINE, FROM, TO, program, ran
 
 from reports.site.build import render
 
 TITLE = "Where the documents are silent"
-UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 SILENT = {
     "document": "silence",
     "document_title": TITLE,
@@ -49,7 +48,6 @@ class Silences(unittest.TestCase):
 
     @parameterized.expand(
         [
-            ("an upgrade", UPGRADE),
             ("a clause", "clauses/errors.0.html"),
             ("its document", "documents/{document}.html"),
             ("its section", "matrix/errors.html"),
@@ -65,14 +63,6 @@ class Silences(unittest.TestCase):
 
     def test_it_is_quoted_as_no_statement_of_a_document(self) -> None:
         text = Tags(self.silent["clauses/errors.0.html"]).text
-        card = " ".join(Tags(self.silent[UPGRADE]).text.split())
         assert "No document says this" in text
         assert "in our words" not in text
         assert "“A thing" not in text
-        assert "none speaks of it; ✗ unlike legacy" in card
-
-    def test_of_programs_of_both_sorts_the_document_s_own_are_what_it_is_judged_by(self) -> None:
-        page = site(claim("pmap-silence.a", **SILENT), claim("migrate-pmap.b"))[UPGRADE]
-        text = " ".join(Tags(page).text.split())
-        assert "✗ wrong: What migrate-pmap.b says." in text
-        assert "unlike legacy" not in text

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sample_results
+from judged_entries import HUNG, entry
 from observations import (
     FIRST,
     JAX,
@@ -28,7 +29,6 @@ from observations import (
     received,
     returned,
 )
-from test_judge import HUNG, entry
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.clause import Clause
@@ -37,6 +37,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.commands.strength import ResultsError, strength
 from conformance.judging import aspects
+from conformance.judging.emissions import EmissionPattern, log_record, warning
 from conformance.judging.expectation import (
     Expectation,
     Fault,
@@ -108,14 +109,14 @@ def both(**other: Any) -> list[Json]:
     ]
 
 
-def claiming(*claims: str, holds: Any) -> Expectation:
+def claiming(*claims: str, holds: Any, emits: Sequence[EmissionPattern] = ()) -> Expectation:
     """The right values, and something of a section's own besides."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         return step.raised is None and bool(holds(step)), str(step)
 
     own = OfEachStep("its own", check_step, (FIRST, SECOND), claims=frozenset(claims))
-    return every(IN_BOTH, own)
+    return every(IN_BOTH, replace(own, emits=tuple(emits)))
 
 
 def noting(value: Any, **options: Any) -> Case:
@@ -152,10 +153,21 @@ STRONG: Mapping[str, Case] = {
         claiming(aspects.WEAK_TYPE, holds=lambda step: not step.leaves[0].weak_type), both()
     ),
     "warnings": case(
-        claiming(aspects.WARNINGS, holds=lambda step: len(step.warnings) == 1),
+        claiming(
+            aspects.WARNINGS,
+            holds=lambda step: len(step.warnings) == 1,
+            emits=[warning("UserWarning", "donated")],
+        ),
         both(warnings=WARNED),
     ),
-    "logs": case(claiming(aspects.LOGS, holds=lambda step: len(step.logs) == 1), both(logs=LOGGED)),
+    "logs": case(
+        claiming(
+            aspects.LOGS,
+            holds=lambda step: len(step.logs) == 1,
+            emits=[log_record("jax", "WARNING", "donated")],
+        ),
+        both(logs=LOGGED),
+    ),
     "exception": case(BOTH_REFUSED, observations(raised(name=FIRST), raised(name=SECOND))),
     "a number": noting(8),
     "a flag": noting(True),
@@ -210,8 +222,8 @@ def test_every_perturbation_applies_to_something() -> None:
 @pytest.mark.parametrize(
     ("expect", "absent"),
     [
-        (IN_BOTH, ("sharding", "committed", "weak", "figure", "warnings", "log")),
-        (every(IN_BOTH, BY_ROWS), ("committed", "sharding: order")),
+        (IN_BOTH, ("sharding", "figure", "warnings: more", "log records: twice")),
+        (every(IN_BOTH, BY_ROWS), ("sharding: order",)),
         (noted("n", "8", lambda _, n: n == 8), ("values", "shape", "dtype", "exception: t")),
     ],
 )
@@ -224,17 +236,17 @@ def test_what_is_not_claimed_is_not_asked_for(expect: Expectation, absent: Seque
 @pytest.mark.parametrize(
     ("expect", "claims"),
     [
-        (RETURNS, aspects.RESULT),
+        (RETURNS, aspects.COMPARED),
         (raises(ValueError, "x"), {aspects.EXCEPTION}),
         (raises(ValueError, "x", phase="trace"), {aspects.EXCEPTION, aspects.PHASE}),
-        (raises(ValueError, "x", otherwise=doubled), aspects.RESULT | {aspects.EXCEPTION}),
+        (raises(ValueError, "x", otherwise=doubled), aspects.COMPARED | {aspects.EXCEPTION}),
         (BY_ROWS, aspects.SHARDING),
         (IN_ORDER, {aspects.DEVICES}),
         (noted("n", "", lambda _, n: True), {aspects.figure("n"), aspects.from_below("n")}),
         (noted("n", "", lambda _, n: True, at_most=True), {aspects.figure("n")}),
         (OfEachStep("whatever it is", lambda _, step: (True, "")), aspects.OUTCOME),
-        (every(RETURNS, BY_ROWS), aspects.RESULT | aspects.SHARDING),
-        (steps(first_call=RETURNS, second_call=BY_ROWS), aspects.RESULT),
+        (every(RETURNS, BY_ROWS), aspects.COMPARED | aspects.SHARDING),
+        (steps(first_call=RETURNS, second_call=BY_ROWS), aspects.COMPARED),
     ],
 )
 def test_an_expectation_claims_what_it_is_built_of(expect: Expectation, claims: set[str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from unittest import TestCase
 
 from parameterized import parameterized
+from recorded_steps import step
 from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
 from site_pages import Tags, results_of
-from test_effects import step
-from test_upgrade import FAILS, FINE, FROM, HEAD, TO, ran
+from two_sides import FAILS, FINE, FROM, HEAD, TO, ran
 
 from reports.reading.results import Results
 from reports.site.build import render

@@ -3,83 +3,34 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
-from typing import Any
 from unittest import TestCase
 
 import pytest
 from parameterized import parameterized
-from sample_results import Record, cause, cell, claim, clause, deviation, target, write
-from test_effects import finding, raised, returned, step
+from recorded_steps import finding, raised, returned, step
+from sample_results import Record, cause, deviation, write
+from two_sides import (
+    FAILS,
+    FINE,
+    FROM,
+    HEAD,
+    TO,
+    changed,
+    known,
+    made,
+    program,
+    ran,
+    read,
+)
 
 from harness.commandline.main import main
 from reports.comparing.changes import CompareError
 from reports.effects import upgrade_text
-from reports.effects.changed import ONE, SEVERAL, Group, Upgrade, in_processes
+from reports.effects.changed import ONE, SEVERAL, Group, in_processes
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, side, sides
 from reports.effects.upgrade import upgrade
-from reports.reading.results import Results, load
-
-OLD, NEW = "jax==0.8.0", "jax==0.9.0"
-FROM, TO = "legacy_pmap@0.8.0", "new_pmap@0.9.0"
-EVERYWHERE = {"legacy_pmap": "returns it", "new_pmap": "returns it", "shard_map": "returns it"}
-HEAD = [target("0.8.0"), target("0.9.0"), claim("migrate-pmap.errors")]
-
-
-def ran(clause: str, side: str, *steps: Record, topology: str = "1x8", **other: Any) -> Record:
-    """A cell of one side; it conforms unless told otherwise."""
-    implementation, jax = side.split("@")
-    return cell(
-        clause,
-        other.pop("verdict", "conforms"),
-        **{
-            "implementation": implementation,
-            "target": f"jax=={jax}",
-            "topology": topology,
-            "findings": [],
-            "observations": [{"process": 0, "steps": [*steps]}],
-        }
-        | other,
-    )
-
-
-def program(id: str, **other: Any) -> Record:
-    return clause(id, **{"expected": EVERYWHERE} | other)
-
-
-def read(*records: Record) -> Results:
-    with tempfile.TemporaryDirectory() as folder:
-        return load([write(Path(folder) / "x.jsonl", [*HEAD, *records])])
-
-
-def made(*records: Record) -> Upgrade:
-    results = read(*records)
-    return upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
-
-
-FINE = returned(1.0)
-FAILS = raised("ValueError", "no")
-
-
-def changed(id: str, new: Record, topology: str = "1x8", **other: Any) -> list[Record]:
-    """A program that returned and does now what `new` says."""
-    return [
-        program(id, **other),
-        ran(id, FROM, FINE, topology=topology),
-        ran(id, TO, new, topology=topology),
-    ]
-
-
-def known(id: str, slug: str, new: Record, topology: str = "1x8") -> list[Record]:
-    """A program that deviates for a cause."""
-    entry = deviation(cause=slug)
-    return [
-        program(id),
-        ran(id, FROM, FINE, topology=topology),
-        ran(id, TO, new, topology=topology, verdict="known deviation", deviation=entry),
-    ]
 
 
 class TestRanBefore(TestCase):
@@ -105,7 +56,7 @@ class TestRanBefore(TestCase):
         )
         assert [(e.title, e.ran_before, e.effect) for e in found.entries] == [
             ("Title of one", True, Effect.WRONG_NUMBERS),
-            ("Title of many", False, Effect.WRONG_NUMBERS),
+            ("Title of many", False, Effect.TAKEN),
         ]
         assert [upgrade_text.REFUSED in upgrade_text.notes(e) for e in found.entries] == [
             False,
@@ -113,18 +64,19 @@ class TestRanBefore(TestCase):
         ]
 
     def test_the_example_is_of_what_ran(self) -> None:
-        [entry] = made(
+        ran_before, raised_before = made(
             cause("one"), *self.of("errors.a", "one", FAILS), *self.of("errors.b", "one", FINE)
         ).entries
-        assert entry.smallest == "errors.b"
+        assert (ran_before.group, ran_before.smallest) == (Group.WRONG_NUMBERS, "errors.b")
+        assert (raised_before.group, raised_before.smallest) == (Group.TAKEN, "errors.a")
 
     def test_a_part_of_what_raised_that_ran_is_by_itself(self) -> None:
         whole = self.of("errors.a", "whole", FAILS)
         part = cause("part", part_of="whole")
         apart = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FINE))
         folded = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FAILS))
-        assert apart.counted(Group.WRONG_NUMBERS) == 2
-        assert folded.counted(Group.WRONG_NUMBERS) == 1
+        assert (apart.counted(Group.WRONG_NUMBERS), apart.counted(Group.TAKEN)) == (1, 1)
+        assert (folded.counted(Group.WRONG_NUMBERS), folded.counted(Group.TAKEN)) == (0, 1)
 
     def test_what_was_looked_at_with_several_processes_matters_to_one_alone(self) -> None:
         alone, both = {"topologies": ["1x8"]}, {"topologies": ["1x8", "2x2"]}
@@ -435,10 +387,10 @@ def test_the_command_tells_the_same_in_three_ways(
     assert main([*asked, "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
 
-    assert text.index("silently gives other numbers: 1") < text.index("raises now: 1")
+    assert text.index("Silently returns wrong values: 1") < text.index("New errors: 1")
     assert "Title of one-cause" in text
-    assert "1 of 3 programs do the same" in text
-    assert "## Raises now: 1" in markdown
+    assert "1 of 3 tests give the same result" in text
+    assert "## New errors: 1" in markdown
     assert [one["group"] for one in made["groups"]] == [
         "silently gives other numbers",
         "raises now",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from recorded_steps import finding, raised, returned
 from sample_results import Record, cause, claim, deviation
-from test_effects import finding, raised, returned
-from test_upgrade import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
+from two_sides import FAILS, FINE, FROM, TO, changed, known, made, program, ran, read
 
 from reports.effects import upgrade_text
 from reports.effects.changed import Group
 from reports.effects.edits import AS_IN, AS_SHARD_MAP, describe_edit, edits
 from reports.effects.pairs import Effects, side
+from reports.effects.plan import plan
 from reports.effects.upgrade import upgrade
-from reports.site.edits import edits_view
 
 SHARDED = "shard_map@0.9.0"
 PUT = "Put it there."
@@ -75,7 +75,7 @@ def test_what_averts_the_gravest_comes_first_then_what_averts_most() -> None:
     assert [one.text for one in found.some] == ["Grave.", "Many.", "Few."]
 
 
-def test_edits_that_few_have_need_of_are_told_apart() -> None:
+def test_edits_of_what_ordinary_programs_do_are_shown_at_once() -> None:
     silent = claim("pmap-silence.odd", claim_kind="silence")
     records = [
         silent,
@@ -93,12 +93,26 @@ def test_edits_that_few_have_need_of_are_told_apart() -> None:
     ]
     results = read(*told_so)
     found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
-    view = edits_view(results, found)
+    known_ = plan(results, found)
 
-    assert [one.text for one in view.some] == ["Grave.", "Documented.", "Real."]
-    assert [one.text for one in view.rare] == ["Odd."]
-    assert view.minor == ()
-    assert view.counted("all") == 4
+    assert [one.title for one in known_.likely] == ["Documented.", "Real."]
+    assert [one.title for one in known_.rare] == ["Grave.", "Odd."]
+
+
+def test_edits_of_one_rewrite_are_one_change_with_its_lines() -> None:
+    results = read(
+        *by("index-replicates-the-row", "errors.a", edit="One."),
+        *by("unstack-moves-rows-twice", "errors.b", edit="Other."),
+        *fix(),
+    )
+    found = upgrade(Effects(results), side(results, FROM, "--from"), side(results, TO, "--to"))
+    [change] = plan(results, found).changes
+
+    assert len(edits(found).some) == 2
+    assert len(change.averts) == 2
+    assert change.rewrite is not None
+    text = upgrade_text.as_text(results, found)
+    assert f"      - {change.rewrite.before}\n      + {change.rewrite.after}" in text
 
 
 def test_where_nothing_keeps_the_pmap_the_same_program_as_a_shard_map_may_help() -> None:
@@ -185,12 +199,12 @@ def test_the_command_tells_the_edits_in_every_form() -> None:
     found = upgrade(Effects(results), side(results, FROM, ""), side(results, TO, ""))
 
     text, page = upgrade_text.as_text(results, found), upgrade_text.as_markdown(results, found)
-    assert text.index("what to change: 1 edit") < text.index(PUT) < text.index("\nraises now: 2\n")
-    assert "averts, with one process: Title of one (raises)" in text
-    assert "no fix known here: 1\n  Title of none (raises now, with one process)" in text
-    assert (
-        page.index("## What to change: 1 edit") < page.index(f"- {PUT}") < page.index("## Raises")
-    )
+    assert text.index("What to change: 1 edit") < text.index(PUT) < text.index("New errors: 2")
+    assert "averts: Title of one" in text
+    assert "No fix is known: 1\n  Title of none (error, with one process)" in text
+    assert "as errors.b" not in text
+    assert "as errors.b" in upgrade_text.as_text(results, found, whole=True)
+    assert page.index("## What to change: 1 edit") < page.index(PUT) < page.index("## New errors")
     as_json = upgrade_text.as_json(results, found)
     [edit] = as_json["edits"]
     assert (edit["text"], edit["topologies"]) == (PUT, ["1x8"])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from reading_time import minutes_to_read
+from recorded_steps import finding, raised, returned
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
 from site_pages import Tags, goal, loaded
-from test_effects import finding, raised, returned
-from test_upgrade import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
+from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
 from reports.effects.effect import Effect
+from reports.effects.rewrites import rewrites
 from reports.site.build import render
 from reports.site.text import effect_css, parted
 
 UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
 WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+MOST_MINUTES = 3.0
 NO_HELP = finding("first call", "raised ValueError: no")
 
 
@@ -77,10 +81,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return render(loaded(tmp_path_factory.mktemp("effects"), RECORDS))
 
 
-def test_a_program_is_started_as_at_the_side_that_one_moves_to(site: dict[str, str]) -> None:
-    assert "<code>new python one-cause.py</code>" in site[UPGRADE]
-    assert "old python" not in site[UPGRADE]
-    assert "early python" not in site[UPGRADE]
+def test_a_cause_says_how_its_program_is_started_in_each_version(site: dict[str, str]) -> None:
     for command in ("old", "early", "new"):
         assert f"<code>{command} python one-cause.py</code>" in site["causes/one-cause.html"]
 
@@ -105,69 +106,122 @@ def test_the_first_page_says_on_what_it_was_measured_and_on_what_not(site: dict[
     assert said in Tags(site["index.html"]).text
 
 
-def test_the_first_page_tells_the_gravest_first_with_the_way_there(site: dict[str, str]) -> None:
+def test_the_first_page_shows_known_issues_by_version(site: dict[str, str]) -> None:
     page = site["index.html"]
-    worst = page[page.index('id="worst"') :]
+    grid = page[page.index('class="grid of-pmap"') :].partition("</tbody>")[0]
 
-    assert worst.index("wrong numbers") < worst.index("Title of one-cause")
-    anchors = [href for href in Tags(worst).attributes("href") if href.startswith(f"{UPGRADE}#")]
-    assert anchors
-    for href in anchors:
-        assert href.partition("#")[2] in Tags(site[UPGRADE]).attributes("id")
+    assert "causes/one-cause.html" in grid
+    row = grid[grid.index("Title of one-cause") :].partition("</tr>")[0]
+    cells = re.findall(r'<td class="g ([^"]*)" data-jax="([^"]*)"><span class="hear">([^<]*)', row)
+    assert [(css, jax) for css, jax, _ in cells] == [("g-none", "0.8.0"), ("e-raises", "0.9.0")]
+    assert cells[1][2] == "error (several processes only)"
 
 
-def test_an_upgrade_is_told_worst_first_with_program_remedy_place_and_evidence(
+def test_the_first_page_says_which_pmap_is_the_default_where(site: dict[str, str]) -> None:
+    page = site["index.html"]
+    said = re.findall(r'<td data-jax="([^"]*)"><span class="t [^"]*">([^<]*)<', page)
+
+    assert said == [
+        ("0.8.0", "with the switch"),
+        ("0.9.0", "removed"),
+        ("0.8.0", "default"),
+        ("0.9.0", "the only one"),
+    ]
+
+
+def test_the_choices_lead_to_the_upgrade_of_what_runs_by_default(site: dict[str, str]) -> None:
+    rows = [
+        json.loads(line.rstrip(",")) for line in site["choices.js"].splitlines() if '["' in line
+    ]
+
+    assert ["legacy", "0.8.0", "0.9.0", UPGRADE] in rows
+    assert ["pmap", "0.8.0", "0.9.0", "upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"] in rows
+    for _, _, _, path in rows:
+        assert path in site
+
+
+def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
     site: dict[str, str],
 ) -> None:
     page = site[UPGRADE]
     text = Tags(page).text
 
-    assert "From legacy pmap on jax 0.8.0 to new pmap on jax 0.9.0" in text
-    assert page.index("Silently gives other numbers") < page.index("Raises now")
-    cards = page[page.index("<article") :]
-    entry = cards[cards.index("Title of one-cause") :]
-    parts = (
-        "JAX does this",
-        "Do as in “Use <code>device_put</code>",
-        "1 program on 2x2",
-        "print(jax.pmap)",
-        "What works instead",
-        ">Use <code>device_put</code>",
-        "works on 2x2",
-        "Does not help",
-        "Never a remedy",
-        "does not work on 1x8",
-    )
-    entry = entry[entry.index("JAX does this") :]
-    places = [entry.index(part) for part in (*parts, "errors.a.html")]
+    assert "From legacy pmap on JAX 0.8.0 to new pmap on JAX 0.9.0" in text
+    assert "1 of 3 tests give the same result" in text
+    places = [page.index(f'id="{one}"') for one in ("edits", "silently", "all", "raises")]
     assert places == sorted(places)
-    assert "this is the new one alone" in text
-    assert "1 of 3 programs do the same" in text
+    group = page[page.index('id="raises"') :].partition("</details>")[0]
+    row = group[group.index("Title of one-cause") - 80 :].partition("</tr>")[0]
+    for part in ("causes/one-cause.html", "Title of one-cause", "1 test on 2x2", "errors.a.html"):
+        assert part in row
+    assert "<details" in page[page.index('id="raises"') - 60 : page.index('id="raises"')]
+
+
+def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> None:
+    ended = deviation(cause="ended")
+    how = {"verdict": "known deviation", "deviation": ended}
+    records = [
+        *HEAD,
+        cause("ended"),
+        program("errors.a"),
+        ran("errors.a", FROM, raised("StoreException", "Store occupied"), **how),
+        ran("errors.a", TO, raised("ValueError", "as documented")),
+    ]
+    page = render(loaded(tmp_path, records))[UPGRADE]
+
+    assert 'id="no-fix"' not in page
+    assert "errors.a" in page[page.index('id="repaired"') :].partition("</details>")[0]
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
+    slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    for number, slug in enumerate(slugs):
+        records += [cause(slug, edit=f"Change {slug}."), *known(f"idioms.c{number}", slug, FAILS)]
+        wrong = returned(2.0)
+        records += known(f"idioms.w{number}", slug, wrong)
+    page = render(loaded(tmp_path, records))[UPGRADE]
+
+    assert minutes_to_read(page) < MOST_MINUTES
+    assert page.count('class="edit ') >= min(size, 5)
 
 
 def test_a_cause_says_that_its_checks_are_what_is_expected(site: dict[str, str]) -> None:
     page = site["causes/one-cause.html"]
-    listed = Tags(page[page.index("1 check in which it shows") :]).text
+    listed = Tags(page[page.index("1 test in which it shows") :]).text
 
     assert "Each line is what is expected" in listed
     assert "✗ Title of errors.a" in " ".join(listed.split())
 
 
-def test_a_cause_and_an_upgrade_s_entry_of_it_tell_the_same_remedies(site: dict[str, str]) -> None:
-    card, cause_page = site[UPGRADE], site["causes/one-cause.html"]
-    card = card[card.index("<article") :]
-    card = card[card.index("Title of one-cause") :].partition("</article>")[0]
+def test_a_cause_tells_its_remedies_those_that_work_first(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    links = Tags(page[page.lower().index("what works instead") :]).attributes("href")
+    told = [href for href in links if href.endswith(("fix.html", "useless.html"))]
 
-    def told(page: str) -> list[str]:
-        links = Tags(page[page.lower().index("what works instead") :]).attributes("href")
-        return [href for href in links if href.endswith(("fix.html", "useless.html"))]
-
-    assert told(card) == told(cause_page)
-    assert [href.rpartition("/")[2] for href in told(card)] == [
+    assert [href.rpartition("/")[2] for href in told] == [
         "errors.fix.html",
         "errors.useless.html",
     ]
-    assert "No remedy is known" not in cause_page
+    assert "No remedy is known" not in page
+
+
+def test_a_cause_shows_the_lines_before_and_after(tmp_path: Path) -> None:
+    slug = "index-replicates-the-row"
+    records = [*HEAD, cause(slug), *known("errors.a", slug, FAILS)]
+    text = Tags(render(loaded(tmp_path, records))[f"causes/{slug}.html"]).text
+    one = rewrites().by_cause[slug]
+
+    assert text.index(one.before) < text.index(one.after)
+
+
+def test_a_cause_says_what_it_does_for_each_kind_of_topology(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    row = page[page.index('<tr data-implementation="new_pmap"') :].partition("</tr>")[0]
+
+    assert "several processes" in row
+    assert '<td class="g e-raises" data-jax="0.9.0"><span class="hear">error</span>' in row
 
 
 def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) -> None:
@@ -190,48 +244,39 @@ def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) 
     assert "Put it there." in whole
     assert "Put it here." not in part
     assert "The same defect as: Title of part; Title of other" in " ".join(Tags(whole).text.split())
-    helps = " ".join(Tags(whole).text.partition("What helps")[2].split())
+    helps = " ".join(Tags(whole).text.partition("What to change")[2].split())
     assert helps.startswith("Put it there.Title of other: Put it elsewhere.")
     assert "The same defect as: Title of whole" in Tags(part).text
 
 
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
-    cards = [attrs["class"] or "" for tag, attrs in Tags(site[UPGRADE]).tags if tag == "article"]
+    page = site[UPGRADE]
+    rows = re.findall(r'<tr class="line ([^"]*)" id="([^"]*)"', page)
 
-    assert sorted("at-one" in one for one in cards) == [False, True, True, True]
-    assert sorted("at-several" in one for one in cards) == [False, False, False, True]
+    assert ("at-several", "raises-one-cause") in rows
+    assert ("at-one", "raises-errors.b") in rows
 
 
 def test_counts_are_of_what_is_shown(site: dict[str, str]) -> None:
     page = site[UPGRADE]
-    lines = re.findall(r'<tr class="line ([^"]*)"><th scope="row"><a href="#([^"]*)"', page)
-    raises = page[page.index('id="raises"') :].partition("</h2>")[0]
+    summary = page[page.index('id="raises"') :].partition("</summary>")[0]
 
-    assert ("at-one", "wrong-numbers") in lines
-    assert ("at-one at-several", "raises") in lines
-    assert 'for-all">2 causes, 2 programs<' in raises
-    assert 'for-one">1 cause, 1 program with one process<' in raises
-    assert 'for-several">1 cause, 1 program with several processes<' in raises
+    assert 'for-all">2 issues, 2 tests<' in summary
+    assert 'for-one">1 issue, 1 test<' in summary
+    assert 'for-several">1 issue, 1 test<' in summary
 
 
-def test_edits_come_before_the_cards_and_lead_to_them(site: dict[str, str]) -> None:
+def test_edits_say_what_they_avert_and_what_no_edit_is_known_for(site: dict[str, str]) -> None:
     page = site[UPGRADE]
     listed = page[page.index('id="edits"') : page.index('id="no-fix"')]
-    unknown = page[page.index('id="no-fix"') : page.index("<article")]
+    unknown = page[page.index('id="no-fix"') : page.index('id="all"')]
 
     assert "Do as in “Use <code>device_put</code>" in listed
     assert "With several processes" in Tags(listed).text
     assert 'class="edit line at-several"' in listed
     assert "errors.fix.html" in listed
-    summary = listed[listed.index("<summary>") : listed.index("</summary>")]
-    assert "raises" in Tags(summary).text  # what it averts is in sight, by what is behind a click
-    assert "#raises-errors.b" in unknown
-    assert "#raises-errors.b" not in listed
-    ids = Tags(page[page.index("<article") :]).attributes("id")
-    for part in (listed, unknown):
-        anchors = [href for href in Tags(part).attributes("href") if href.startswith("#")]
-        assert anchors
-        assert {href[1:] for href in anchors} <= set(ids)
+    assert "errors.b.html" in unknown
+    assert "errors.b.html" not in listed
 
 
 def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
@@ -241,9 +286,9 @@ def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
 def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str]) -> None:
     new, first = site["versions/0.9.0.html"], site["versions/0.8.0.html"]
 
-    assert "Against jax 0.8.0" in new
-    assert "Silently gives other numbers" in new
-    assert "The first version that was measured" in first
+    assert "Against JAX 0.8.0" in new
+    assert "Silently returns wrong values" in new
+    assert "The first version that was tested" in first
     assert "crashes" in first[first.index('id="hazards"') :]
     listed = [
         goal("versions.html", href)[0] for href in Tags(site["versions.html"]).attributes("href")
@@ -313,7 +358,7 @@ def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path)
         )
     )
 
-    assert "Which upgrade?" not in pages["index.html"]
+    assert "data-chooser" not in pages["index.html"]
     assert not [path for path in pages if path.startswith("upgrade/")]
 
 
@@ -341,17 +386,17 @@ def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -
 
     pages = render(loaded(tmp_path, old, new))
 
-    assert "Raises now" in pages[UPGRADE]
+    assert "New errors" in pages[UPGRADE]
 
 
-def test_what_differs_in_silence_is_a_list_that_leads_to_the_cards(site: dict[str, str]) -> None:
+def test_what_differs_silently_leads_to_the_issue(site: dict[str, str]) -> None:
     page = site[UPGRADE]
     silent = page[page.index('id="silently"') :].partition("</section>")[0]
 
-    anchors = [href.removeprefix("#") for href in Tags(silent).attributes("href")]
-    assert anchors
-    assert all(f'id="{anchor}"' in page.partition(silent)[2] for anchor in anchors)
-    assert "raises" not in Tags(silent).text
+    paths = [goal(UPGRADE, href)[0] for href in Tags(silent).attributes("href")]
+    assert paths
+    assert all(path in site for path in paths)
+    assert "e-raises" not in silent
 
 
 def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> None:

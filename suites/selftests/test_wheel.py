@@ -82,6 +82,7 @@ def test_the_command_runs_a_clause_and_writes_its_site(scripts: Path, tmp_path: 
     assert all(one["reproduce"].startswith(f"{command.name} run --clause ") for one in cells)
     call(command, "report", "site", results, "-o", tmp_path / "site", folder=tmp_path)
     assert (tmp_path / "site" / "index.html").is_file()
+    assert (tmp_path / "site" / "docs" / "upgrade.html").is_file()
     said = call(command, "results", "summary", tmp_path / "none", folder=tmp_path, status=2)
     assert said.stderr.startswith("pmap-conformance: ")
 

@@ -49,6 +49,11 @@ class Case:
         )
 
     @property
+    def excused(self) -> bool:
+        """Whether an entry says that the cell deviates."""
+        return any(entry.warns is None for entry in self.entries)
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """The names of the steps of all processes, in order."""
         return tuple(dict.fromkeys(s.name for o in self.seen.observations for s in o.steps))
@@ -60,7 +65,7 @@ class Case:
 
     def claims(self, step: str) -> frozenset[str]:
         """What the clause claims of a step; where a deviation is excused, what was seen besides."""
-        found = claimed(self.clause.expect[self.implementation], step)
+        found = claimed(self.clause.expect[self.implementation], step, self.jax)
         if step in self.failed and found & OUTCOME:
             found |= OUTCOME
             if any("phase" in entry.seen for entry in self.entries):

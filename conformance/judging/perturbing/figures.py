@@ -7,8 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.judging import aspects
-from conformance.judging.observation import Step
-from conformance.judging.perturbing.case import Case, Perturbation, Seen, in_one_process
+from conformance.judging.observation import BETWEEN, Observation, Step
+from conformance.judging.perturbing.case import (
+    Case,
+    Perturbation,
+    Seen,
+    in_one_process,
+    of_observation,
+)
 
 TIMES = 1000
 ANOTHER = "something else"
@@ -22,6 +28,15 @@ ADDED_WARNING = {
     "message": "jax.pmap and device_put_sharded: donated buffers were not usable",
     "count": 1,
 }
+
+
+# That no expectation and no entry names.
+NEW_WARNING = {
+    "category": "FutureWarning",
+    "message": "jax.pmap will return arrays of another sharding",
+    "count": 1,
+}
+NEW_LOG_RECORD = {"logger": "jax._src.pmap", "level": "WARNING", "message": "pmap falls back"}
 
 
 def _noted(
@@ -164,6 +179,25 @@ def _logged(case: Case, step: Step, beside: Step | None) -> Step | None:
     return replace(step, logs=(*step.logs, *step.logs)) if step.logs else None
 
 
+def _with_warning(case: Case, step: Step, beside: Step | None) -> Step:
+    return replace(step, warnings=(*step.warnings, NEW_WARNING))
+
+
+def _with_log_record(case: Case, step: Step, beside: Step | None) -> Step:
+    return replace(step, logs=(*step.logs, NEW_LOG_RECORD))
+
+
+def _between(
+    change: Callable[[Case, Step, Step | None], Step],
+) -> Callable[[Case, Observation], Observation]:
+    """The same outside the probe's steps."""
+
+    def changed(case: Case, seen: Observation) -> Observation:
+        return replace(seen, between=change(case, seen.between or Step(BETWEEN), None))
+
+    return changed
+
+
 PERTURBATIONS = (
     _noted("figure: times 1000", _times),
     _noted("figure: zero", _nothing, aspect=aspects.from_below),
@@ -176,4 +210,8 @@ PERTURBATIONS = (
     in_one_process("warnings: more", aspects.WARNINGS, _louder),
     in_one_process("log records: none", aspects.LOGS, _silent),
     in_one_process("log records: twice", aspects.LOGS, _logged),
+    in_one_process("warnings: a new one", aspects.ENDING, _with_warning),
+    in_one_process("log records: a new one", aspects.ENDING, _with_log_record),
+    of_observation("warnings: one between the steps", _between(_with_warning)),
+    of_observation("log records: one between the steps", _between(_with_log_record)),
 )

@@ -177,8 +177,56 @@ def _devices(sharding: dict[str, Any]) -> dict[str, Any] | None:
     return sharding | {"devices": devices[::-1]} if len(devices) > 1 else None
 
 
+def _memory_kind(sharding: dict[str, Any]) -> dict[str, Any]:
+    other = {None: "pinned_host", "device": "pinned_host"}
+    return sharding | {"memory_kind": other.get(sharding.get("memory_kind"), "device")}
+
+
+def _key(leaf: Leaf) -> Leaf | None:
+    """Typed keys as the numbers that they hold, and numbers as typed keys."""
+    if leaf.local is None or leaf.sharding is None:
+        return None
+    is_key = leaf.dtype.startswith("key<")
+    return replace(leaf, dtype=str(leaf.local.dtype) if is_key else "key<fry>")
+
+
+def _container(other: Callable[[str], str]) -> Change:
+    """The same leaves in another container."""
+
+    def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
+        if step.tree is None or step.raised is not None:
+            return None
+        tree = other(step.tree)
+        return None if tree == step.tree else replace(step, tree=tree)
+
+    return perturb_step
+
+
+_TREE = "PyTreeDef("
+_BRACKETS = {"(": "[", "[": "(", "{": "["}
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def _other_sequence(tree: str) -> str:
+    """A list for a tuple, a tuple for a list, a list for a dict, and a list around a leaf."""
+    inner = tree.removeprefix(_TREE).removesuffix(")")
+    if inner[:1] not in _BRACKETS:
+        return f"{_TREE}[{inner}])"
+    opened = _BRACKETS[inner[0]]
+    return f"{_TREE}{opened}{inner[1:-1]}{_CLOSING[opened]})"
+
+
+def _registered(kind: str) -> Callable[[str], str]:
+    """A named tuple or a dataclass around the same leaves."""
+    return lambda tree: f"{_TREE}CustomNode({kind}, [{', '.join('*' * tree.count('*'))}]))"
+
+
 def _uncommitted(leaf: Leaf) -> Leaf | None:
     return None if leaf.committed is None else replace(leaf, committed=not leaf.committed)
+
+
+def _is_sharded(leaf: Leaf) -> bool:
+    return leaf.sharding is not None and leaf.sharding["type"] != "SingleDeviceSharding"
 
 
 def _weak(leaf: Leaf) -> Leaf | None:
@@ -207,10 +255,25 @@ OTHERS: dict[str, tuple[str, Change]] = {
     "sharding: type": (aspects.SHARDING_TYPE, _sharding(_type)),
     "sharding: spec": (aspects.SPEC, _sharding(_spec)),
     "sharding: order of devices": (aspects.DEVICES, _sharding(_devices)),
+    "dtype: typed keys": (aspects.DTYPE, _of_last_leaf(_key)),
     "committed": (aspects.COMMITTED, _of_last_leaf(_uncommitted)),
+    "container: another sequence": (aspects.CONTAINER, _container(_other_sequence)),
+    "container: a named tuple": (aspects.CONTAINER, _container(_registered("namedtuple[Other]"))),
+    "container: a dataclass": (aspects.CONTAINER, _container(_registered("Other[()]"))),
+}
+# Of every step, whatever its expectation claims.
+OF_EVERY_STEP: dict[str, Change] = {
+    "weak type: where none was": _of_last_leaf(
+        lambda leaf: None if leaf.weak_type else _weak(leaf)
+    ),
+    "committed: not, though sharded": _of_last_leaf(
+        lambda leaf: _uncommitted(leaf) if _is_sharded(leaf) and leaf.committed else None
+    ),
+    "memory kind": _sharding(_memory_kind),
 }
 
 PERTURBATIONS = (
     *(one for name, change in VALUES.items() for one in _both(name, aspects.VALUES, change)),
     *(in_one_process(name, aspect, change) for name, (aspect, change) in OTHERS.items()),
+    *(in_one_process(name, aspects.ENDING, change) for name, change in OF_EVERY_STEP.items()),
 )

@@ -6,6 +6,7 @@ from a cache. The addresses of buffers are taken before the call, and compared w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from conformance.judging.columns import (
     of_pmaps,
     unless_legacy,
 )
+from conformance.judging.emissions import log_record, warning
 from conformance.judging.expectation import Expectation, OfEachStep, every, noted, steps
 from conformance.judging.observation import Step
 from conformance.probing.protocols import Cluster, Implementation
@@ -126,7 +128,8 @@ def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
         seen = "; ".join(said) or "nothing said"
         return count == wanted.get(step.name, 0), Problem(seen, Code.WARNING)
 
-    return OfEachStep(text, check_step)
+    every_such = (warning(".*", re.escape(word)), log_record(".*", ".*", re.escape(word)))
+    return OfEachStep(text, check_step, emits=every_such)
 
 
 SILENT = told("onated", {}, "nothing is said of donation")

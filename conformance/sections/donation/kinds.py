@@ -15,6 +15,7 @@ import numpy as np
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.judging.comparing import in_container
 from conformance.judging.expectation import Expectation, Model, raises, returns
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
@@ -80,7 +81,21 @@ class Kind:
     def right(self) -> Expectation:
         """What the map must return, of rows of `WIDTH`."""
         model = self.model(WIDTH)
-        return returns(model, text=model.__doc__ or "the right values")
+        contained = in_container(CONTAINERS.get(self.key, _as_it_is), model)
+        return returns(contained, text=model.__doc__ or "the right values")
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+# What the map returns of two arrays, by the key of a kind.
+CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
+    "tree": lambda pair: {"a": pair[0], "b": [pair[1]]},
+    "tree-partly": lambda pair: {"a": pair[0], "b": [pair[1]]},
+    "two-arguments": tuple,
+    "unmapped": tuple,
+}
 
 
 # --- The calls

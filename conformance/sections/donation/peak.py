@@ -283,7 +283,11 @@ def state_after(place: Place) -> Any:
     """the first elements of the state after one step from zero"""
     gradient = np.float32(-BATCH * place.topology.devices)
     rows = np.ones((place.topology.devices_per_process, SHOWN), np.float32)
-    return [rows * gradient, rows * gradient**2, rows * -gradient]
+    return {
+        "first": rows * gradient,
+        "second": rows * gradient**2,
+        "weights": rows * -gradient,
+    }
 
 
 @clause(

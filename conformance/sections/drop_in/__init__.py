@@ -17,6 +17,9 @@ import numpy as np
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
+from conformance.judging import aspects
+from conformance.judging.arrays import returns_weak
+from conformance.judging.aspects import OUTCOME
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
 from conformance.judging.releases import absent, by_release
@@ -187,6 +190,9 @@ def weak_leaves(tree: Tree) -> list[bool]:
 # --- What is expected of a replacement's result
 
 
+PLACED = aspects.SHARDING | {aspects.DEVICES, aspects.COMMITTED, aspects.WEAK_TYPE}
+
+
 def placed(text: str, weak: Callable[[Place], list[bool]]) -> Expectation:
     """A leading axis over the devices that were named, in their order, committed, weak as given.
 
@@ -210,7 +216,7 @@ def placed(text: str, weak: Callable[[Place], list[bool]]) -> Expectation:
         right = [("NamedSharding", [AXIS], wanted, True, one) for one in weak(place)]
         return seen == right, f"sharding, spec, devices, committed, weak: {seen}"
 
-    return OfEachStep(text, check_step)
+    return OfEachStep(text, check_step, claims=PLACED)
 
 
 def structured(model: Callable[[Place], Tree]) -> Expectation:
@@ -235,7 +241,8 @@ def like_the_replacement() -> OfEachStep:
         found = step.extra.get(UNLIKE, [])
         return not found, f"{UNLIKE}: {found}" if found else "like the replacement"
 
-    return OfEachStep("the same shapes, dtypes, weak types and rows per device", check_step)
+    text = "the same shapes, dtypes, weak types and rows per device"
+    return OfEachStep(text, check_step, claims=OUTCOME | {aspects.WEAK_TYPE})
 
 
 def of_sharding(kind: str) -> OfEachStep:
@@ -263,10 +270,7 @@ def reproduced(
     `text` says what the tree of the `model` is; `weak`, which of its leaves are weakly typed.
     """
 
-    def given_back(place: Place) -> list[Any]:
-        return list(jax.tree.leaves(model(place)))
-
-    value = returns(given_back, text=text)
+    value = returns(model, text=text)
     there = placed("one row on each device, in their order, committed", weak)
     tree = structured(model)
     return every(
@@ -283,18 +287,19 @@ def reproduced(
     )
 
 
-def taken(model: Callable[[Place], Tree]) -> Expectation:
-    """What is expected of a map of the replacement's result, the tree of the `model`."""
+def taken(model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]) -> Expectation:
+    """What is expected of a map of the replacement's result, the tree of the `model`.
 
-    def given_back(place: Place) -> list[Any]:
-        return list(jax.tree.leaves(model(place)))
+    `weak` says which of its leaves are weakly typed, as those of the map's result are then.
+    """
 
-    def mapped(place: Place) -> list[Any]:
-        return [worked(leaf) for leaf in given_back(place)]
+    def mapped(place: Place) -> Tree:
+        return jax.tree.map(worked, model(place))
 
-    doubled = returns(mapped, text="the replacement's result, doubled by the map")
+    mapped.__doc__ = "the replacement's result, doubled by the map"
+    doubled = returns_weak(mapped, weak)
     return steps(
-        replacement=returns(given_back, text="what is mapped"),
+        replacement=returns_weak(model, weak),
         first_call=doubled,
         second_call=doubled,
     )

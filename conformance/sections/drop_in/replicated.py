@@ -288,7 +288,9 @@ MAPPED: Mapping[str, Value] = {
     claim="{value.claim}",
     title="{value.title}: a map takes the replacement's copies of it.",
     needs=devices(2),
-    expect=lambda value: everywhere(taken(value.copies)),
+    expect=lambda value: everywhere(
+        taken(value.copies, lambda place: weak_leaves(value.of(place)))
+    ),
 )
 def replicated_into_map(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The replacement, and a map of its result."""

@@ -360,7 +360,9 @@ MAPPED: Mapping[str, Shards] = {
     claim="{shards.claim}",
     title="{shards.title}: a map takes what the replacement makes of them.",
     needs=devices(2),
-    expect=lambda shards: everywhere(taken(shards.stacked)),
+    expect=lambda shards: everywhere(
+        taken(shards.stacked, lambda place: weak_leaves(shards.of(place)[0]))
+    ),
 )
 def sharded_into_map(impl: Implementation, cluster: Cluster, shards: Shards) -> None:
     """The replacement, and a map of its result."""

@@ -20,6 +20,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
 from conformance.judging.columns import Columns
+from conformance.judging.comparing import in_container
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
@@ -85,10 +86,16 @@ class Mistake:
 
     def columns(self, **around: Expectation) -> Columns:
         """Both calls raise, and `around` them all is right; of the implementations that raise."""
-        error = an_error(self.erring, *self.errors)
+        erring = in_container(_none_of_nothing, self.erring)
+        error = an_error(erring, *self.errors)
         expected = steps(mistaken_call=error, mistaken_call_again=error, **around)
         unasked = not_applicable("no error here: nothing could be left behind")
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
+
+
+def _none_of_nothing(result: Any) -> Any:
+    """None for a result without arrays, as a barrier returns it."""
+    return None if isinstance(result, list) and not result else result
 
 
 def plain(impl: Implementation, cluster: Cluster) -> tuple[Mapped, Any]:

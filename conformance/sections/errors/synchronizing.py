@@ -33,7 +33,7 @@ FIX = "migrate-pmap.fix-sync-global-devices"
 MISUSE = "pmap-silence.sync-global-devices-misuse"
 FIX_FACT = "errors.barriers.fix-sync"
 
-PASSED = returns(lambda place: [], text="nothing, without an error")
+PASSED = returns(lambda place: None, text="nothing, without an error")
 
 
 @clause(
@@ -98,7 +98,7 @@ def fix_sync_late(impl: Implementation, cluster: Cluster) -> None:
             barrier=raises(
                 AssertionError,
                 r"^sync_global_devices name mismatch \('barrier of \d'\)\. Expected: \[.*\]; got: ",
-                otherwise=lambda place: [],
+                otherwise=lambda place: None,
             ),
             program_again=returns(total()),
         )

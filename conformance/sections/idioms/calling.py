@@ -177,7 +177,7 @@ def with_momentum(place: Place, n: int) -> Any:
     for k in range(1, n + 1):
         moment = moment / 2 + own_gradients(weights, *examples(place, k)).mean(0)
         weights = weights - RATE * moment
-    return [on_each(place, weights), on_each(place, moment)]
+    return on_each(place, weights), on_each(place, moment)
 
 
 def decorated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -87,7 +87,7 @@ def trained_members(place: Place, n: int, rates: Any = RATE) -> Any:
 def ensemble_predictions(place: Place, n: int) -> Any:
     """This process's members, and the mean of all members' predictions."""
     weights = trained_members(place, n)
-    return [mine(place, weights), on_each(place, shared(place, n)[0] @ weights.mean(0))]
+    return mine(place, weights), on_each(place, shared(place, n)[0] @ weights.mean(0))
 
 
 def sweep(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -120,7 +120,7 @@ def best_of_sweep(place: Place, n: int) -> Any:
     weights = trained_members(place, n, rates_of(place))
     x, y = shared(place, n)
     losses = ((weights @ x.T - y) ** 2).mean(-1)
-    return [mine(place, losses), weights[losses.argmin()].astype(np.float32)]
+    return mine(place, losses), weights[losses.argmin()].astype(np.float32)
 
 
 def folds(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -158,7 +158,7 @@ def scores_of_folds(place: Place, n: int) -> Any:
         gradients = [own_gradients(weights[d], x[o], y[o]).mean(0) for d, o in enumerate(others)]
         weights = weights - RATE * np.stack(gradients)
         scores = [((x[d] @ weights[d] - y[d]) ** 2).mean() for d in range(count)]
-    return [mine(place, weights), on_each(place, scores)]
+    return mine(place, weights), on_each(place, scores)
 
 
 def ring(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -99,7 +99,10 @@ def sums_of_counted(place: Place, n: int) -> Any:
     """Both sums, on each device."""
     x, labels, mask = padded(place, n)
     right = (x @ KERNEL).argmax(-1) == labels
-    return [on_each(place, mask.sum()), on_each(place, (right * mask).sum())]
+    return {
+        "count": on_each(place, mask.sum()),
+        "right": on_each(place, (right * mask).sum()),
+    }
 
 
 def averaged_on_the_host(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -139,7 +142,7 @@ def metrics_so_far(place: Place, n: int) -> Any:
         x, y = examples(place, k)
         worst.append(np.abs(x @ WEIGHTS - y).max())
     losses = [mean_loss(place, k) for k in range(1, n + 1)]
-    return [np.array(losses, np.float32), np.array(worst, np.float32)]
+    return {"loss": np.array(losses, np.float32), "worst": np.array(worst, np.float32)}
 
 
 def joined_predictions(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -188,7 +191,7 @@ def normal(place: Place, n: int) -> Any:
         mean = (mean + x.mean((0, 1))) / 2
         variance = (variance + x.var((0, 1))) / 2
         y = (x - x.mean((0, 1))) / np.sqrt(x.var((0, 1)) + 1)
-    return [on_each(place, mean), on_each(place, variance), mine(place, y)]
+    return {"mean": on_each(place, mean), "var": on_each(place, variance)}, mine(place, y)
 
 
 def reconciled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -72,7 +72,7 @@ def by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
 def trained_once(place: Place, n: int) -> Any:
     """One copy of the weights and of the loss."""
-    return [np.asarray(one, np.float32) for one in descent(place, n)]
+    return tuple(np.asarray(one, np.float32) for one in descent(place, n))
 
 
 def fed_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -114,7 +114,7 @@ def metrics_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Tur
 
 def losses_so_far(place: Place, n: int) -> Any:
     """The losses of all steps."""
-    return np.array([descent(place, k)[1] for k in range(1, n + 1)], np.float32)
+    return {"loss": np.array([descent(place, k)[1] for k in range(1, n + 1)], np.float32)}
 
 
 def state_of_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -150,7 +150,8 @@ def with_momentum(place: Place, n: int) -> Any:
     for k in range(1, n + 1):
         moment = KEPT * moment + own_gradients(weights, *examples(place, k)).mean(0)
         weights = weights - RATE * moment
-    return [on_each(place, weights), np.full(place.topology.devices_per_process, n, np.int32)]
+    steps = np.full(place.topology.devices_per_process, n, np.int32)
+    return {"weights": on_each(place, weights)}, steps
 
 
 def adam_of_optax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -222,7 +223,7 @@ def by_equinox(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 def trained_and_loss(place: Place, n: int) -> Any:
     """The weights and the loss on each device."""
     weights, loss = descent(place, n)
-    return [on_each(place, weights), on_each(place, loss)]
+    return on_each(place, weights), on_each(place, loss)
 
 
 GRADIENT = {"all-reduce": WIDTH * FLOAT_BYTES}

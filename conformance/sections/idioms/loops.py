@@ -95,7 +95,7 @@ def descended(place: Place, n: int) -> Any:
             x, y = examples(place, UNROLL * call + k)
             losses.append(own_losses(weights, x, y).mean())
             weights = weights - RATE * own_gradients(weights, x, y).mean(0)
-    return [on_each(place, weights), on_each(place, losses)]
+    return on_each(place, weights), on_each(place, losses)
 
 
 def counted_loop(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -144,8 +144,8 @@ def sums_of_metrics(place: Place, n: int) -> Any:
     """The mean over devices of each sum."""
     x, y = unrolled_examples(place, n)
     error = x @ np.array([1, -2, 3]) - y
-    sums = [one.sum((1, 2)).mean() for one in (np.abs(error), error**2)]
-    return [on_each(place, one) for one in sums]
+    of_metric = {"error": np.abs(error), "square": error**2}
+    return {key: on_each(place, one.sum((1, 2)).mean()) for key, one in of_metric.items()}
 
 
 def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -173,7 +173,7 @@ def grown(place: Place, n: int) -> Any:
             value, count = value * 1.5, count + 1
         ends.append(value)
         counts.append(count)
-    return [np.array(ends, np.float32), np.array(counts, np.int32)]
+    return np.array(ends, np.float32), np.array(counts, np.int32)
 
 
 def over_both(gradient: Any) -> Any:
@@ -246,7 +246,7 @@ def log_of_losses(place: Place, n: int) -> Any:
     """The mean loss, and each of this process's devices' index and loss."""
     losses = own_losses(np.array([1, -2, 3]), *examples(place, n))
     lines = np.stack([np.arange(len(losses)), losses], -1)
-    return [on_each(place, losses.mean()), mine(place, lines)]
+    return on_each(place, losses.mean()), mine(place, lines)
 
 
 GRADIENT = {"all-reduce": WIDTH * FLOAT_BYTES}

@@ -161,7 +161,7 @@ def sums_of_carried(place: Place, n: int) -> Any:
             keys[d], now = split(keys[d])
             total = total + uniform(now)
         sums.append(total)
-    return [place.mine(keys), mine(place, sums)]
+    return {"key": place.mine(keys), "sum": mine(place, sums)}
 
 
 def dropped_out(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -262,7 +262,7 @@ def tables_after(n: int, copies: int | None = None) -> Callable[[Place], Any]:
         for name, first, last in (("items", -1, 0), ("users", 0, -1)):
             ends = np.concatenate([now[name][first][:2], now[name][last][-2:]])
             total = table_sum(rows_of(place)) + (now[name] - before[name]).sum()
-            shown += [np.tile(ends.astype(np.float32), (count, 1)), np.full(count, total)]
+            shown.append([np.tile(ends.astype(np.float32), (count, 1)), np.full(count, total)])
         return shown
 
     return model

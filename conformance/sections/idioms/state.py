@@ -49,13 +49,13 @@ def trained(place: Place, n: int) -> Any:
 
 def trained_on_the_host(place: Place, n: int) -> Any:
     """One copy of the weights and of the loss."""
-    return [np.asarray(one, np.float32) for one in descent(place, n)]
+    return tuple(np.asarray(one, np.float32) for one in descent(place, n))
 
 
 def trained_and_read(place: Place, n: int) -> Any:
     """The weights on each device, and one copy of the loss."""
     weights, loss = descent(place, n)
-    return [on_each(place, weights), np.float32(loss)]
+    return on_each(place, weights), np.float32(loss)
 
 
 def unreplicated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

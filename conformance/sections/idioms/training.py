@@ -72,7 +72,7 @@ def averaged_gradients(impl: Implementation, cluster: Cluster, watch: Watch) -> 
 def descended(place: Place, n: int) -> Any:
     """Gradient descent on the mean of all devices' losses."""
     weights, loss = descent(place, n)
-    return [on_each(place, weights), on_each(place, loss)]
+    return on_each(place, weights), on_each(place, loss)
 
 
 def summed_over_count(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -155,7 +155,7 @@ def with_momentum(place: Place, n: int) -> Any:
         moment = KEPT * moment + own_gradients(weights, *examples(place, k)).mean(0)
         weights = weights - RATE * moment
     counter = np.full(place.topology.devices_per_process, n, np.int32)
-    return [on_each(place, moment), counter, on_each(place, weights)]
+    return {"moment": on_each(place, moment), "step": counter, "weights": on_each(place, weights)}
 
 
 def accumulated(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -210,7 +210,7 @@ def descended_clipped(place: Place, n: int) -> Any:
         gradient = own_gradients(weights, *examples(place, k)).mean(0)
         norm = np.sqrt((gradient**2).sum())
         weights = weights - RATE * gradient * min(1.0, MOST / norm)
-    return [on_each(place, weights), on_each(place, norm)]
+    return on_each(place, weights), on_each(place, norm)
 
 
 def skipping(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -241,7 +241,7 @@ def descended_in_odd_steps(place: Place, n: int) -> Any:
     for k in range(1, n + 1, 2):
         weights = weights - RATE * own_gradients(weights, *examples(place, k)).mean(0)
     fine = np.full(place.topology.devices_per_process, n % 2, np.int32)
-    return [on_each(place, weights), fine]
+    return on_each(place, weights), fine
 
 
 GRADIENT = {"all-reduce": WIDTH * FLOAT_BYTES}

@@ -23,6 +23,7 @@ from conformance.catalogue.topology import (
     Place,
 )
 from conformance.judging.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
+from conformance.judging.comparing import in_container
 from conformance.judging.expectation import (
     Expectation,
     Model,
@@ -80,6 +81,15 @@ def some(what: str) -> Callable[[int], str]:
 NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0, show=some(CALLS))
 
 
+def result_of(program: Program) -> Model:
+    """What a process holds of a program's result, a tree's leaves under their keys."""
+
+    def by_key(result: Any) -> Any:
+        return {f"{i:03}": leaf for i, leaf in enumerate(result)} if program.tree else result
+
+    return in_container(by_key, program.model)
+
+
 @family(
     "indexing.dispatch.{program}",
     program=PROGRAMS,
@@ -87,7 +97,7 @@ NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0, s
     title="A warmed call with {program.text} runs no Python function, as legacy's.",
     fact="indexing.dispatch",
     topologies=ONE_AND_FOUR,
-    expect=lambda program: everywhere(in_steps(every(NONE, returns(program.model)), "call")),
+    expect=lambda program: everywhere(in_steps(every(NONE, returns(result_of(program))), "call")),
 )
 def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
     """A warmed call of the map."""
@@ -104,7 +114,7 @@ UNDER_JIT_ELSEWHERE = (
 
 def _faster(program: Program) -> Expectation:
     text = "no more Python functions run at the top level than under jit"
-    right = returns(program.model)
+    right = returns(result_of(program))
     return every(
         steps(top_level=right, under_jit=right),
         steps(under_jit=noted(EXCESS, text, lambda _, n: n <= 0, show=some(EXCESS), at_most=True)),

@@ -91,7 +91,8 @@ SLICES: Mapping[str, Slices] = table(
 def cloud_tpu(impl: Implementation, cluster: Cluster, slices: Slices) -> None:
     """Processes that find a TPU's variables call `initialize()` without arguments."""
     job = Topology(slices.processes, DEVICES)
-    cluster.step(JOB, lambda: answers(run_text(CLOUD_TPU, job, SLICES=f"{slices.slices}")))
+    count = f"{slices.slices}"
+    cluster.step(JOB, lambda: answers(run_text(CLOUD_TPU, job, imported=False, SLICES=count)))
 
 
 # --- Kubernetes -----------------------------------------------------------------------------------

@@ -98,13 +98,14 @@ def run(
     job: Topology = TWO,
     *,
     quiet_s: float = QUIET_S,
+    imported: bool = True,
     **variables: str,
 ) -> None:
     """Run a program as a job; a step for each of its processes notes how it ended and what it said.
 
     Where JAX ended it, how it learned of the lost peer is noted too.
     """
-    ended = run_text(program, job, quiet_s=quiet_s, alone=True, **variables)
+    ended = run_text(program, job, quiet_s=quiet_s, alone=True, imported=imported, **variables)
     for number, one in enumerate(ended):
         cluster.step(f"process {number}", lambda: None)
         cluster.note(TEXT, told(one))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,8 @@ import numpy as np
 
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.expectation import Expectation, Model, in_steps, returns
-from conformance.probing.jobs import Ended, run_job
+from conformance.probing import job_server
+from conformance.probing.jobs import Ended, Job, run_job
 from conformance.probing.launchers import plain_environment
 
 JOB = "the job"  # the one step
@@ -98,21 +98,30 @@ def apart(processes: int) -> Expectation:
 
 
 def run_text(
-    text: str, job: Topology, *, quiet_s: float | None = None, alone: bool = False, **variables: str
+    text: str,
+    job: Topology,
+    *,
+    quiet_s: float | None = None,
+    alone: bool = False,
+    imported: bool = True,
+    **variables: str,
 ) -> list[Ended]:
     """Run a program's text as a job that nothing but the variables tells where it is.
 
-    `quiet_s` and `alone` as in `run_job`.
+    `imported` forks its processes after `import jax`; a program that sets what the import reads
+    needs Pythons of its own. `quiet_s` and `alone` as in `Job`.
     """
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         program = Path(folder, "program.py")
         program.write_text(text, encoding="utf-8")
-        return run_job(
-            Path(sys.executable),
-            program,
-            job,
-            plain_environment(os.environ) | ON_CPU | variables,
-            deadline_s=JOB_S,
-            quiet_s=quiet_s,
-            alone=alone,
+        return (job_server.run if imported else run_job)(
+            Job(
+                str(program),
+                job.processes,
+                job.devices_per_process,
+                plain_environment(os.environ) | ON_CPU | variables,
+                JOB_S,
+                quiet_s,
+                alone,
+            )
         )

@@ -112,4 +112,4 @@ def uneven(impl: Implementation, cluster: Cluster, use: Use) -> None:
     The map is `jax.pmap` as the version has it: none of them comes so far as to trace.
     """
     program = UNEVEN + BEGIN + COMPUTE + ROWS + f'attempt("got", lambda: {use.code})\n'
-    run(cluster, program, quiet_s=SHORT_S)
+    run(cluster, program, quiet_s=SHORT_S, imported=False)

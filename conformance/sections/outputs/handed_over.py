@@ -76,12 +76,12 @@ def first_placed(place: Place) -> Any:
 
 def first_leaves(place: Place) -> Any:
     """the first of this process's rows, doubled, and its sum"""
-    return [ours(place)[0], place.rows(WIDTH)[0].sum()]
+    return {"a": ours(place)[0], "b": (place.rows(WIDTH)[0].sum(),)}
 
 
 def first_leaves_of_all(place: Place) -> Any:
     """the first of all rows, doubled, and its sum"""
-    return [everything(place)[0], place.all_rows(WIDTH)[0].sum()]
+    return {"a": everything(place)[0], "b": (place.all_rows(WIDTH)[0].sum(),)}
 
 
 def first_of_half(place: Place) -> Any:

@@ -49,8 +49,8 @@ def scored() -> Callable[[Any], Any]:
     return lambda x: (x * 2, x % 2 == 1, x.sum())
 
 
-def _scored(rows: Any) -> list[Any]:
-    return [rows * 2, rows % 2 == 1, rows.sum(1)]
+def _scored(rows: Any) -> tuple[Any, ...]:
+    return rows * 2, rows % 2 == 1, rows.sum(1)
 
 
 def own_scores(place: Place) -> Any:

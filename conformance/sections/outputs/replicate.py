@@ -28,9 +28,14 @@ def copies(place: Place) -> Any:
     return np.tile(params(), (place.topology.devices_per_process, 1, 1))
 
 
+def parameters_copied(place: Place) -> Any:
+    """one copy per device of this process, stacked, under the parameters' name"""
+    return {"params": copies(place)}
+
+
 def one_copy(place: Place) -> Any:
     """one copy"""
-    return params()
+    return {"params": params()}
 
 
 def _leading(place: Place, s: Mapping[str, Any]) -> bool:
@@ -53,7 +58,7 @@ ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, ho
     expect=everywhere(
         every(
             steps(
-                replicated=returns(copies),
+                replicated=returns(parameters_copied),
                 mapped=returns(copies),
                 mapped_again=returns(copies),
             ),

@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_jax, of_shard_map
+from conformance.judging.emissions import log_record
 from conformance.judging.expectation import (
     Expectation,
     OfEachStep,
@@ -93,7 +94,7 @@ MAKINGS: Mapping[str, Making] = table(
 def line_of_all(place: Place) -> Any:
     """all devices in a line, in their order, and their number along 'i'"""
     count = place.topology.devices
-    return [np.arange(count, dtype=np.int32), np.int32(count)]
+    return np.arange(count, dtype=np.int32), np.int32(count)
 
 
 @family(
@@ -155,6 +156,13 @@ def worked_rows(place: Place) -> Any:
     return (place.rows(WIDTH) * 2 + 1) * 3
 
 
+# What `jax_log_compiles` makes JAX log.
+LOGGED_COMPILING = (
+    log_record("jax._src.dispatch", "WARNING", "^Finished (tracing|jaxpr to MLIR|XLA compilation)"),
+    log_record("jax._src.interpreters.pxla", "WARNING", "^Compiling "),
+)
+
+
 def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
     """How many programs each call made the runtime compile, told by JAX's own log of them."""
 
@@ -164,7 +172,7 @@ def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
         count = sum("Finished XLA compilation" in one["message"] for one in step.logs)
         return holds(count), f"{count} programs compiled"
 
-    return OfEachStep(text, check_step)
+    return OfEachStep(text, check_step, emits=LOGGED_COMPILING)
 
 
 @clause(

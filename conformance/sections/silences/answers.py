@@ -14,21 +14,17 @@ import numpy as np
 
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.aspects import RESULT, WEAK_TYPE
-from conformance.judging.codes import Code, Problem
 from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.expectation import (
     Expectation,
     Model,
     NotApplicable,
-    OfEachStep,
     every,
     in_steps,
     noted,
     raises,
     returns,
 )
-from conformance.judging.observation import Step
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -104,23 +100,6 @@ def ask(cluster: Cluster, name: str, question: Callable[[], Any]) -> None:
 def answers(wanted: Any) -> Expectation:
     """The step's answer is this."""
     return noted(ANSWER, f"answers {wanted!r}", lambda place, saw: bool(saw == wanted))
-
-
-def returns_weak(model: Model, *weak: bool) -> OfEachStep:
-    """As `returns`, each leaf as weak as said."""
-    values = returns(model)
-    assert isinstance(values, OfEachStep)
-
-    def check_step(place: Place, step: Step) -> tuple[bool, str]:
-        right, saw = values.check_step(place, step)
-        seen = tuple(leaf.weak_type for leaf in step.leaves)
-        if right and seen != weak:
-            text = f"weak types {list(seen)} in place of {list(weak)}: {saw}"
-            return False, Problem(text, Code.DTYPE)
-        return right, saw
-
-    kinds = ", ".join("weak" if one else "strong" for one in weak)
-    return OfEachStep(f"{values.text}, {kinds}", check_step, claims=RESULT | {WEAK_TYPE})
 
 
 def numbers(*shape: int) -> Any:

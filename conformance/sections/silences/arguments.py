@@ -138,6 +138,7 @@ TAKEN: Mapping[str, Taken] = table(
         "an empty dict, which comes back",
         lambda: lambda x, t: (x * 2, t),
         lambda place: (place.rows(WIDTH), {}),
+        lambda place: (place.rows(WIDTH) * 2, {}),
     ),
     Taken(
         "list",

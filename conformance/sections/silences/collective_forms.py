@@ -30,7 +30,7 @@ TILED = "pmap-silence.tiled-collectives"
 class Form:
     """A collective: `apply` of a device's block of this shape, and of the stack the `model`.
 
-    A model of a list gives one array for each leaf. With `whole` the body is given the same
+    A model gives the collective's tree. With `whole` the body is given the same
     numbers on all devices besides.
     """
 
@@ -109,13 +109,13 @@ OTHERS: Mapping[str, Form] = table(
         "pmax-booleans",
         "`pmax` of booleans is whether one is true",
         lambda x: (lax.pmax(x > 3, "i"), lax.pmax(x > 99, "i")),
-        lambda a: [to_all((a > 3).any()), to_all((a > 99).any())],
+        lambda a: (to_all((a > 3).any()), to_all((a > 99).any())),
     ),
     Form(
         "pmin-booleans",
         "`pmin` of booleans is whether all are true",
         lambda x: (lax.pmin(x > 3, "i"), lax.pmin(x > 0, "i")),
-        lambda a: [to_all((a > 3).all()), to_all((a > 0).all())],
+        lambda a: (to_all((a > 3).all()), to_all((a > 0).all())),
     ),
     Form(
         "numbers",
@@ -161,9 +161,9 @@ OTHERS: Mapping[str, Form] = table(
 )
 
 
-def halves(model: Callable[[Rows], Rows]) -> Callable[[Rows], list[Any]]:
-    """Of the tree of the block and of ten times it."""
-    return lambda a: [model(a), model(a * 10)]
+def halves(model: Callable[[Rows], Rows]) -> Callable[[Rows], Any]:
+    """The tree of the block and of ten times it."""
+    return lambda a: {"a": model(a), "b": (model(a * 10), None)}
 
 
 def tree_of(apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -176,11 +176,14 @@ TREES: Mapping[str, Form] = table(
         "psum-tree",
         "`psum` of a tree of other dtypes",
         lambda x: lax.psum({"a": x, "b": (x.astype(int), None, x > 3)}, "i"),
-        lambda a: [
-            to_all(a.sum()),
-            to_all(a.sum().astype(np.int32)),
-            to_all((a > 3).sum().astype(np.int32)),
-        ],
+        lambda a: {
+            "a": to_all(a.sum()),
+            "b": (
+                to_all(a.sum().astype(np.int32)),
+                None,
+                to_all((a > 3).sum().astype(np.int32)),
+            ),
+        },
     ),
     Form(
         "pmean-tree",

@@ -81,7 +81,7 @@ EMPTY: Mapping[str, Empty] = table(
         "a slice of no elements, made in the map, beside a result with some",
         lambda: lambda x: (x[:0], x * 2),
         lambda place: (place.rows(WIDTH),),
-        lambda place: [np.zeros((8, 0), np.float32), place.rows(WIDTH) * 2],
+        lambda place: (np.zeros((8, 0), np.float32), place.rows(WIDTH) * 2),
     ),
     Empty(
         "columns",
@@ -104,7 +104,7 @@ EMPTY: Mapping[str, Empty] = table(
         "no result at all",
         lambda: lambda x: {},
         lambda place: (place.rows(WIDTH),),
-        lambda place: [],
+        lambda place: {},
     ),
 )
 

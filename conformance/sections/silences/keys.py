@@ -16,6 +16,7 @@ import numpy as np
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
+from conformance.judging.comparing import Keys
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
@@ -194,3 +195,36 @@ def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
         return jax.random.key_data(keys) if is_typed else keys
 
     cluster.twice(call)
+
+
+def kept(use: Use) -> Model:
+    """The same keys, typed."""
+
+    def model(place: Place) -> Any:
+        return Keys(use.model(place))
+
+    model.__doc__ = f"typed keys: {(use.model.__doc__ or use.text).strip()}"
+    return model
+
+
+RETURNED: Mapping[str, Use] = {
+    key: USES[key] for key in ("folded", "split", "made", "sent", "returned-whole")
+}
+
+
+@family(
+    "silences.keys.kept-{use}",
+    use=RETURNED,
+    claim="pmap-silence.prng-keys",
+    title="{use.text}, typed, comes back as a typed key.",
+    fact="silences.keys.kept",
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda use: everywhere(in_steps(returns(kept(use)), *TWICE)),
+)
+def kept_typed(impl: Implementation, cluster: Cluster, use: Use) -> None:
+    """A map of typed keys, called twice; what it returns is left as it is."""
+    function = impl.map(use.body(True), in_axes=(0, None) if use.whole else 0)
+    wrap = jax.random.wrap_key_data
+    given = np.arange(8, dtype=np.int32) if use.seeds else wrap(data(cluster))
+    arguments = [given, wrap(np.array(WHOLE, np.uint32))] if use.whole else [given]
+    cluster.twice(function, *arguments)

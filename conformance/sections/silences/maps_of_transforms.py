@@ -67,10 +67,10 @@ def doubled_below(rows: Rows) -> Rows:
     return result
 
 
-def running(rows: Rows) -> list[Rows]:
+def running(rows: Rows) -> tuple[Rows, Rows]:
     """Of each row its running sum from zero, with the products on the way."""
     sums = np.concatenate([np.zeros_like(rows[:, :1]), rows.cumsum(1)], 1)
-    return [sums[:, -1], sums[:, :-1] * rows]
+    return sums[:, -1], sums[:, :-1] * rows
 
 
 TRANSFORMS: Mapping[str, Transform] = table(
@@ -121,7 +121,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
         "value-and-grad",
         "value_and_grad",
         jax.value_and_grad(lambda y: (y**3).sum()),
-        lambda a: [(a**3).sum(1), 3 * a**2],
+        lambda a: ((a**3).sum(1), 3 * a**2),
     ),
     Transform("jit", "jit", lambda x: jax.jit(lambda y: y * 2)(x), lambda a: a * 2),
     Transform(
@@ -173,13 +173,13 @@ TRANSFORMS: Mapping[str, Transform] = table(
         "custom-jvp",
         "custom_jvp and its gradient",
         lambda x: (squared(x), jax.grad(lambda y: squared(y).sum())(x)),
-        lambda a: [a**2, np.full_like(a, 10)],
+        lambda a: (a**2, np.full_like(a, 10)),
     ),
     Transform(
         "custom-vjp",
         "custom_vjp and its gradient",
         lambda x: (squared_too(x), jax.grad(lambda y: squared_too(y).sum())(x)),
-        lambda a: [a**2, 100 * a],
+        lambda a: (a**2, 100 * a),
     ),
     Transform("jacfwd", "jacfwd", jax.jacfwd(lambda y: y**2), lambda a: diagonals(2 * a)),
     Transform("jacrev", "jacrev", jax.jacrev(lambda y: y**2), lambda a: diagonals(2 * a)),
@@ -190,7 +190,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
         "jvp",
         "jvp along itself",
         lambda x: jax.jvp(lambda y: y**2, (x,), (x,)),
-        lambda a: [a**2, 2 * a**2],
+        lambda a: (a**2, 2 * a**2),
     ),
     Transform(
         "jvp-of-ones",

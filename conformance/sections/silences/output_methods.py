@@ -46,8 +46,7 @@ class Form:
 
     def of(self, place: Place) -> Any:
         """What NumPy makes of the rows."""
-        made = (self.model or self.use)(place.all_rows(WIDTH) * 2)
-        return list(made) if isinstance(made, list | tuple) else made
+        return (self.model or self.use)(place.all_rows(WIDTH) * 2)
 
 
 SLICES: Mapping[str, Form] = table(
@@ -136,19 +135,19 @@ ITERATIONS: Mapping[str, Form] = table(
         "nested",
         "`list(row) for row in x`",
         lambda x: [list(row) for row in x],
-        lambda a: [*a.ravel()],
+        lambda a: [list(row) for row in a],
     ),
     Form(
         "unstack-columns",
         "`jnp.unstack(x, axis=1)`",
         lambda x: jnp.unstack(x, axis=1),
-        lambda a: list(a.T),
+        lambda a: tuple(a.T),
     ),
     Form(
         "unstack-reversed",
         "`jnp.unstack(x)[::-1]`",
         lambda x: jnp.unstack(x)[::-1],
-        lambda a: list(a)[::-1],
+        lambda a: tuple(a)[::-1],
     ),
     Form("of-transpose", "`list(x.T)`", lambda x: list(x.T)),
     Form("of-slice", "`list(x[2:5])`", lambda x: list(x[2:5])),

@@ -92,7 +92,8 @@ def shapes(place: Place) -> tuple[Any, ...]:
 
 def of_two(place: Place) -> Any:
     """the doubled rows, twice"""
-    return [place.rows(WIDTH) * 2] * 2
+    doubled = place.rows(WIDTH) * 2
+    return {"s": doubled, "t": [doubled]}
 
 
 def half(place: Place) -> tuple[Any, ...]:

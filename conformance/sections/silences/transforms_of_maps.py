@@ -140,7 +140,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
         "jvp",
         psum_squares,
         lambda f, a: jax.jvp(lambda x: f(x), (a,), (a,)),
-        lambda a: [to_all((a**2).sum(0)), to_all(2 * (a**2).sum(0))],
+        lambda a: (to_all((a**2).sum(0)), to_all(2 * (a**2).sum(0))),
     ),
     Transform(
         "jacfwd",
@@ -192,10 +192,10 @@ TRANSFORMS: Mapping[str, Transform] = table(
         "scan, of which it is the carry and the output",
         psum,
         lambda f, a: lax.scan(lambda x, _: (f(x), f(x * 2)), a, None, length=2),
-        lambda a: [
+        lambda a: (
             to_all(a.sum(0) * COUNT),
             np.stack([to_all(a.sum(0) * 2), to_all(a.sum(0) * 2 * COUNT)]),
-        ],
+        ),
     ),
     Transform(
         "fori",

@@ -126,7 +126,7 @@ REFUSED: Mapping[str, Mix] = table(
             {"sum": cast(jnp.float32(0)), "steps": jnp.int32(0)},
             length=3,
         )[0],
-        lambda a: [np.full(COUNT, 3, np.int32), a * 3],
+        lambda a: {"steps": np.full(COUNT, 3, np.int32), "sum": a * 3},
         of_carry(INITIAL),
     ),
     Mix(
@@ -178,7 +178,7 @@ TAKEN: Mapping[str, Mix] = table(
         "scan-outputs",
         "a scan of which the outputs vary, and the carry does not",
         lambda x, _: lax.scan(lambda a, y: (a + 1, y * x), jnp.float32(0), jnp.arange(3.0)),
-        lambda a: [np.full_like(a, 3), a[:, None] * np.arange(3, dtype=np.float32)],
+        lambda a: (np.full_like(a, 3), a[:, None] * np.arange(3, dtype=np.float32)),
     ),
     Mix(
         "while-condition",

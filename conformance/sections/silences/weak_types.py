@@ -12,10 +12,11 @@ import numpy as np
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
+from conformance.judging.arrays import returns_weak
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, not_applicable
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH, returns_weak
+from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ NO_STATIC = "shard_map has no static arguments"
     fact="silences.weak.kept",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: (
-        everywhere(in_steps(returns_weak(case.model, case.weak), *TWICE))
+        everywhere(in_steps(returns_weak(case.model, lambda _: [case.weak]), *TWICE))
         | ({SHARD_MAP: not_applicable(NO_STATIC)} if case.static else {})
     ),
 )

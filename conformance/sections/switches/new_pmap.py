@@ -72,7 +72,7 @@ def _is_jit_of_shard_map(place: Place, seen: Sequence[str]) -> bool:
 
 def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expectation:
     """Both traces hold such primitives, and the map of which they are returns the right values."""
-    traced = every(noted("primitives", text, holds), returns(lambda place: [], text="no array"))
+    traced = every(noted("primitives", text, holds), returns(lambda place: None, text="no array"))
     return every(
         twice(returns(doubled(2), text="the rows, doubled")),
         in_steps(traced, "first trace", "second trace"),

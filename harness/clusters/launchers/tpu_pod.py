@@ -1,7 +1,6 @@
 """A TPU pod slice on Google Cloud: one agent on every worker's virtual machine.
 
-`gcloud` hands no standard input to all workers, so the key is a file there (see the README beside
-this module).
+`gcloud` hands no standard input to all workers, so the key is a file there (see docs/clusters.md).
 """
 
 from __future__ import annotations

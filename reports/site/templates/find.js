@@ -4,31 +4,50 @@
 "use strict";
 
 const MOST = 30;
-/* Words of English that are in every text, or in none of a sort: they ask for nothing by themselves. */
-const COMMON = new Set(("a an and any are as at be by can do does for from get has have how i if in is it my of on "
-  + "or several some that the then this to what when where which why with").split(" "));
-const PREFERRED = { page: 1.35, subject: 1.3, cause: 1.25, ended: 1.1, error: 1.2, warning: 1.15, signal: 1.4, statement: 1, program: 0.7 };
+/* Words of English that ask for nothing by themselves. */
+const COMMON = new Set(("a an and any are as at be by can do does for from get has have how i if in is it me my of on "
+  + "or several some that the then this to what when where which why with work works").split(" "));
+/* Words that are on so many pages that they say little beside another. */
+const EVERYWHERE = new Set("jax pmap shard_map jax.pmap jax.shard_map error".split(" "));
+const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.3, ended: 1.05, error: 1.25, warning: 1.15, signal: 1.4,
+  statement: 0.8, program: 0.55 };
+const KINDS = { page: "page", guide: "documentation", subject: "subject", cause: "known issue", ended: "fixed issue",
+  error: "error message", warning: "warning", signal: "process killed", statement: "documented claim", program: "test" };
 
 /* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
-   A letter alone, as a pasted call has them, is in every text, and so are common words. */
+   A number or a letter alone, as a pasted call has them, is in every text. */
 function termsOf(query) {
-  const words = query.toLowerCase().split(/[\s(),]+/)
-    .map((word) => word.replace(/^[.:;'"`]+|[.:;'"`]+$/g, ""))
+  const words = query.toLowerCase().replace(/\b(\w+)\s*\[\s*(-?\d+)\s*\]/g, "$1[$2]").split(/[\s(),{}"'`]+/)
+    .flatMap((word) => word.includes("=") ? [...split(word)] : [word])
+    .map((word) => word.replace(/\[[^\]]*:[^\]]*\]?$/, "").replace(/^[.:;=[\]]+|[.:;=[]+$/g, "").replace(/^(?!args)\w+\[(-?\d+)\]$/, "x[$1]"))
     .filter((word) => word.length > 0);
-  const long = words.filter((word) => word.length > 1);
+  const long = words.filter((word) => word.length > 1 && !/^[\d:]+\]?$/.test(word));
   const asking = long.filter((word) => !COMMON.has(word));
-  return (asking.length ? asking : long.length ? long : words).slice(0, 40);
+  const some = asking.length ? asking : long.length ? long : words;
+  return [...new Set(some)].slice(0, 40);
 }
 
-/* What else a term may be called: by another word for the same place, or as one of many. */
-const SAME = { inside: "under", within: "under", multihost: "several processes", "multi-host": "several processes" };
+/* `devices=jax.devices` asks for the argument and for what is passed. */
+function split(word) {
+  const at = word.indexOf("=");
+  return [word.slice(0, at), word.slice(at + 1)].map((one) => one.replace(/\[.*$/, "").replace(/[\])]+$/, "")).filter(Boolean);
+}
+
+/* What else a term may be called: by another word for the same thing, without its module, or as one
+   of many. */
+const SAME = { inside: ["under"], within: ["under"], multihost: ["several processes"], "multi-host": ["several processes"],
+  freezes: ["hangs"], stuck: ["hangs"], deadlock: ["hangs"], slow: ["slower"], oom: ["memory"], gpu: ["cuda"],
+  "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["platform"], unequal: ["fewer"] };
 
 function formsOf(term) {
-  const one = term.length > 4 && /[a-z]s$/.test(term) && !term.endsWith("ss") ? term.slice(0, -1) : "";
-  return [term, SAME[term], one].filter((form) => form);
+  const some = [term, ...(SAME[term] ?? [])];
+  if (term.length > 4 && /[a-z]s$/.test(term) && !term.endsWith("ss")) some.push(term.slice(0, -1));
+  const name = /^(?:jax|jnp|np|flax|lax|multihost_utils|optax)\.(?:.*\.)?(\w{4,})$/.exec(term);
+  if (name) some.push(name[1]);
+  return some;
 }
 
-/* How well a term stands in a text: as words of it, at a word's beginning, anywhere, not at all. */
+/* How well a term stands in a text: as words of it, at a word's beginning, within a word, not at all. */
 function fit(term, text) {
   let at = text.indexOf(term);
   let best = 0;
@@ -36,7 +55,7 @@ function fit(term, text) {
     const before = at === 0 || !/[a-z0-9_]/.test(text[at - 1]);
     const end = at + term.length;
     const after = end === text.length || !/[a-z0-9_]/.test(text[end]);
-    best = Math.max(best, before && after ? 1 : before ? 0.7 : 0.35);
+    best = Math.max(best, before && after ? 1 : before ? 0.7 : term.length > 3 ? 0.3 : 0);
     at = text.indexOf(term, at + 1);
   }
   return best;
@@ -49,68 +68,71 @@ function isSubject(term, title) {
   return name.startsWith("jax.") && (name === term || name.endsWith(`.${term}`));
 }
 
-/* How well a term is one of an entry's tags: a cause is about the first of them above all, a
+/* How well a term is one of an entry's tags: a known issue is about the first of them above all, a
    subject about each. */
 function tagged(term, entry) {
-  const at = entry.tags.split(" · ").indexOf(term);
-  if (at < 0) return 10 * fit(term, entry.tags);
-  return at === 0 || entry.sort === "subject" ? 12 : 11;
+  const at = entry.tagList.indexOf(term);
+  if (at < 0) return 8 * fit(term, entry.tags);
+  return at === 0 || entry.sort === "subject" || entry.sort === "page" ? 13 : 11;
 }
 
 /* How well a term stands in an entry. */
 function stands(term, entry) {
-  const titled = isSubject(term, entry.title) ? 13 : 10 * fit(term, entry.title);
-  return Math.max(titled, tagged(term, entry), 3 * fit(term, entry.text));
-}
-
-/* How many of the terms an entry must have. A pasted message or call has numbers and names that no
-   page knows; of few words each must be there. */
-function wanted(terms, query) {
-  return terms.length > 4 || query.includes("(") ? terms.length / 2 : terms.length;
-}
-
-/* The score of an entry; 0 where less than `enough` of what was asked for is in it. */
-function scored(entry, terms, query, enough) {
-  let sum = 0;
-  let found = 0;
-  for (const term of terms) {
-    const score = Math.max(...formsOf(term).map((form) => stands(form, entry)));
-    if (score > 0) found += 1;
-    sum += score;
+  let best = 0;
+  for (const [number, form] of formsOf(term).entries()) {
+    const titled = isSubject(form, entry.title) ? 13 : 10 * fit(form, entry.title);
+    const score = Math.max(titled, tagged(form, entry), 3 * fit(form, entry.text));
+    best = Math.max(best, number ? 0.85 * score : score);
   }
-  if (found < enough) return 0;
-  if (terms.length > 1) {
-    if (entry.title.includes(query)) sum += 12;
-    else if (entry.tags.includes(query)) sum += 9;
-    else if (entry.text.includes(query)) sum += 4;
-  }
-  const share = sum / terms.length;
-  return share * (PREFERRED[entry.sort] ?? 1) + Math.log2(1 + entry.weight) / 2;
+  return best;
 }
 
+/* The pages found, the best first, and the words that no page has.
+
+   Every word counts by how few pages have it, so that a word which every page has adds nothing and
+   takes nothing away: a page is ranked by the share of what was asked for that it has. */
 function search(index, query) {
   const asked = query.toLowerCase().trim();
   const terms = termsOf(query);
-  if (terms.length === 0) return [];
-  const enough = wanted(terms, asked);
-  const found = ranked(index, terms, asked, enough);
-  // No page has all of a few words: those that have any of them.
-  return found.length || enough < terms.length ? found : ranked(index, terms, asked, 1);
-}
-
-function ranked(index, terms, asked, enough) {
-  return index
-    .map((entry) => ({ entry, score: scored(entry, terms, asked, enough) }))
-    .filter((one) => one.score > 0)
+  if (terms.length === 0) return { found: [], missing: [], complete: 0 };
+  const table = terms.map((term) => index.map((entry) => stands(term, entry)));
+  const counts = table.map((row) => row.reduce((sum, score) => sum + (score > 0 ? 1 : 0), 0));
+  const missing = terms.filter((_, n) => counts[n] === 0);
+  const weights = terms.map((term, n) => counts[n] === 0 ? 0
+    : (EVERYWHERE.has(term) ? 0.25 : 1) * Math.log2(1 + index.length / counts[n]));
+  const whole = weights.reduce((sum, weight) => sum + weight, 0);
+  if (whole === 0) return { found: [], missing, complete: 0 };
+  const scored = index.map((entry, n) => {
+    let sum = 0;
+    let had = 0;
+    for (let t = 0; t < terms.length; t += 1) {
+      sum += weights[t] * table[t][n];
+      if (table[t][n] > 0) had += weights[t];
+    }
+    if (had === 0) return { entry, score: 0, had };
+    let score = sum / whole;
+    if (terms.length > 1) {
+      if (entry.title.includes(asked)) score += 12;
+      else if (entry.tags.includes(asked)) score += 9;
+      else if (entry.text.includes(asked)) score += 4;
+    }
+    const share = had / whole;
+    return { entry, score: score * share * (PREFERRED[entry.sort] ?? 1) + share * Math.log2(1 + entry.weight) / 4, had };
+  });
+  const found = scored
+    .filter((one) => one.had > 0)
     .sort((one, other) => other.score - one.score || (one.entry.href < other.entry.href ? -1 : 1))
     .map((one) => one.entry);
+  const complete = scored.filter((one) => one.had > 0.999 * whole).length;
+  return { found, missing, complete };
 }
 
 /* The entries with the texts that are searched, in lower case once and for all. */
 function prepared(rows) {
   return rows.map(([sort, title, href, tags, text, weight, saidBy, holds]) => ({
     sort, href, weight, holds, shown: saidBy ? `${saidBy}: ${title}` : title,
-    title: title.toLowerCase(), tags: tags.toLowerCase(), text: text.toLowerCase(),
+    title: title.toLowerCase(), tags: tags.toLowerCase(), tagList: tags.toLowerCase().split(" · "),
+    text: text.toLowerCase(),
   }));
 }
 
@@ -127,9 +149,10 @@ function loaded(root) {
   return loading;
 }
 
-function shown(form, found, asked) {
+function shown(form, { found, missing, complete }, asked) {
   const list = form.querySelector("ol");
   const said = form.querySelector("[role=status]");
+  form.querySelector(".results").hidden = !asked;
   list.replaceChildren(...found.slice(0, MOST).map((entry) => {
     const item = document.createElement("li");
     const link = document.createElement("a");
@@ -137,20 +160,20 @@ function shown(form, found, asked) {
     link.href = form.dataset.root + entry.href;
     link.textContent = entry.shown;
     sort.className = "tag";
-    sort.textContent = entry.sort;
+    sort.textContent = KINDS[entry.sort] ?? entry.sort;
     item.append(sort, " ", link);
     if (entry.holds) {
-      const holds = document.createElement("strong");
-      holds.className = "small";
+      const holds = document.createElement("span");
+      holds.className = "holds";
       holds.textContent = entry.holds;
       item.append(" ", holds);
     }
     return item;
   }));
-  const more = found.length > MOST ? `, the first ${MOST} shown` : "";
-  const many = found.length === 1 ? "1 result" : `${found.length} results`;
-  said.textContent = !asked ? "" : found.length ? `${many}${more}. Enter opens the first.`
-    : "Nothing found. Try fewer words, or one of the error message.";
+  const many = complete === 1 ? "1 page has it" : complete ? `${complete} pages have it` : "No page has all of it; the nearest";
+  const nowhere = missing.length ? ` No page has: ${missing.join(", ")}.` : "";
+  said.textContent = !asked ? "" : found.length ? `${many}. Enter opens the first.${nowhere}`
+    : `Nothing found.${nowhere} Try fewer words, or one word of the error message.`;
 }
 
 /* Arrows go through the results, Escape goes back to the box. */
@@ -162,8 +185,9 @@ function keys(form, event) {
     links[Math.min(at + 1, links.length - 1)].focus();
   } else if (event.key === "ArrowUp" && at >= 0) {
     (links[at - 1] ?? input).focus();
-  } else if (event.key === "Escape" && at >= 0) {
+  } else if (event.key === "Escape") {
     input.focus();
+    if (at < 0) form.querySelector(".results").hidden = true;
   } else {
     return;
   }
@@ -185,8 +209,10 @@ function start(form) {
     const query = input.value;
     try {
       const index = await loaded(form.dataset.root);
-      if (query === input.value) shown(form, search(index, query), query.trim());
+      if (query !== input.value) return;
+      shown(form, search(index, query), query.trim());
     } catch (error) {
+      form.querySelector(".results").hidden = false;
       form.querySelector("[role=status]").textContent = `The search does not work: ${error.message}.`;
     }
   };

@@ -59,31 +59,145 @@ function filtering() {
   }
 }
 
-// The first page: where one is and where one goes, of the links that stand below.
+/* What the reader chose stands in the address of every page: ?use=pmap&from=0.8.3&to=0.12.0.1. */
+const USES = { pmap: "jax.pmap as it is", legacy: "jax.pmap with the legacy switch", shard_map: "jax.shard_map" };
+const PROCESSES = { one: "one process", several: "several processes" };
+const NAMES = ["use", "from", "to", "processes"];
+
+function choice() {
+  const asked = new URLSearchParams(location.search);
+  const found = {};
+  for (const name of NAMES) if (asked.get(name)) found[name] = asked.get(name);
+  return found;
+}
+
+function queryOf(chosen) {
+  const now = new URLSearchParams();
+  for (const name of NAMES) if (chosen[name]) now.set(name, chosen[name]);
+  const text = now.toString();
+  return text ? `?${text}` : "";
+}
+
+/* The page of the chosen upgrade, relative to the site's top; "" where there is none. */
+function upgradeOf(chosen) {
+  const all = self.pmapChoices ?? [];
+  const found = all.find(([use, from, to]) => use === (chosen.use ?? "pmap")
+    && from === chosen.from && to === chosen.to);
+  return found ? found[3] : "";
+}
+
+/* The implementation that a use means in a version. */
+function implementationOf(use, jax) {
+  if (use === "shard_map") return "shard_map";
+  if (use === "legacy") return "legacy_pmap";
+  const [major, minor] = jax.split(".").map(Number);
+  return major === 0 && minor < 8 ? "legacy_pmap" : "new_pmap";
+}
+
 function choosing() {
   const form = document.querySelector("form[data-chooser]");
   if (!form) return;
-  const links = [...document.querySelectorAll("a[data-from]")];
-  const [from, to] = [form.elements.from, form.elements.to];
-  const fill = (select, words, chosen) => {
-    select.replaceChildren(...words.map((word) => new Option(word, word, false, word === chosen)));
+  const fields = form.elements;
+  for (const [name, value] of Object.entries(choice())) {
+    if (fields[name]) fields[name].value = value;
+  }
+  const said = form.querySelector("[data-chooser-said]");
+  const now = () => Object.fromEntries(NAMES.map((name) => [name, fields[name].value]));
+  const apply = () => {
+    const chosen = now();
+    said.textContent = upgradeOf(chosen) ? "" : "There is no such upgrade: the versions are in the wrong order, or the API was not run there.";
+    try {
+      history.replaceState(null, "", (queryOf(chosen) || location.pathname) + location.hash);
+    } catch { /* an address on the disk that may not change: links carry the choice all the same */ }
+    marking(chosen);
   };
-  const goals = () => {
-    const there = links.filter((link) => link.dataset.from === from.value);
-    fill(to, there.map((link) => link.dataset.to), to.value);
-  };
-  fill(from, [...new Set(links.map((link) => link.dataset.from))], form.dataset.chooser);
-  goals();
-  const newest = links.findLast((link) => link.dataset.from === from.value
-    && link.dataset.to.startsWith("new pmap"));
-  if (newest) to.value = newest.dataset.to;
-  from.addEventListener("change", goals);
+  form.addEventListener("input", apply);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const chosen = links.find((link) => link.dataset.from === from.value
-      && link.dataset.to === to.value);
-    if (chosen) location.href = chosen.href;
+    const chosen = now();
+    const path = upgradeOf(chosen);
+    if (path) location.href = path + queryOf(chosen);
+    else apply();
   });
+  if (Object.keys(choice()).length) apply();
+}
+
+/* The choice goes along with every link within the site. */
+function carrying() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (!link || link.origin !== location.origin || link.protocol !== location.protocol) return;
+    if (link.getAttribute("href").startsWith("#") || link.search) return;
+    const form = document.querySelector("form[data-chooser]");
+    const chosen = form && location.search
+      ? Object.fromEntries(NAMES.map((name) => [name, form.elements[name].value])) : choice();
+    link.search = queryOf(chosen);
+  }, true);
+}
+
+/* The column of the chosen version first, the rows of the chosen implementation first. */
+function marking(chosen) {
+  for (const cell of document.querySelectorAll(".chosen")) cell.classList.remove("chosen");
+  for (const jax of [chosen.from, chosen.to]) {
+    if (!jax) continue;
+    for (const cell of document.querySelectorAll(`[data-jax="${CSS.escape(jax)}"]`)) {
+      cell.classList.add("chosen");
+    }
+  }
+}
+
+function placing(chosen) {
+  const jax = chosen.to ?? chosen.from;
+  if (!jax) return;
+  for (const row of document.querySelectorAll("table.chosen-first tr")) {
+    for (const version of [chosen.from, jax]) {
+      const cell = version && row.querySelector(`:scope > [data-jax="${CSS.escape(version)}"]`);
+      if (cell) row.firstElementChild.after(cell);
+    }
+  }
+  if (!chosen.use) return;
+  const used = new Set([chosen.from, jax].filter(Boolean).map((one) => implementationOf(chosen.use, one)));
+  for (const body of document.querySelectorAll("table.chosen-first tbody")) {
+    const rows = [...body.querySelectorAll(":scope > tr[data-implementation]")];
+    for (const row of rows) {
+      if (used.has(row.dataset.implementation)) row.classList.add("mine");
+      else row.classList.add("aside");
+    }
+    body.prepend(...rows.filter((row) => used.has(row.dataset.implementation)));
+  }
+}
+
+function saying(chosen) {
+  const line = document.querySelector("[data-chosen]");
+  if (!line || document.querySelector("form[data-chooser]") || !Object.keys(chosen).length) return;
+  const root = document.body.dataset.root;
+  const words = [USES[chosen.use] ?? USES.pmap,
+    [chosen.from, chosen.to].filter(Boolean).join(" → "), PROCESSES[chosen.processes]];
+  line.append("You chose ", strong(words.filter(Boolean).join(", ")), ". ");
+  const path = upgradeOf(chosen);
+  if (path) line.append(anchor(root + path, "Its upgrade"), " · ");
+  line.append(anchor(`${root}index.html`, "Change"));
+  line.hidden = false;
+}
+
+function strong(text) {
+  const made = document.createElement("strong");
+  made.textContent = text;
+  return made;
+}
+
+function anchor(href, text) {
+  const made = document.createElement("a");
+  made.href = href;
+  made.textContent = text;
+  return made;
+}
+
+function chosenFilters(chosen) {
+  const box = chosen.processes && document.getElementById(`places-${chosen.processes}`);
+  if (box && !new URLSearchParams(location.hash.slice(1)).get("places")) box.checked = true;
+  const use = chosen.use && document.getElementById(`use-${chosen.use}`);
+  if (use) use.checked = true;
 }
 
 /* What an address names is shown, though it be folded: not every browser unfolds it by itself. */
@@ -103,6 +217,12 @@ document.addEventListener("DOMContentLoaded", () => {
   copying();
   remembering();
   filtering();
+  const chosen = choice();
+  chosenFilters(chosen);
   choosing();
+  carrying();
+  marking(chosen);
+  placing(chosen);
+  saying(chosen);
   unfolding();
 });

@@ -21,8 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from processes import FAULTS_ALONE, gone, marked, new_mark, running_pytest
-from test_interrupt import SUITE
+from processes import FAULTS_ALONE, SUITE, gone, marked, new_mark, running_pytest
 
 from harness.running.admission import Admission, process_capacity, start_capacity
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from processes import FAULTS_ALONE, MARK, end, gone, marked, new_mark, running_pytest, until
-from test_interrupt import SUITE
+from divided import (
+    GONE_S,
+    HOSTS,
+    TOPOLOGIES,
+    WITHIN_S,
+    arguments,
+    run,
+    told,
+    verdicts,
+)
+from processes import FAULTS_ALONE, MARK, SUITE, end, gone, marked, new_mark, running_pytest, until
 
 from conformance.probing.ports import ReservedPort
 from harness.clusters.channel import KEY_VARIABLE
@@ -24,13 +32,7 @@ from harness.targets.target import provision, worker_environment
 
 pytestmark = pytest.mark.long
 
-HOSTS = 4
-TOPOLOGIES = ("2x1", "4x1")
-CELLS = [word for topology in TOPOLOGIES for word in ("--topology", topology)]
-KINDS = ["--clause", "faults.none", "--clause", "faults.wrong-value", "--clause", "faults.exits"]
-GONE_S = 40.0
 AGENT = "harness.clusters.agent"  # the module that an agent's command runs
-WITHIN_S = 600.0  # several interpreters import jax, on a loaded machine
 
 
 @pytest.fixture
@@ -38,41 +40,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(FAULTS_ALONE)
     (tmp_path / "test_cells.py").write_text(SUITE)
     return tmp_path
-
-
-def arguments(folder: Path, results: str, *words: str) -> list[str]:
-    options = ["-c", "/dev/null", "--rootdir", str(folder), "-p", "harness.plugin"]
-    options += [*CELLS, *KINDS, "--implementation", "new_pmap", "--results", str(folder / results)]
-    return [*options, *words, str(folder / "test_cells.py")]
-
-
-def run(
-    folder: Path,
-    results: str,
-    *words: str,
-    front: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-) -> dict[tuple[str, str], str]:
-    """Verdicts by clause and topology, of a pytest that `front` runs."""
-    mark = new_mark()
-    environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache"), **(variables or {})}
-    asked = arguments(folder, results, *words)
-    with running_pytest(asked, folder, mark, environment, front) as process:
-        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
-        assert gone(mark, GONE_S)
-    return verdicts(folder / results)
-
-
-def verdicts(results: Path) -> dict[tuple[str, str], str]:
-    lines = map(json.loads, results.read_text().splitlines())
-    cells = [one for one in lines if one["kind"] == "cell"]
-    found = {(one["clause"], one["topology"]): one["verdict"] for one in cells}
-    assert len(found) == len(cells), "a cell was run twice"
-    return found
-
-
-def told(folder: Path) -> str:
-    return (folder / "pytest.log").read_text()
 
 
 def dialled(mark: str) -> dict[str, set[str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from processes import FAULTS_ALONE
+from divided import run, told
+from processes import FAULTS_ALONE, SUITE
 from slurms import NODES, two_nodes
-from test_divided import SUITE, run, told
 
 pytestmark = pytest.mark.long
 

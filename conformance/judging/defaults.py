@@ -1,0 +1,95 @@
+"""What is expected of every step of every clause, unless its own expectation says otherwise.
+
+A step emits no warning and no log record; what it returns is not weakly typed, is committed where
+it has a sharding over devices, and is in the devices' default memory. A finding is made only where
+this does not hold, or where an entry of `sections/warnings.toml` is what makes it right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.judging.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
+from conformance.judging.codes import Code
+from conformance.judging.deviations import Deviation
+from conformance.judging.emissions import Emission, emission_text, emissions
+from conformance.judging.expectation import Expectation, Finding, claimed, parts_about
+from conformance.judging.observation import Leaf, Observation
+
+DEFAULT_MEMORY = "device"
+ONE_DEVICE = "SingleDeviceSharding"  # committed or not, by how it was made
+
+
+def check_defaults(
+    expectation: Expectation,
+    jax: str,
+    observations: Sequence[Observation],
+    warned: Sequence[Deviation] = (),
+) -> list[Finding]:
+    """The findings of what every step must fulfil; `warned` are the entries about warnings."""
+    return [
+        *_unexpected_emissions(expectation, jax, observations, warned),
+        *_unexpected_placements(expectation, jax, observations),
+    ]
+
+
+def silent_entries(
+    warned: Sequence[Deviation], observations: Sequence[Observation]
+) -> list[Deviation]:
+    """The entries that say what a step emits where none does."""
+    every = [one for _, _, one in emissions(observations)]
+    return [
+        entry
+        for entry in warned
+        if not entry.optional and not any(_emits(entry, one) for one in every)
+    ]
+
+
+def _emits(entry: Deviation, emission: Emission) -> bool:
+    return entry.warns is not None and entry.warns.agrees(emission)
+
+
+def _unexpected_emissions(
+    expectation: Expectation,
+    jax: str,
+    observations: Sequence[Observation],
+    warned: Sequence[Deviation],
+) -> Iterator[Finding]:
+    for seen, step, one in emissions(observations):
+        named = (p for part in parts_about(expectation, step.name, jax) for p in part.emits)
+        if any(pattern.agrees(one) for pattern in named):
+            continue
+        entry = next((entry for entry in warned if _emits(entry, one)), None)
+        expected = "no warning and no log record" if entry is None else f"as {entry.where} says"
+        yield Finding(
+            step.name, seen.process, entry is not None, expected, emission_text(one), Code.WARNING
+        )
+
+
+def _unexpected_placements(
+    expectation: Expectation, jax: str, observations: Sequence[Observation]
+) -> Iterator[Finding]:
+    for seen in observations:
+        for step in seen.steps:
+            found = [problem for leaf in step.leaves for problem in _problems(leaf)]
+            if not found:
+                continue
+            claims = claimed(expectation, step.name, jax)
+            for aspect, expected, saw, code in found:
+                if aspect not in claims:
+                    yield Finding(step.name, seen.process, False, expected, saw, code)
+
+
+def _problems(leaf: Leaf) -> Iterator[tuple[str, str, str, Code]]:
+    """The aspects of a leaf that are not as every leaf's: which, what is expected, what is seen."""
+    if leaf.weak_type:
+        yield WEAK_TYPE, "no weak type", f"a weak {leaf.dtype}: {leaf}", Code.DTYPE
+    if leaf.sharding is None:
+        return
+    if leaf.committed is False and leaf.sharding["type"] != ONE_DEVICE:
+        saw = f"not committed, with a {leaf.sharding['type']}: {leaf}"
+        yield COMMITTED, "committed to its devices", saw, Code.SHARDING
+    kind = leaf.sharding.get("memory_kind")
+    if kind not in (None, DEFAULT_MEMORY):
+        saw = f"in the memory {kind}: {leaf}"
+        yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.SHARDING

@@ -1,0 +1,108 @@
+"""The older place of shard_map and its older arguments: what warns, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.family import family, table
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import noted, raises, steps, twice
+from conformance.judging.releases import by_release
+from conformance.probing import child
+from conformance.probing.protocols import Cluster, Implementation
+from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, line
+
+WARNED = "warned"
+DEADLINE_S = 90.0  # of a new process that imports jax
+MODULE = "conformance.probing.old_import"
+OLD = "jax.experimental.shard_map is deprecated in v0.8.0."
+
+
+def _none(place: Any, seen: Any) -> bool:
+    return bool(seen == [])
+
+
+def _once(place: Any, seen: Any) -> bool:
+    return [(one["category"], one["count"]) for one in seen if one["message"].startswith(OLD)] == [
+        ("DeprecationWarning", 1)
+    ] and len(seen) == 1
+
+
+@clause(
+    "sharded_computation.import.warning",
+    claim="sharded-computation.shard-map-import",
+    title="From 0.8.0 on the import of jax.experimental.shard_map warns, once in a process.",
+    cause="old-shard-map-import-warns-once",
+    left_out="an import is a process's own affair",
+    deadline_s=DEADLINE_S,
+    expect=of_jax(
+        by_release(
+            "0.8.0",
+            before=steps(imported_twice=noted(WARNED, "no warning", _none)),
+            since=steps(imported_twice=noted(WARNED, "one DeprecationWarning", _once)),
+        )
+    ),
+)
+def import_warning(impl: Implementation, cluster: Cluster) -> None:
+    """A new process imports the function from its older place, twice."""
+    answers: list[child.Answer] = []
+
+    def wait() -> Any:
+        answers.append(child.run(MODULE, "imported-twice"))
+        return answers[0].result()
+
+    cluster.step("imported twice", wait)
+    if answers:
+        cluster.note(WARNED, answers[0].warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of the older function or of pmap, which jax.shard_map does not have."""
+
+    key: str
+    text: str
+    options: Mapping[str, Any]
+
+
+ARGUMENTS: Mapping[str, Argument] = table(
+    Argument("check-rep", "`check_rep=`, now `check_vma=`", {"check_rep": False}),
+    Argument("donate-argnums", "`donate_argnums=`, which is jit's", {"donate_argnums": (0,)}),
+    Argument("axis-name", "`axis_name=`, as pmap has", {"axis_name": "x"}),
+)
+
+
+@family(
+    "sharded_computation.argument.{argument}",
+    argument=ARGUMENTS,
+    claim="sharded-computation.shard-map-import",
+    title="jax.shard_map refuses {argument.text}.",
+    fact="sharded_computation.argument",
+    needs=devices(COUNT),
+    left_out=ABOUT_JIT,
+    expect=lambda argument: of_jax(
+        twice(
+            raises(
+                TypeError,
+                rf"got an unexpected keyword argument '{next(iter(argument.options))}'",
+            )
+        )
+    ),
+)
+def with_argument(impl: Implementation, cluster: Cluster, argument: Argument) -> None:
+    """jax.shard_map is called with an argument that it does not have."""
+
+    def run() -> Any:
+        make: Any = jax.shard_map
+        function = make(
+            lambda x: x * 2, mesh=line(), in_specs=P("x"), out_specs=P("x"), **argument.options
+        )
+        return function(np.arange(COUNT, dtype=np.float32))
+
+    cluster.twice(run)

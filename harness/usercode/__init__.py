@@ -1,0 +1,1 @@
+"""A user's own code, run on clusters of JAX processes: scripts, and functions to be compared."""

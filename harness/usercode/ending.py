@@ -1,0 +1,201 @@
+"""How a job of a user's script ended: records, and which process failed first."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from conformance.commandline.ending import one_line
+
+# JAX ends the peers of a process that is gone: with status 1 up to 0.8.3, then by SIGABRT.
+_CODES_OF_A_PEER = (1, -signal.SIGABRT)
+# What the peers of a process that is gone raise.
+_MESSAGES_OF_A_PEER = re.compile(
+    r"gloo|peer|coordination|heartbeat|UNAVAILABLE|DEADLINE_EXCEEDED|barrier", re.IGNORECASE
+)
+
+
+MOST_MESSAGE = 200  # characters of a message in a line
+
+
+class Outcome(StrEnum):
+    """How a whole job ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    HUNG = "hung"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception that ended a script: its type, its message, and the user's innermost line."""
+
+    type: str
+    message: str
+    where: str
+
+    def __str__(self) -> str:
+        line = one_line(self.message.strip().split("\n", 1)[0])
+        line = line if len(line) <= MOST_MESSAGE else f"{line[:MOST_MESSAGE]}…"
+        where = f" ({shorter(self.where)})" if self.where else ""
+        return f"raised {self.type}{f': {line}' if line else ''}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """How one process ended.
+
+    `code` is its exit status, negative for a signal; None where this command ended it. `seconds`
+    is when it failed or ended, after the start. `script` is the status with which the script ended,
+    also where the process then went on; `stack` what it did where it was asked.
+    """
+
+    number: int
+    code: int | None
+    seconds: float
+    script: int | None = None
+    raised: Raised | None = None
+    stack: str = ""
+    jax: str | None = None
+    processes: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it raised, ended with another status than 0, or by a signal of its own."""
+        return bool(self.code) or bool(self.script)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it ended as those do that lost a peer."""
+        if self.raised is not None:
+            return _MESSAGES_OF_A_PEER.search(self.raised.message) is not None
+        return self.code in _CODES_OF_A_PEER and self.script is None
+
+    @property
+    def end(self) -> str:
+        """As in "raised ValueError: ...", "killed by SIGSEGV" or "exit status 0"."""
+        if self.raised is not None:
+            return str(self.raised)
+        if self.code is not None and self.code < 0:
+            return f"killed by {signal_name(-self.code)}"
+        status = self.code if self.code is not None else self.script
+        if status is not None:
+            return f"exit status {status}"
+        where = user_frame(self.stack)
+        return f"still running{f' at {where}' if where else ''}, ended by this command"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How a script's job ended, with its processes in the order of their numbers."""
+
+    outcome: Outcome
+    topology: str
+    target: str
+    seconds: float
+    processes: tuple[Process, ...]
+    deadline_s: float | None = None
+
+    @property
+    def first(self) -> Process | None:
+        """Return the process that failed first; None where none did.
+
+        One that ended as those do that lost a peer is the first only where all failed so.
+        """
+        failed = sorted((p for p in self.processes if p.failed), key=lambda p: p.seconds)
+        return next((p for p in failed if not p.follows), failed[0] if failed else None)
+
+    @property
+    def odd(self) -> Process | None:
+        """Return, of the processes that still ran, the one that is where the fewest are."""
+        running = [p for p in self.processes if p.code is None]
+        where = [user_frame(p.stack) for p in running]
+
+        def oddness(pair: tuple[str, Process]) -> tuple[int, bool]:
+            # Of as many, whoever is not inside JAX: who is there waits for the others.
+            return where.count(pair[0]), "/jax/" in innermost(pair[1].stack)
+
+        order = sorted(zip(where, running, strict=True), key=oddness)
+        return order[0][1] if order else None
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        first = self.first
+        return {
+            "outcome": str(self.outcome),
+            "topology": self.topology,
+            "target": self.target,
+            "seconds": round(self.seconds, 3),
+            "deadline_seconds": self.deadline_s,
+            "failed_first": None if first is None else first.number,
+            "processes": [_record(one) for one in self.processes],
+        }
+
+
+def _record(one: Process) -> dict[str, Any]:
+    code = one.code
+    return {
+        "process": one.number,
+        "end": one.end,
+        "exit": code if code is not None and code >= 0 else None,
+        "signal": signal_name(-code) if code is not None and code < 0 else None,
+        "seconds": round(one.seconds, 3),
+        "raised": None
+        if one.raised is None
+        else {
+            "type": one.raised.type,
+            "message": one.raised.message,
+            "where": one.raised.where,
+        },
+        "stack": one.stack,
+        "jax": one.jax,
+        "joined": one.processes,
+    }
+
+
+def signal_name(number: int) -> str:
+    """Return as in "SIGSEGV"; "signal 35" where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.*)')
+
+
+def user_frame(stack: str) -> str:
+    """Return `FILE:LINE in FUNCTION`, the innermost frame of the main thread outside of libraries.
+
+    `stack` is faulthandler's text. Where all frames are a library's the innermost one is returned.
+    """
+    found = [match for line in _main_thread(stack) if (match := _FRAME.search(line))]
+    own = [m for m in found if not re.search(r"-packages/|/lib/python3|<frozen", m["file"])]
+    chosen = next(iter([*own, *found]), None)
+    if chosen is None:
+        return ""
+    return shorter(f"{chosen['file']}:{chosen['line']} in {chosen['function']}")
+
+
+def shorter(place: str) -> str:
+    """Return a place in a file as seen from this folder, where it is in it."""
+    return place.removeprefix(f"{Path.cwd()}{os.sep}")
+
+
+def innermost(stack: str) -> str:
+    """Return the line of the innermost frame of the main thread; empty where there is none."""
+    return next((line for line in _main_thread(stack) if _FRAME.search(line)), "")
+
+
+def _main_thread(stack: str) -> Sequence[str]:
+    """Return the lines of the thread that answered the signal, which Python makes the main one."""
+    lines = stack.splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith("Current thread")]
+    return lines[starts[-1] + 1 :] if starts else lines

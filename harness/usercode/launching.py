@@ -1,0 +1,111 @@
+"""Launch a script as a job of several JAX processes on this machine, and say how it ended."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.catalogue.topology import Topology
+from conformance.probing.ports import ReservedPort
+from harness.targets.platforms import Platform
+from harness.targets.target import Target
+from harness.usercode.ending import Job, Outcome
+from harness.usercode.joining import process_variables
+from harness.usercode.leftovers import VARIABLE, end_leftovers
+from harness.usercode.printing import Printer
+from harness.usercode.processes import POLL_S, Processes, Program
+
+GRACE_S = 10.0  # for the others to end by themselves, once a process has failed
+INTERRUPTED_S = 5.0  # for all to end, once SIGINT was sent to them
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is launched: a program, on how many processes of which devices, and for how long.
+
+    `devices` are the variables that give each process its own devices; empty on CPU. Without
+    `deadline_s` a job may run for ever; `grace_s` is how long it may go on after a failure.
+    """
+
+    program: Program
+    target: Target
+    topology: Topology
+    platform: Platform
+    devices: Sequence[Mapping[str, str]] = ()
+    deadline_s: float | None = None
+    grace_s: float = GRACE_S
+
+
+def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.environ) -> Job:
+    """Run the job to its end, a failure, its deadline or an interrupt; nothing of it is left.
+
+    An interrupt (SIGINT) ends it with the outcome INTERRUPTED, and with stacks; a second one
+    raises KeyboardInterrupt.
+    """
+    port = ReservedPort()
+    folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
+    mark = {VARIABLE: secrets.token_hex(8)}
+    own = what.devices or [{}] * what.topology.processes
+    environments = [
+        process_variables(environment, what.topology, n, port.address, what.platform, devices)
+        | mark
+        for n, devices in enumerate(own)
+    ]
+    processes = None
+    try:
+        processes = Processes(what.program, environments, printer, folder)
+        try:
+            outcome = _await(what, processes)
+        except KeyboardInterrupt:
+            outcome = _interrupt(processes)
+        processes.end()
+        processes.finish()
+        return _job(what, processes, outcome)
+    finally:
+        if processes is not None:
+            processes.close()
+        end_leftovers(mark[VARIABLE])
+        port.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await(what: Launch, processes: Processes) -> Outcome:
+    """Wait for the end, and return it; what still runs after a failure or a hang is left to run."""
+    deadline = None if what.deadline_s is None else processes.began + what.deadline_s
+    while not processes.over and not processes.failed:
+        processes.watch(POLL_S)
+        if deadline is not None and time.monotonic() > deadline:
+            processes.ask_stacks()
+            return Outcome.HUNG
+    until = time.monotonic() + what.grace_s
+    while not processes.over and time.monotonic() < until:
+        processes.watch(POLL_S)
+    processes.ask_stacks()
+    return Outcome.FAILED if processes.failed else Outcome.SUCCEEDED
+
+
+def _interrupt(processes: Processes) -> Outcome:
+    """End all as Ctrl-C would, once each has shown where it was."""
+    processes.ask_stacks()
+    processes.interrupt()
+    until = time.monotonic() + INTERRUPTED_S
+    while not processes.over and time.monotonic() < until:
+        processes.watch(POLL_S)
+    return Outcome.INTERRUPTED
+
+
+def _job(what: Launch, processes: Processes, outcome: Outcome) -> Job:
+    return Job(
+        outcome,
+        str(what.topology),
+        what.target.spec,
+        time.monotonic() - processes.began,
+        tuple(one.ended(processes.began) for one in processes.running),
+        what.deadline_s,
+    )

@@ -1,0 +1,125 @@
+"""What to change for an upgrade, in the order in which it is likely to be needed.
+
+Edits of one rewrite are joined. What is likely comes first: severity times how usual it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reports.effects.changed import Entry, Group, Upgrade
+from reports.effects.edits import AS_SHARD_MAP, Edit, edits
+from reports.effects.effect import Effect
+from reports.effects.remedies import Remedy
+from reports.effects.rewrites import Place, Rewrite, Usage, rewrites, weight
+from reports.reading.results import Results
+
+REAL = "idioms"  # the section of programs as users write them
+# What does no harm to a program that ran, but for what it costs to look at it.
+_HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
+MOST_LIKELY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a program, as code where the table of rewrites has it, else in words."""
+
+    title: str
+    place: Place
+    usage: Usage
+    weight: float
+    averts: tuple[Entry, ...]
+    remedies: tuple[Remedy, ...]
+    edits: tuple[Edit, ...]
+    rewrite: Rewrite | None = None
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """What it averts, the most severe first."""
+        found = {entry.effect for entry in self.averts}
+        return tuple(sorted(found, key=lambda effect: effect.gravity))
+
+    @property
+    def likely(self) -> bool:
+        """Whether an ordinary program may need it, so that it is shown at once."""
+        if all(entry.group in _HARMLESS for entry in self.averts):
+            return False
+        return self.usage in (Usage.ORDINARY, Usage.COMMON)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes of an upgrade, the likely ones first, and what nothing is known against."""
+
+    changes: tuple[Change, ...]
+    unknown: tuple[Entry, ...]
+
+    @property
+    def likely(self) -> tuple[Change, ...]:
+        """What is shown at once."""
+        return tuple(one for one in self.changes if one.likely)[:MOST_LIKELY]
+
+    @property
+    def rare(self) -> tuple[Change, ...]:
+        """What is shown when it is asked for."""
+        shown = set(map(id, self.likely))
+        return tuple(one for one in self.changes if id(one) not in shown)
+
+
+def plan(results: Results, found: Upgrade) -> Plan:
+    """What to change for an upgrade."""
+    known = edits(found)
+    table = rewrites().by_cause
+    joined: dict[str, list[Edit]] = {}
+    for edit in known.some:
+        rewrite = _rewrite(edit, table)
+        joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
+    changes = [_change(results, some, table) for some in joined.values()]
+    changes.sort(key=lambda one: (-one.weight, one.title))
+    return Plan(tuple(changes), known.unknown)
+
+
+def usage(results: Results, entry: Entry) -> Usage:
+    """How usual it is to meet what an entry is about."""
+    if entry.cause is not None and (known := rewrites().usages.get(entry.cause.cause)):
+        return known
+    for clause in (results.clauses[id] for id in entry.clauses):
+        claim = results.claims.get(clause.claim)
+        if clause.section == REAL or (claim is not None and not claim.silent):
+            return Usage.COMMON
+    return Usage.UNUSUAL
+
+
+def by_weight(results: Results, entries: Iterable[Entry]) -> list[Entry]:
+    """Entries in the order of severity times likelihood."""
+    return sorted(entries, key=lambda one: (-entry_weight(results, one), one.title))
+
+
+def entry_weight(results: Results, entry: Entry) -> float:
+    """Severity times likelihood; less where the programs raised before."""
+    return weight(entry.effect, usage(results, entry)) * (1.0 if entry.ran_before else 0.4)
+
+
+def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:
+    for entry in edit.averts:
+        if entry.cause is not None and entry.cause.cause in table:
+            return table[entry.cause.cause]
+    return None
+
+
+def _change(results: Results, some: Sequence[Edit], table: dict[str, Rewrite]) -> Change:
+    rewrite = _rewrite(some[0], table)
+    averts = tuple(by_weight(results, (entry for one in some for entry in one.averts)))
+    usages = [usage(results, entry) for entry in averts]
+    usual = min(usages, key=lambda one: one.rank)
+    return Change(
+        title=some[0].text if rewrite is None else rewrite.title,
+        place=Place.CALLING if rewrite is None else rewrite.place,
+        usage=Usage.UNUSUAL if some[0].text == AS_SHARD_MAP else usual,
+        weight=max(entry_weight(results, entry) for entry in averts),
+        averts=averts,
+        remedies=tuple(dict.fromkeys(remedy for one in some for remedy in one.remedies)),
+        edits=tuple(some),
+        rewrite=rewrite,
+    )

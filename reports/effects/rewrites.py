@@ -1,0 +1,133 @@
+"""How code is changed for known issues, and how usual it is to meet them: `rewrites.toml`.
+
+What a user meets is no result of a run, so it is written down here; whether an edit helps in a
+version is: it is shown only where the remedy of one of its causes worked there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from importlib import resources
+
+from reports.effects.effect import Effect
+
+FILE = "rewrites.toml"
+
+
+class Usage(StrEnum):
+    """Who meets an issue, the most first."""
+
+    ORDINARY = "ordinary"
+    COMMON = "common"
+    UNUSUAL = "unusual"
+    FAILURE = "failure"
+
+    @property
+    def rank(self) -> int:
+        """A sort key: 0 is the most usual."""
+        return _RANKS[self]
+
+    @property
+    def words(self) -> str:
+        """Who meets it, for a reader."""
+        return _WORDS[self]
+
+
+_RANKS = {usage: place for place, usage in enumerate(Usage)}
+_WORDS = {
+    Usage.ORDINARY: "most programs with a pmap",
+    Usage.COMMON: "a feature that many programs use",
+    Usage.UNUSUAL: "an unusual argument or call",
+    Usage.FAILURE: "only after an error or a lost process",
+}
+_LIKELIHOOD = {
+    Usage.ORDINARY: 8.0,
+    Usage.COMMON: 4.0,
+    Usage.UNUSUAL: 1.0,
+    Usage.FAILURE: 0.5,
+}
+_SEVERITY = {
+    Effect.CRASHES: 8.0,
+    Effect.HANGS: 8.0,
+    Effect.WRONG_NUMBERS: 8.0,
+    Effect.RAISES: 5.0,
+    Effect.MOVES_MORE: 3.0,
+    Effect.NEEDS_MORE_MEMORY: 3.0,
+    Effect.OTHER_ERROR: 1.5,
+    Effect.LIES_ELSEWHERE: 1.5,
+    Effect.OTHER_OUTPUT: 1.0,
+    Effect.WARNS: 1.0,
+    Effect.TAKEN: 0.5,
+}
+
+
+class Place(StrEnum):
+    """Where in a program an edit is made, in the order in which a program does it."""
+
+    INPUTS = "making inputs"
+    CALLING = "calling the map"
+    OUTPUTS = "reading outputs"
+    CHECKPOINTING = "checkpointing"
+    LAUNCHING = "launching"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """An edit as code: the lines before and after, for one or more causes."""
+
+    title: str
+    place: Place
+    usage: Usage
+    causes: tuple[str, ...]
+    before: str
+    after: str
+    note: str = ""
+    library: str = ""
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """All edits, and how usual it is to meet each cause that the table names."""
+
+    prelude: str
+    edits: tuple[Rewrite, ...]
+    usages: dict[str, Usage]
+    output_only: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def by_cause(self) -> dict[str, Rewrite]:
+        """Cause to its edit."""
+        return {cause: one for one in self.edits for cause in one.causes}
+
+
+@lru_cache(maxsize=1)
+def rewrites() -> Rewrites:
+    """The table beside this module; KeyError or ValueError where it is not well formed."""
+    text = resources.files("reports.effects").joinpath(FILE).read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    edits = tuple(
+        Rewrite(
+            raw["title"],
+            Place(raw["place"]),
+            Usage(raw["usage"]),
+            tuple(raw["causes"]),
+            raw["before"].strip("\n"),
+            raw["after"].strip("\n"),
+            raw.get("note", ""),
+            raw.get("library", ""),
+        )
+        for raw in table["edit"]
+    )
+    usages = {cause: one.usage for one in edits for cause in one.causes}
+    for raw in table["issue"]:
+        usages |= dict.fromkeys(raw["causes"], Usage(raw["usage"]))
+    only = {c for raw in table["issue"] if raw.get("output_only") for c in raw["causes"]}
+    return Rewrites(table["prelude"], edits, usages, frozenset(only))
+
+
+def weight(effect: Effect, usage: Usage) -> float:
+    """Severity times likelihood: what orders every list of known issues, the greatest first."""
+    return _SEVERITY.get(effect, 0.0) * _LIKELIHOOD[usage]

@@ -1,0 +1,70 @@
+"""Corrections of JAX's documents: the sentence as it stands, what to write instead, and a patch."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from itertools import groupby
+
+PATCH = "data/corrections.patch"
+FILE = "corrections.toml"
+COMMAND = "git apply --unidiff-zero corrections.patch"
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Lines of a document's source, and those that should stand in their place."""
+
+    file: str
+    heading: str
+    claims: tuple[str, ...]
+    line: int  # the first of the lines, counted from one
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    href: str
+
+    @property
+    def was(self) -> str:
+        return "\n".join(self.old)
+
+    @property
+    def becomes(self) -> str:
+        return "\n".join(self.new)
+
+
+@lru_cache(maxsize=1)
+def corrections() -> tuple[Correction, ...]:
+    """The table beside this module, in the order of files and lines."""
+    text = resources.files("reports.site").joinpath(FILE).read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    found = (
+        Correction(
+            raw["file"],
+            raw["heading"],
+            tuple(raw["claims"]),
+            raw["line"],
+            tuple(raw["old"].strip("\n").splitlines()),
+            tuple(raw["new"].strip("\n").splitlines()),
+            f"{table['source']}{raw['file']}?plain=1#L{raw['line']}",
+        )
+        for raw in table["correction"]
+    )
+    return tuple(sorted(found, key=lambda one: (one.file, one.line)))
+
+
+def patch(some: Iterable[Correction]) -> str:
+    """A unified diff without context, for `git apply --unidiff-zero`."""
+    lines = []
+    for file, here in groupby(some, key=lambda one: one.file):
+        lines += [f"--- a/{file}", f"+++ b/{file}"]
+        moved = 0
+        for one in here:
+            before, after = len(one.old), len(one.new)
+            lines.append(f"@@ -{one.line},{before} +{one.line + moved},{after} @@")
+            lines += [f"-{line}" for line in one.old]
+            lines += [f"+{line}" for line in one.new]
+            moved += after - before
+    return "\n".join([*lines, ""])

@@ -1,0 +1,334 @@
+"""Known issues by implementation and version: how severe, on how many processes, how usual.
+
+An issue is a cause. What it does in a version is the gravest effect of the cells that show it
+there: a hazard by itself, or a change against the legacy pmap's newest release.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from reports.effects.digest import RAISED
+from reports.effects.effect import Effect
+from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
+from reports.effects.rewrites import Usage, rewrites, weight
+from reports.reading.order import implementation_order
+from reports.reading.outcomes import CellKey
+from reports.reading.records import JAX, Cause
+from reports.reading.results import Results
+from reports.site.columns import columns
+from reports.site.names import cause_path
+from reports.site.shown import shown_by
+from reports.site.strips import jax_versions
+from reports.site.uses import Use
+
+_NO_CHANGE = (Effect.SAME, Effect.REPAIRED, Effect.NOT_MEASURED)
+_REAL = "idioms"  # the section of programs as users write them
+
+
+class Where(NamedTuple):
+    """An implementation in one JAX."""
+
+    implementation: str
+    jax: str
+
+
+@dataclass(slots=True)
+class Issue:
+    """A cause with what it does where: the gravest effect, with one process and with several."""
+
+    cause: Cause
+    usage: Usage
+    library: str = ""
+    one: dict[Where, Effect] = field(default_factory=dict)
+    several: dict[Where, Effect] = field(default_factory=dict)
+    ran_one: set[Where] = field(default_factory=set)
+    ran_several: set[Where] = field(default_factory=set)
+
+    @property
+    def href(self) -> str:
+        return cause_path(self.cause.cause)
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Under which it shows anywhere."""
+        found = {where.implementation for where in (*self.one, *self.several)}
+        return tuple(sorted(found, key=implementation_order))
+
+    def at(self, where: Where, processes: str = "") -> Effect | None:
+        """What it does there; what maps nothing does it under every implementation."""
+        some = {"one": (self.one,), "several": (self.several,)}
+        found = [
+            effects[place]
+            for effects in some.get(processes, (self.one, self.several))
+            for place in (where, Where(JAX, where.jax))
+            if place in effects
+        ]
+        return min(found, key=lambda effect: effect.gravity, default=None)
+
+    def was_run(self, where: Where, processes: str = "") -> bool:
+        """Whether a test that shows it elsewhere was run there."""
+        some = {"one": (self.ran_one,), "several": (self.ran_several,)}
+        ran = some.get(processes, (self.ran_one, self.ran_several))
+        return any({where, Where(JAX, where.jax)} & places for places in ran)
+
+    def processes(self, where: Where) -> str:
+        """With how many processes it shows there."""
+        if self.at(where, "one") is None:
+            return "several processes only"
+        return "one process and several" if self.at(where, "several") else "one process"
+
+    def weight(self, implementations: Iterable[Where]) -> float:
+        """Severity times likelihood where it is worst."""
+        found = (self.at(where) for where in implementations)
+        return max((weight(effect, self.usage) for effect in found if effect), default=0.0)
+
+
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def issues(effects: Effects) -> tuple[Issue, ...]:
+    """Every cause that any cell shows, in the catalogue's order."""
+    results = effects.results
+    column = next((one for one in columns(results) if one.baseline), None)
+    baseline = None if column is None else column.side
+    shown = shown_by(results)
+    ran = _ran(results)
+    found = []
+    for slug, cells in shown.items():
+        cause = results.causes.get(slug)
+        if cause is not None:
+            found.append(_issue(effects, baseline, cause, cells, ran))
+    return tuple(found)
+
+
+def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
+    """How usual it is to meet a cause: as the table says, or by what its clauses are about."""
+    known = rewrites().usages.get(cause.cause)
+    if known is not None:
+        return known
+    for id in clauses:
+        clause = results.clauses[id]
+        claim = results.claims.get(clause.claim)
+        if clause.section == _REAL or (claim is not None and not claim.silent):
+            return Usage.COMMON
+    return Usage.UNUSUAL
+
+
+def _ran(results: Results) -> dict[str, tuple[set[Where], set[Where]]]:
+    """Clause to where any of its cells was run, with one process and with several."""
+    found: dict[str, tuple[set[Where], set[Where]]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict in RAN:
+            place = found.setdefault(key.clause, (set(), set()))[not _single(key)]
+            place.add(Where(key.implementation, key.target.jax or ""))
+    return found
+
+
+def _single(key: CellKey) -> bool:
+    return key.topology.startswith("1x")
+
+
+def _issue(
+    effects: Effects,
+    baseline: Side | None,
+    cause: Cause,
+    cells: Sequence[CellKey],
+    ran: dict[str, tuple[set[Where], set[Where]]],
+) -> Issue:
+    clauses = dict.fromkeys(key.clause for key in cells)
+    edit = rewrites().by_cause.get(cause.cause)
+    one = Issue(cause, usage_of(effects.results, cause, clauses), edit.library if edit else "")
+    for id in clauses:
+        with_one, with_several = ran.get(id, (set(), set()))
+        one.ran_one |= with_one
+        one.ran_several |= with_several
+    for key in cells:
+        effect = effect_of(effects, baseline, cause, key)
+        if effect is not None:
+            seen = one.one if _single(key) else one.several
+            where = Where(key.implementation, key.target.jax or "")
+            seen[where] = min(seen.get(where, effect), effect, key=lambda some: some.gravity)
+    return one
+
+
+def effect_of(effects: Effects, baseline: Side | None, cause: Cause, key: CellKey) -> Effect | None:
+    """What a cell that shows a cause does to a program; None where that is nothing new."""
+    hazards = effects.alone(key)
+    if hazards:
+        effect = min((one.effect for one in hazards), key=lambda some: some.gravity)
+    else:
+        felt = effects.from_baseline(key, baseline)
+        digest = effects.digest_of(key)
+        if felt is not None:
+            effect = felt.effect
+            if effect is Effect.WRONG_NUMBERS and key.implementation == SHARD_MAP:
+                effect = Effect.LIES_ELSEWHERE  # an array of all processes' rows, as documented
+        elif digest is not None and any(
+            step.outcome == RAISED and step.failed for _, step in digest.steps()
+        ):
+            effect = Effect.RAISES
+        else:
+            return None
+    if effect in _NO_CHANGE:
+        return None
+    if cause.cause in rewrites().output_only and effect is Effect.WRONG_NUMBERS:
+        return Effect.OTHER_OUTPUT
+    return effect
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """An issue in a version: what it does there, if anything."""
+
+    jax: str
+    says: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """An issue, and what it does in each version for one use."""
+
+    title: str
+    href: str
+    usage: Usage
+    library: str
+    worst: str
+    cells: tuple[GridCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The known issues of one use, the most severe and most usual first."""
+
+    use: Use
+    rows: tuple[GridRow, ...]
+    more: int
+
+
+def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
+    """The grid of a use, at most `most` rows of it."""
+    versions = jax_versions(effects.results)
+    where = [Where(use.implementation(jax), jax) for jax in versions]
+    there = existing(effects.results)
+    weighed = [(one.weight(there.intersection(where)), one) for one in issues(effects)]
+    some = [(weight, one) for weight, one in weighed if weight > 0]
+    some.sort(key=lambda pair: (-pair[0], pair[1].cause.part_of != "", pair[1].cause.title))
+    # A part of a defect whose whole is listed is the same defect.
+    listed = {one.cause.cause for _, one in some}
+    wholes = [one for _, one in some if one.cause.part_of not in listed]
+    shown = wholes if most is None else _of_different_edits(wholes)[:most]
+    rows = tuple(_row(one, where, there) for one in shown)
+    return Grid(use, rows, len(wholes) - len(rows))
+
+
+def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
+    """The first issue of each edit: a reader who makes it is done with the others."""
+    edits = rewrites().by_cause
+    found: dict[str, Issue] = {}
+    for one in some:
+        edit = edits.get(one.cause.cause)
+        found.setdefault(one.cause.cause if edit is None else edit.title, one)
+    return list(found.values())
+
+
+def existing(results: Results) -> frozenset[Where]:
+    """The implementations that each version has."""
+    return frozenset(Where(one.implementation, one.jax) for one in sides(results))
+
+
+def _row(one: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow:
+    found = [one.at(place) for place in where if place in there]
+    worst = min((effect for effect in found if effect), key=lambda some: some.gravity)
+    return GridRow(
+        one.cause.title,
+        one.href,
+        one.usage,
+        one.library,
+        worst.value,
+        tuple(
+            _cell(one, place) if place in there else GridCell(place.jax, "removed", "g-none")
+            for place in where
+        ),
+    )
+
+
+def _cell(one: Issue, where: Where, processes: str = "") -> GridCell:
+    effect = one.at(where, processes)
+    if effect is not None:
+        only = f" ({one.processes(where)})" if not processes else ""
+        return GridCell(where.jax, f"{effect.words}{only}", effect.css)
+    if one.was_run(where, processes):
+        return GridCell(where.jax, "not affected", "g-no")
+    return GridCell(where.jax, "not run", "g-none")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """An implementation with one process or several; a cell per version."""
+
+    implementation: str
+    processes: str
+    cells: tuple[GridCell, ...]
+
+
+def place_rows(results: Results, one: Issue) -> tuple[PlaceRow, ...]:
+    """What an issue does, a row for each implementation and kind of topology that ran at all."""
+    versions = jax_versions(results)
+    found = []
+    for name in one.implementations:
+        for processes, words in (("one", "one process"), ("several", "several processes")):
+            cells = tuple(_cell(one, Where(name, jax), processes) for jax in versions)
+            if any(cell.css != "g-none" for cell in cells):
+                found.append(PlaceRow(name, words, cells))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How many known issues an ordinary program meets in a version, by severity."""
+
+    fatal: int
+    wrong: int
+    errors: int
+    costs: int
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """A sort key: the smallest is the safest."""
+        return 4 * (self.fatal + self.wrong) + self.errors, self.costs
+
+
+_FATAL = (Effect.CRASHES, Effect.HANGS)
+_COSTS = (Effect.MOVES_MORE, Effect.NEEDS_MORE_MEMORY)
+_ORDINARY = (Usage.ORDINARY, Usage.COMMON)
+
+
+def risk(effects: Effects, where: Where, processes: str) -> Risk | None:
+    """The risk of a version for an ordinary program; None where nothing was run.
+
+    Issues of one defect count once, as the most severe of them; what only unusual arguments or an
+    earlier failure bring about does not count.
+    """
+    some = issues(effects)
+    there = where in existing(effects.results)
+    if not there or not any(one.was_run(where, processes) for one in some):
+        return None
+    by_defect: dict[str, Effect] = {}
+    for one in some:
+        effect = one.at(where, processes)
+        if effect is None or one.usage not in _ORDINARY:
+            continue
+        defect = one.cause.part_of or one.cause.cause
+        known = by_defect.get(defect, effect)
+        by_defect[defect] = min(known, effect, key=lambda each: each.gravity)
+    found = Counter(by_defect.values())
+    return Risk(
+        sum(found[effect] for effect in _FATAL),
+        found[Effect.WRONG_NUMBERS],
+        found[Effect.RAISES],
+        sum(found[effect] for effect in _COSTS),
+    )

@@ -1,0 +1,110 @@
+"""The pages that list known issues, a grid for each use of pmap, and that say what is safest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reports.effects.pairs import Effects
+from reports.site.issues import Grid, Risk, Where, grid, issues, risk
+from reports.site.names import Link, cause_path, implementation_words, version_path
+from reports.site.page import Page
+from reports.site.strips import jax_versions
+from reports.site.uses import Use
+
+PAGE = "causes.html"
+SAFEST = "versions.html"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPage:
+    """The known issues of one use, the ways to the others, and what shows in no cell of them."""
+
+    grid: Grid
+    versions: tuple[str, ...]
+    uses: tuple[tuple[str, str, bool], ...]
+    others: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SafeRow:
+    """A version: what the use means in it, and its risk with one process and with several."""
+
+    jax: str
+    href: str
+    implementation: str
+    one: Risk | None
+    several: Risk | None
+    best_one: bool
+    best_several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SafestPage:
+    """The versions of each use, the newest first."""
+
+    tables: tuple[tuple[Use, tuple[SafeRow, ...]], ...]
+
+
+def path_of(use: Use) -> str:
+    """The page of the known issues of a use."""
+    return PAGE if use is Use.PMAP else f"causes-{use.value}.html"
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """A page for each use, and the one of all versions."""
+    results = effects.results
+    if results.causes:
+        versions = tuple(jax_versions(results))
+        shown = {one.cause.cause for one in issues(effects) if one.one or one.several}
+        rest = tuple(
+            Link(one.title, cause_path(one.cause))
+            for one in results.causes.values()
+            if one.cause not in shown
+        )
+        for use in Use:
+            yield Page(
+                path_of(use),
+                "causes",
+                KnownPage(
+                    grid(effects, use),
+                    versions,
+                    tuple((one.words, path_of(one), one is use) for one in Use),
+                    rest if use is Use.PMAP else (),
+                ),
+                f"Known issues of {use.words}",
+                "What each does in which version, the most severe and most usual first.",
+            )
+    if jax_versions(results):
+        yield Page(
+            SAFEST,
+            "versions",
+            SafestPage(tuple((use, safe_rows(effects, use)) for use in Use)),
+            "Which version is safest",
+            "Known issues that an ordinary program can meet, by version and severity.",
+        )
+
+
+def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
+    """Every version in which a use was run, the newest first; those with the least risk marked."""
+    versions = jax_versions(effects.results)
+    some = []
+    for jax in reversed(versions):
+        where = Where(use.implementation(jax), jax)
+        risks = risk(effects, where, "one"), risk(effects, where, "several")
+        if any(risks):
+            some.append((where, risks))
+    best = [
+        min((found[n].score for _, found in some if found[n]), default=None)  # type: ignore[union-attr]
+        for n in (0, 1)
+    ]
+    return tuple(
+        SafeRow(
+            where.jax,
+            version_path(where.jax),
+            implementation_words(where.implementation),
+            *found,
+            *(one is not None and one.score == best[n] for n, one in enumerate(found)),
+        )
+        for where, found in some
+    )

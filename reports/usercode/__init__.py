@@ -1,0 +1,1 @@
+"""What runs of a user's own function showed, compared with each other."""

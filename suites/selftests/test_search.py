@@ -1,0 +1,145 @@
+"""What the search finds first: the site's script, run on the index of the published results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsed_site import browsed
+
+from reports.errors.messages import messages, said_by
+from reports.reading.results import Results, load
+from reports.site.build import asked
+from reports.site.searching import pages
+
+quickjs = pytest.importorskip("quickjs", reason="no JavaScript engine: pip install quickjs")
+
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published" / "matrix.jsonl.xz"
+FIRST = 3
+DEVICES = (
+    "ValueError: Received incompatible devices for jitted computation. Got argument x of my_step "
+    "with shape float32[16,4] and device ids [0, 1] on platform GPU"
+)
+
+# What somebody types, and the page that must be among the first three.
+QUERIES = [
+    ("x[0]", "causes/index-replicates-the-row.html"),
+    ("x[0] cost", "cost.html"),
+    ("out[0]", "causes/index-replicates-the-row.html"),
+    ("jax.tree.map(lambda x: x[0], params)", "causes/index-replicates-the-row.html"),
+    ("jax.pmap(f, devices=jax.devices()[:6])", "causes/(fewer-rows|unequal-devices|argument-else)"),
+    ("devices[:6]", "causes/(fewer-rows|unequal-devices|argument-elsewhere)"),
+    ("flax.jax_utils.replicate", "causes/device-put-stackers-gone.html"),
+    ("flax.jax_utils.unreplicate", "causes/(replicated-array|unreplicated)"),
+    ("unreplicate", "causes/(replicated-array|unreplicated)"),
+    ("check_rep", "causes/.*check-vma"),
+    ("check_vma", "causes/"),
+    ("jax.lax.pvary", "causes/(loops-and-branches|check-vma|cast-under)"),
+    ("plugin", "unknown.html"),
+    ("TPU", "unknown.html"),
+    ("gpu", "unknown.html"),
+    ("segfault", "errors/killed-by-sigsegv.html"),
+    ("segfault shard_map", "errors/killed-by-sigsegv.html"),
+    ("SIGABRT", "errors/killed-by-sigabrt.html"),
+    ("deadlock", "hazards.html"),
+    ("hangs", "hazards.html"),
+    (DEVICES, "errors/received-incompatible-devices"),
+    ("incompatible devices", "errors/received-incompatible-devices"),
+    ("CopyArrays", "copy-?arrays"),
+    ("AttributeError: Unrecognized config option: jax_pmap_shmap_merge", "merge"),
+    ("JAX_PMAP_SHMAP_MERGE=0", "causes/merge-variable-ignored.html"),
+    ("device_put_replicated", "causes/device-put-stackers-gone.html"),
+    ("jax.device_put_sharded is deprecated", "device-put-sharded|device-put-stackers"),
+    ("donate_argnums", "subjects/donation.html"),
+    ("donate", "subjects/donation.html"),
+    ("Array has been deleted", "errors/array-has-been-deleted"),
+    ("make_mesh", "causes/make-mesh"),
+    ("jax.make_mesh", "causes/make-mesh"),
+    ("nested pmap", "causes/nested-pmap-refused.html"),
+    ("0.9.0", "versions/0.9.0.html"),
+    ("hangs 0.9.0", "versions/0.9.0.html"),
+    ("gradients through pmap", "causes/gradient-stays-in-the-process.html"),
+    ("StoreException", "store|StoreException"),
+    ("PmapSharding", "causes/pmap-sharding-gone.html"),
+    ("which version is safest", "versions.html"),
+    ("default pmap", "index.html"),
+    ("slow", "cost.html"),
+    ("wrong documentation", "errata.html"),
+    ("process_allgather", "causes/(global-array|process-allgather)"),
+    ("out_axes=None", "causes/unmapped-output-communicates-nothing.html"),
+    ("in_axes=-1", "causes/negative-axis-taken-literally.html"),
+    ("download", "targets.html"),
+]
+NOWHERE = ["pallas_call", "numpyro", "zzzz"]
+
+
+def searcher(results: Results) -> Callable[[str], dict[str, Any]]:
+    """The function of find.js on the index of some results."""
+    effects = asked(results)
+    found = messages(results, effects.once.to(said_by))
+    index = next(one for one in pages(results, found) if one.path == "search.js").text
+    script = resources.files("reports.site").joinpath("templates/find.js")
+    engine = quickjs.Context()
+    engine.eval("var self = {}; var document = { addEventListener() {} };")
+    engine.eval(index.replace('"use strict";', ""))
+    engine.eval(script.read_text(encoding="utf-8").replace('"use strict";', ""))
+    engine.eval("var index = prepared(self.pmapIndex);")
+    return partial(search, engine)
+
+
+def search(engine: Any, query: str) -> dict[str, Any]:
+    """What is found for a query: addresses, and the words that no page has."""
+    asked_for = f"""(() => {{
+        const found = search(index, {json.dumps(query)});
+        return JSON.stringify({{ ...found, found: found.found.map((one) => one.href) }});
+    }})()"""
+    return dict(json.loads(engine.eval(asked_for)))
+
+
+@pytest.fixture(scope="module")
+def published() -> Callable[[str], dict[str, Any]]:
+    return searcher(load([PUBLISHED]))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    return searcher(browsed(tmp_path_factory.mktemp("search")))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("query", "page"), QUERIES)
+def test_the_right_page_is_among_the_first(
+    published: Callable[[str], dict[str, Any]], query: str, page: str
+) -> None:
+    found = published(query)["found"][:FIRST]
+    assert any(re.search(page, one) for one in found), found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("query", [query for query, _ in QUERIES])
+def test_another_word_loses_no_page(published: Callable[[str], dict[str, Any]], query: str) -> None:
+    before, after = published(query)["found"], published(f"{query} shard_map")["found"]
+    assert set(before[:FIRST]) <= set(after)
+
+
+@pytest.mark.parametrize("word", NOWHERE)
+def test_a_word_that_no_page_has_is_said_to_be_on_none(
+    small: Callable[[str], dict[str, Any]], word: str
+) -> None:
+    assert small(word) == {"found": [], "missing": [word], "complete": 0}
+    both = small(f"{word} donate")
+    assert both["missing"] == [word]
+    assert both["found"] == small("donate")["found"]
+
+
+@pytest.mark.parametrize("query", ["x[0]", "donate", "unreplicate", "make_mesh"])
+def test_a_common_word_does_not_change_what_is_first(
+    small: Callable[[str], dict[str, Any]], query: str
+) -> None:
+    assert small(query)["found"][0] in small(f"{query} shard_map")["found"][:FIRST]
