@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _SHARDING = frozenset({"sharding", "addressable_shards", "device_buffers", "device_buffer"})
 _OF_FUNCTIONS = frozenset({"__name__", "__doc__", "__module__", "__wrapped__", "__signature__"})
 _KEPT = frozenset({"T", "mT", "at", "real", "imag"})
-_BODIES = frozenset({"in pmap", "in shard_map"})
 
 
 def used(

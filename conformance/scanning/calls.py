@@ -9,27 +9,24 @@ import libcst as cst
 
 from conformance.scanning import arrays, expressions, maps
 from conformance.scanning.names import (
-    COLLECTIVES,
     CONTROL,
     FETCHES,
     ITERATES,
     KEEPS_ITERATING,
     KEEPS_TAGS,
-    LEAVES,
-    MAKE_CONSTANTS,
     MAKES_ARRAYS,
-    NOT_LEAVES,
     OF_ALL_PROCESSES,
     PRINTS,
     REDUCING_METHODS,
     REDUCTIONS,
     RESHAPES,
-    RETURNS,
     SIGNATURES,
     TRANSFORMATIONS,
     TREE_LEAVES,
     TREE_MAPS,
+    canonical,
 )
+from conformance.scanning.results import counts_all_devices, result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -56,24 +53,24 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
-_FAKES = frozenset({"chex.fake_pmap", "chex.fake_pmap_and_jit"})
 _UNREPLICATE = "flax.jax_utils.unreplicate"
-_CAST = "jax.lax.pcast"
 
 
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
     """The value of a call."""
     function = expressions.evaluate(run, scope, node.func)
-    arguments = [
-        Argument(
-            expressions.evaluate(run, scope, one.value),
-            one.value,
-            one.keyword.value if one.keyword is not None else "",
-            one.star,
-        )
-        for one in node.args
-    ]
+    arguments = [passed for one in node.args for passed in _passed(run, scope, one)]
     return called(run, scope, node, function, arguments)
+
+
+def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
+    """An argument; of `**options`, a dictionary whose keys are known, each of its own."""
+    value = expressions.evaluate(run, scope, node.value)
+    if node.star == "**" and isinstance(value, Items) and value.kind == "dict":
+        pairs = zip(value.keys, value.items, strict=True)
+        return [Argument(one, node.value, key) for key, one in pairs if isinstance(key, str)]
+    keyword = node.keyword.value if node.keyword is not None else ""
+    return [Argument(value, node.value, keyword, node.star)]
 
 
 def applied(
@@ -181,7 +178,7 @@ def _method(
             return found
     if method.name == "reshape" and any(
         one.value.tags & {"device count", "all devices"}
-        or (isinstance(one.value, Items) and _counts(one.value))
+        or (isinstance(one.value, Items) and counts_all_devices(one.value))
         for one in arguments[:1]
     ):
         return with_tags(UNKNOWN, "rows for all devices")
@@ -190,7 +187,7 @@ def _method(
     first = arguments[0].value if arguments else UNKNOWN
     if method.name == "reshape" and (
         "local device count" in first.tags
-        or (isinstance(first, Items) and "local device count" in _of_items(first))
+        or (isinstance(first, Items) and "local device count" in tags_of_items(first))
     ):
         return with_tags(UNKNOWN, "rows of this process")
     if method.name in REDUCING_METHODS and not isinstance(owner, Array | Items):
@@ -214,11 +211,6 @@ def _appended(
         holder.variables[method.node.value] = Items(items=(value,), kind="starred")
 
 
-def _counts(value: Items) -> bool:
-    first = value.items[0] if value.items else UNKNOWN
-    return bool(first.tags & {"device count", "all devices"})
-
-
 def _reference(
     run: Interpreter,
     scope: Scope,
@@ -231,6 +223,8 @@ def _reference(
         return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
     if name in maps.KINDS:
         return maps.make(run, scope, node, name, arguments)
+    if name == "getattr" and len(arguments) > 1:
+        return _looked_up(run, scope, node, arguments)
     options = maps.bound(name, arguments)
     _note_call(run, scope, node, name, options)
     if name in TRANSFORMATIONS and arguments:
@@ -244,6 +238,20 @@ def _reference(
     if name in MAKES_ARRAYS:
         return Array(of=MAKES_ARRAYS[name], structure=UNKNOWN)
     return _used(run, scope, node, name, options, arguments)
+
+
+def _looked_up(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+) -> Value:
+    """`getattr(module, "name")`; with a default a name that is gone does no harm."""
+    owner, name = arguments[0].value, arguments[1].value
+    if not (isinstance(owner, Reference) and isinstance(name, Constant)):
+        return UNKNOWN
+    full = f"{owner.name}.{name.value}"
+    if len(arguments) == 2:
+        words = frozenset({full, canonical(full)})
+        run.note(scope, "name", node, {"name": words, "how": frozenset({"attribute"})})
+    return Reference(name=canonical(full))
 
 
 def _note_call(
@@ -263,7 +271,7 @@ def _note_call(
         if isinstance(value, Constant):
             tags.add("literal")
         if isinstance(value, Items):
-            tags |= _of_items(value)
+            tags |= tags_of_items(value)
     words = {
         "name": frozenset({name}),
         "argument": frozenset(tags),
@@ -282,16 +290,6 @@ def _note_call(
         run.note(scope, "body", node, inside, captures)
     if "one process" in run.within and name in OF_ALL_PROCESSES:
         maps.one_process(run, scope, node, PMAP)
-
-
-def _of_items(value: Items) -> set[str]:
-    """What is known of any item of a display; "literals" where each is one."""
-    found = {tag for one in value.items for tag in one.tags}
-    if value.items and all(
-        isinstance(one, Constant) or "constant array" in one.tags for one in value.items
-    ):
-        found.add("literals")
-    return found
 
 
 def _transformation(
@@ -406,7 +404,7 @@ def _used(
             expressions.iterated(run, scope, one.node, one.value, "iterate") for one in arguments
         ]
         return Items(items=(Items(items=tuple(rounds)),), kind="starred")
-    return Value(_tags(name, options, values))
+    return Value(result_tags(name, options, values))
 
 
 def _holds_array(value: Value) -> bool:
@@ -453,68 +451,3 @@ def _kept(name: str, value: Value) -> Value | None:
     if isinstance(value, Array) and name in RESHAPES:
         return Array(of=value.of, facts=value.facts, leaf=True, row=value.row)
     return None
-
-
-def _tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> frozenset[str]:
-    """What is known of what a function outside of the program returns."""
-    found: set[str] = set()
-    if name in RETURNS:
-        found.add(RETURNS[name])
-    if name in KEEPS_TAGS and values:
-        found |= values[0].tags
-    if name.startswith(LEAVES) and name not in NOT_LEAVES:
-        found.add("leaf")
-    if name in COLLECTIVES:
-        found |= {"leaf", "collective alone"}
-    if name == "len" and values:
-        counts = {"all devices": "device count", "local devices": "local device count"}
-        found |= {count for tag, count in counts.items() if tag in values[0].tags}
-    if name in MAKE_CONSTANTS:
-        found.add("constant array")
-    if name == "jax.numpy.stack":
-        found.add("stacked by jax.numpy")
-    if name.startswith("numpy."):
-        found.add("host")
-    if name == "flax.training.common_utils.shard":
-        found.add("rows of this process")
-    if name == "range":
-        found.add("range")
-    if name == "jax.numpy.arange":
-        found.add("arange")
-    if name == "jax.numpy.reshape" and len(values) > 1:
-        shape = values[1]
-        if shape.tags & {"device count"} or (isinstance(shape, Items) and _counts(shape)):
-            found.add("rows for all devices")
-    return frozenset(found | _placement(name, options, values))
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
-
-
-def _placement(name: str, options: dict[str, Argument], values: Sequence[Value]) -> set[str]:
-    """What is known of meshes, shardings, and where `device_put` puts an array."""
-    if name == "jax.make_mesh":
-        return {"Auto mesh" if "axis_types" in options else "Explicit mesh"}
-    if name in ("jax.set_mesh", "jax.sharding.use_mesh", "jax.sharding.set_mesh"):
-        return {"set mesh"}
-    if name == "jax.sharding.Mesh":
-        return {"Auto mesh"}
-    if name == "jax.sharding.PartitionSpec":
-        first = options.get("#0")
-        rows = first is not None and not _is_none(first.value)
-        found = set() if rows else {"not by rows"}
-        return found | ({"unreduced"} if "unreduced" in options else set())
-    if name == "jax.sharding.NamedSharding" and values:
-        kept = {tag for one in values for tag in one.tags}
-        return {"sharding", *(kept & {"Explicit mesh", "not by rows", "unreduced"})}
-    if name == "jax.sharding.SingleDeviceSharding":
-        return {"device"}
-    if name == "jax.device_put":
-        device = options.get("device")
-        tags = device.value.tags if device is not None else frozenset[str]()
-        words = {"device": "on one device", "not by rows": "placed otherwise", "sharding": "placed"}
-        if "Explicit mesh" in tags:
-            return {"on an explicit mesh"}
-        return {word for tag, word in words.items() if tag in tags}
-    return set()

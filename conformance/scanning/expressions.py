@@ -295,10 +295,6 @@ def set_attribute(
         run.note(scope, "name", target, {"name": words, "how": frozenset({"assignment"})})
 
 
-def set_item(run: Interpreter, scope: Scope, target: cst.Subscript, value: Value) -> None:
-    """An item of a display gets a value: what is known of its other items is kept."""
-
-
 # Items
 
 
@@ -406,6 +402,14 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
 def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:
     """A statement that is an expression: what it returns is not kept."""
     arrays.dropped(run, scope, node, value)
+
+
+def is_followed(argument: Argument) -> bool:
+    """Whether an argument is something that the scanner follows through functions."""
+    value = argument.value
+    if isinstance(value, Items):
+        return any(is_followed(Argument(one, argument.node)) for one in value.items)
+    return isinstance(value, Array | Mapped | Transformed | Partial | Function | Instance | Donated)
 
 
 def fingerprint(value: Value) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from conformance.catalogue.finds import SEVERITIES
 from conformance.scanning.sources import Place
@@ -94,7 +94,6 @@ class Report:
     files: int = 0
     parsed: int = 0
     ignored: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
 
     def at_least(self, severity: str) -> tuple[Finding, ...]:
         """The findings that are as grave as a severity, or graver."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import libcst as cst
 
-from conformance.scanning import expressions
+from conformance.scanning import expressions, imports
 from conformance.scanning.events import Event
-from conformance.scanning.names import canonical
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import Source, UnreadableError
@@ -25,13 +23,13 @@ from conformance.scanning.values import (
     Instance,
     Items,
     Mapped,
-    Module,
     Reference,
     Value,
     merged,
 )
 
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
+MOST_ROUNDS = 4  # of a loop over a display: each item by itself
 MOST_CALLS = 5  # functions of the program within each other
 _IMPORTS = 3  # modules that import modules
 INIT_METHODS = ("__init__", "setup", "__post_init__")
@@ -51,10 +49,12 @@ class Interpreter:
     """Evaluates files of a project, and notes the events."""
 
     project: Project
+    wanted: frozenset[str] = frozenset()  # the qualified names that rules are about
     events: dict[tuple[object, ...], tuple[Source, Event]] = field(default_factory=dict)
     under: tuple[str, ...] = ()  # the transformations and maps in which the code runs
     within: tuple[str, ...] = ()  # loops, and calls of a tree map
     frames: list[Frame] = field(default_factory=list)
+    scanned: Source | None = None
     steps: int = 0
     running: list[cst.CSTNode] = field(default_factory=list)
     done: set[int] = field(default_factory=set)  # functions that were evaluated
@@ -66,7 +66,7 @@ class Interpreter:
 
     def scan(self, source: Source) -> Scope:
         """Evaluate a file, and each function of it that nothing calls."""
-        self.steps = 0
+        self.steps, self.scanned = 0, source
         scope = self.top_level(source)
         self._uncalled(scope)
         return scope
@@ -129,7 +129,7 @@ class Interpreter:
     def methods(self, of: Class) -> None:
         """Evaluate the methods of a class, those first that set its instances' attributes."""
         instance = expressions.instance_of(self, of)
-        some = [value for value in of_class(of).variables.values() if isinstance(value, Function)]
+        some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
         for one in sorted(some, key=lambda f: f.name not in INIT_METHODS):
             self.alone(Function(node=one.node, scope=one.scope, owner=instance))
 
@@ -148,7 +148,9 @@ class Interpreter:
         attributes: Mapping[str, frozenset[str]],
         captures: Mapping[str, cst.CSTNode] | None = None,
     ) -> None:
-        """Note an event."""
+        """Note an event; of a name that no rule is about there is none."""
+        if "name" in attributes and self.wanted.isdisjoint(attributes["name"]):
+            return
         event = Event(kind, node, attributes, captures or {})
         self.events.setdefault(event.key(), (scope.source, event))
 
@@ -165,6 +167,8 @@ class Interpreter:
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
             return UNKNOWN
         values = tuple(expressions.fingerprint(one.value) for one in arguments)
+        if self._elsewhere(function) and not any(map(expressions.is_followed, arguments)):
+            values = ()
         place = id(node), id(function.owner), self.under, under, self.within, values
         if place in self.known:
             return self.known[place]
@@ -188,6 +192,10 @@ class Interpreter:
             self.under = before
         self.known[place] = result
         return result
+
+    def _elsewhere(self, function: Function) -> bool:
+        """Whether a function is of another file than the one that is scanned."""
+        return function.scope.source is not self.scanned
 
     def exhausted(self) -> bool:
         return self.steps > MOST_STEPS
@@ -317,9 +325,9 @@ class Interpreter:
             case cst.Assert():
                 expressions.evaluate(self, scope, node.test)
             case cst.Import():
-                self._import(scope, node)
+                imports.import_modules(self, scope, node)
             case cst.ImportFrom():
-                self._import_from(scope, node)
+                imports.import_names(self, scope, node)
             case cst.Del():
                 if isinstance(node.target, cst.Name):
                     scope.variables.pop(node.target.value, None)
@@ -345,7 +353,6 @@ class Interpreter:
                     self.assign(scope, name, part)
             case cst.Subscript():
                 expressions.evaluate(self, scope, target.value)
-                expressions.set_item(self, scope, target, value)
 
     def _define(self, scope: Scope, node: cst.FunctionDef) -> None:
         value: Value = Function(node=node, scope=scope)
@@ -389,7 +396,11 @@ class Interpreter:
     def _for(self, scope: Scope, node: cst.For) -> None:
         iterable = expressions.evaluate(self, scope, node.iter)
         each = expressions.iterated(self, scope, node.iter, iterable, "iterate")
-        self._loop(scope, node.body, node.target, each)
+        rounds: Sequence[Value] = (each, each)
+        display = isinstance(iterable, Items) and iterable.kind in ("tuple", "list")
+        if display and isinstance(iterable, Items) and 1 < len(iterable.items) <= MOST_ROUNDS:
+            rounds = iterable.items
+        self._loop(scope, node.body, node.target, rounds)
         if node.orelse is not None:
             self.block(scope, node.orelse.body)
 
@@ -398,13 +409,13 @@ class Interpreter:
         scope: Scope,
         body: cst.BaseSuite,
         target: cst.BaseExpression | None = None,
-        each: Value = UNKNOWN,
+        rounds: Sequence[Value] = (UNKNOWN, UNKNOWN),
     ) -> None:
-        """Evaluate a loop's body twice: what it leaves is what its next round begins with."""
+        """Evaluate a loop's body twice or more: a round begins with what the last one left."""
         before = dict(scope.variables)
         outer = self.within
         self.within = (*outer, "loop") if "loop" not in outer else outer
-        for _ in range(2):
+        for each in rounds:
             if target is not None:
                 self.assign(scope, target, each)
             self.block(scope, body)
@@ -441,81 +452,7 @@ class Interpreter:
                 ended = self.block(scope, extra.body) or ended
         return ended and not states
 
-    # Imports
-
-    def _import(self, scope: Scope, node: cst.Import) -> None:
-        for one in node.names:
-            name = dotted(one.name)
-            self._named(scope, one, name)
-            if one.asname is not None and isinstance(one.asname.name, cst.Name):
-                scope.variables[one.asname.name.value] = self._module(name)
-            else:
-                first = name.split(".")[0]
-                scope.variables[first] = self._module(first)
-
-    def _import_from(self, scope: Scope, node: cst.ImportFrom) -> None:
-        base = dotted(node.module) if node.module is not None else ""
-        if node.relative:
-            package = scope.source.package.split(".")
-            keep = len(package) - len(node.relative) + 1
-            base = ".".join([*package[: max(keep, 0)], *filter(None, [base])])
-        inside = self.project.module(base) if base else None
-        if isinstance(node.names, cst.ImportStar):
-            exported = self.exported(inside) if inside else None
-            scope.variables.update(exported.variables if exported else {})
-            return
-        for one in node.names:
-            name = dotted(one.name)
-            bound = name
-            if one.asname is not None and isinstance(one.asname.name, cst.Name):
-                bound = one.asname.name.value
-            full = f"{base}.{name}" if base else name
-            scope.variables[bound] = self._imported(scope, one, inside, full, name)
-
-    def _imported(
-        self, scope: Scope, node: cst.ImportAlias, inside: str | None, full: str, name: str
-    ) -> Value:
-        module = self.project.module(full)
-        if module is not None:
-            return Module(name=module)
-        if inside is not None and inside in self.project.worth_reading:
-            exported = self.exported(inside)
-            return exported.variables.get(name, UNKNOWN) if exported else UNKNOWN
-        if inside is not None:
-            return Imported(module=inside, name=name)
-        self._named(scope, node, full)
-        return Reference(name=canonical(full))
-
-    def _module(self, name: str) -> Value:
-        inside = self.project.module(name)
-        return Module(name=inside) if inside is not None else Reference(name=canonical(name))
-
-    def _named(self, scope: Scope, node: cst.CSTNode, name: str) -> None:
-        words = frozenset({name, canonical(name)})
-        self.note(scope, "name", node, {"name": words, "how": frozenset({"import"})})
-
-
-def of_class(value: Class) -> Scope:
-    """The variables of a class's body."""
-    return value.scope
-
-
-def dotted(node: cst.BaseExpression) -> str:
-    """The text of a dotted name."""
-    if isinstance(node, cst.Attribute):
-        return f"{dotted(node.value)}.{node.attr.value}"
-    return node.value if isinstance(node, cst.Name) else ""
-
 
 def is_callable(value: Value) -> bool:
     """Whether a default value is worth keeping for a parameter that is not given."""
     return isinstance(value, Mapped | Function | Reference)
-
-
-def literal(value: Value) -> Any:
-    """The Python value of a literal, or of a display of literals; None where it is none."""
-    if isinstance(value, Constant):
-        return value.value
-    if isinstance(value, Items) and value.kind in ("tuple", "list"):
-        return tuple(literal(one) for one in value.items)
-    return None

@@ -20,7 +20,7 @@ MOST_SHOWN = 200  # characters of code in a finding
 
 def findings(source: Source, scope: Scope | None, event: Event, rules: Rules) -> Iterator[Finding]:
     """A finding for each rule that is about an event."""
-    for rule in rules.of(event.kind):
+    for rule in rules.about(event):
         if matches(rule.find, event.kind, event.attributes):
             yield _finding(source, scope, event, rule)
 

@@ -94,7 +94,6 @@ TREE_MAPS = frozenset({"jax.tree.map", "jax.tree_map", "jax.tree_multimap", "opt
 TREE_LEAVES = frozenset(
     {"jax.tree.leaves", "jax.tree_leaves", "jax.tree_util.tree_leaves", "jax.tree.flatten"}
 )
-WAITS = frozenset({"jax.block_until_ready"})
 COLLECTIVES = frozenset(
     f"jax.lax.{name}"
     for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from conformance.scanning.scopes import Scope
 from conformance.scanning.sources import Source
-
-MOST_MODULES = 400  # evaluated for the sake of one file that imports them
 
 
 @dataclass(eq=False)
@@ -48,10 +46,6 @@ class Project:
         if module not in self.sources:
             self.sources[module] = self.read(module)
         return self.sources[module]
-
-    def add(self, sources: Iterable[Source]) -> None:
-        for one in sources:
-            self.sources[one.module] = one
 
 
 # A file of one's own that is called so is not what an import of this name means.

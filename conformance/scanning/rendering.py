@@ -54,7 +54,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"what changes from {report.old} to {report.new}:"
     for issue in sorted(issues.values(), key=lambda i: (ORDER[i.change.severity], i.slug)):
-        yield f"  {issue.slug} ({', '.join(issue.change.effects)}{where(issue)})"
+        yield f"  {issue.slug}: {', '.join(issue.change.effects) or UNCHANGED}{where(issue)}"
         yield f"      {title(issue)}. {issue.sentence}"
         if issue.change.refused:
             yield "      Programs that show this raised an error before as well."

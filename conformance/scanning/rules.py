@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from packaging.specifiers import SpecifierSet
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from conformance.catalogue.causes import Cause, Shows
 from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
 from conformance.catalogue.names import JAX
-from conformance.scanning.events import AND
+from conformance.scanning.events import AND, Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
 from conformance.scanning.values import PMAP, SHARD_MAP
@@ -45,24 +45,42 @@ class Rules:
     """All rules of a scan, by their events."""
 
     by_event: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    by_name: Mapping[tuple[str, str], tuple[Rule, ...]] = field(default_factory=dict)
 
-    def of(self, event: str) -> tuple[Rule, ...]:
+    def of_event(self, event: str) -> tuple[Rule, ...]:
         return self.by_event.get(event, ())
+
+    def about(self, event: Event) -> Iterator[Rule]:
+        """The rules that may be about an event: all of its kind, or those of its names."""
+        names = event.attributes.get("name")
+        if names is None:
+            yield from self.of_event(event.kind)
+            return
+        seen: set[int] = set()
+        for name in names:
+            for rule in self.by_name.get((event.kind, name), ()):
+                if id(rule) not in seen:
+                    seen.add(id(rule))
+                    yield rule
+
+    def names(self) -> frozenset[str]:
+        """The qualified names that rules are about."""
+        return frozenset(name for _, name in self.by_name)
 
     def words(self) -> re.Pattern[str]:
         """What a Python file contains if any rule is about it: names may have several prefixes."""
         found = set(_SEEDS)
         for event in (NAME, CALL):
-            for rule in self.of(event):
+            for rule in self.of_event(event):
                 found |= _words_of(rule.find)
-        patterns = [text for rule in self.of(TEXT) for text in rule.find.where.get("text", ())]
+        patterns = [pattern.pattern for pattern, _ in self.texts()]
         words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
-        return re.compile("|".join([*_SEEDS, *words, *sorted(patterns)]))
+        return re.compile("|".join([*_SEEDS, *words, *sorted({*patterns})]))
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
         return tuple(
             (re.compile(text), rule)
-            for rule in self.of(TEXT)
+            for rule in self.of_event(TEXT)
             for text in sorted(rule.find.where.get("text", ()))
         )
 
@@ -97,7 +115,15 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
         for find in cause.finds:
             if find.to in ("", new.implementation):
                 found.setdefault(find.event, []).append(Rule(_canonical(find, other), issue))
-    return Rules({event: tuple(some) for event, some in found.items()})
+    by_name: dict[tuple[str, str], list[Rule]] = {}
+    for event, some in found.items():
+        for rule in some:
+            for name in rule.find.where.get("name", ()):
+                by_name.setdefault((event, name), []).append(rule)
+    return Rules(
+        {event: tuple(some) for event, some in found.items()},
+        {key: tuple(some) for key, some in by_name.items()},
+    )
 
 
 def _canonical(find: Find, other: str) -> Find:
@@ -168,9 +194,9 @@ def _in_jax(shows: Shows, jax: str) -> bool:
 
 
 def _processes(cause: Cause) -> tuple[str, ...]:
+    """With how many processes its program shows it: several, or any number, as far as is said."""
     places = {place for one in cause.shows for place in one.topology}
-    words = {"one" if place.startswith("1x") else "several" for place in places}
-    return tuple(sorted(words))
+    return () if any(place.startswith("1x") for place in places) else ("several",)
 
 
 def gravest(changes: Iterable[Change]) -> Change:

@@ -24,6 +24,8 @@ from conformance.scanning.values import Array, Class, Function, Items, Mapped, P
 
 MOST_ROUNDS = 3  # modules that export what modules export
 CHUNK = 50  # files that a process is given at once
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 FEW = 30  # files for which starting processes is not worth it
 
 
@@ -42,7 +44,7 @@ class Part:
 
     findings: list[Finding] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
-    exports: set[str] = field(default_factory=set)
+    exports: set[tuple[str, str]] = field(default_factory=set)  # last part of a module, name
     parsed: int = 0
     ignored: int = 0
 
@@ -147,18 +149,20 @@ def _relevant(
     return relevant, others
 
 
-def _importing(files: Sequence[Listed], exports: set[str]) -> list[Listed]:
-    """The files that import something and have one of the exported names."""
-    if not exports:
-        return []
-    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(exports)))})\b")
+def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[Listed]:
+    """The files that import a module and have one of the names that it exports."""
+    by_module: dict[str, set[str]] = {}
+    for module, name in exports:
+        by_module.setdefault(module, set()).add(name)
     found = []
     for one in files:
         try:
             text = read_text(one.file)
         except UnreadableError:
             continue
-        if "import" in text and words.search(text):
+        imported = {word for line in _IMPORT.findall(text) for word in _WORD.findall(line)}
+        names = {name for module in imported & by_module.keys() for name in by_module[module]}
+        if not names.isdisjoint(_WORD.findall(text)):
             found.append(one)
     return found
 
@@ -199,7 +203,7 @@ def _interpreter(task: Task) -> Interpreter:
             return None
 
     paths = {name: path for name, (_, path) in task.modules.items()}
-    return Interpreter(Project(paths, read, task.relevant))
+    return Interpreter(Project(paths, read, task.relevant), task.rules.names())
 
 
 def evaluate(task: Task, modules: Sequence[str]) -> Part:
@@ -220,7 +224,8 @@ def evaluate(task: Task, modules: Sequence[str]) -> Part:
             part.unread.append(Unread(source.path, "it is nested too deeply"))
             continue
         part.parsed += 1
-        part.exports |= exported(run, scope)
+        module = name.rpartition(".")[2]
+        part.exports |= {(module, one) for one in exported(run, scope)}
         _found(run, source, scope, task.rules, part)
     return part
 
@@ -233,7 +238,7 @@ def _found(run: Interpreter, source: Source, scope: Scope, rules: Rules, part: P
         some += findings(where, top, event, rules)
     some = found.setdefault(id(source), (source, []))[1]
     for event, rule in texts.in_strings(source, rules):
-        some += findings(source, scope, event, Rules({"text": (rule,)}))
+        some += findings(source, scope, event, Rules({event.kind: (rule,)}))
     for where, each in found.values():
         _keep(each, where.lines, part)
 

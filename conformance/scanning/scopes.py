@@ -27,7 +27,6 @@ class Scope:
     parent: Scope | None = None
     variables: dict[str, Value] = field(default_factory=dict)
     of_class: bool = False
-    exhausted: set[str] = field(default_factory=set)  # names of which nothing is known any more
 
     def value(self, name: str) -> Value:
         """The value of a name, as Python looks it up."""

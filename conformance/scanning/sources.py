@@ -108,6 +108,32 @@ def read_text(file: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+@dataclass(frozen=True, slots=True)
+class NewlineStyle:
+    """How the lines of a file end, and whether it begins with a byte order mark."""
+
+    newline: str
+    mark: str
+
+    def restore(self, text: str) -> str:
+        """A text as it stands in the file."""
+        return self.mark + text.replace("\n", self.newline)
+
+
+def newline_style(file: Path) -> NewlineStyle | None:
+    """How a file ends its lines; None where it is no UTF-8, or ends them in several ways."""
+    data = file.read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    windows, returns = text.count("\r\n"), text.count("\r")
+    if returns != windows or windows not in (0, text.count("\n")):
+        return None
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return NewlineStyle("\r\n" if windows else "\n", mark)
+
+
 def check_depth(text: str) -> None:
     """UnreadableError where Python cannot parse a text, or its syntax tree is too deep.
 

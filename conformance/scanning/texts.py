@@ -17,7 +17,6 @@ from conformance.scanning.rules import Rule, Rules
 from conformance.scanning.sources import Place, Source
 
 MOST_LINE = 20_000  # characters of a line that are looked into
-_PIN = re.compile(r"^\s*(?:pip3? install |uv pip install |RUN |- |['\"])*(.+)$")
 _FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _SPEC = re.compile(
@@ -93,7 +92,7 @@ def _at(path: str, line: str, number: int, start: int, end: int, rule: Rule) -> 
 
 
 def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding]:
-    some = rules.of(REQUIREMENT)
+    some = rules.of_event(REQUIREMENT)
     if not some:
         return
     code = _COMMENT.sub("", line[:MOST_LINE])

@@ -253,7 +253,7 @@ def _fix_once(report: Report, *, write: bool) -> int:
     from conformance.commandline.outputs import write_text
     from conformance.scanning import rendering
     from conformance.scanning.fixing import fix
-    from conformance.scanning.sources import read_text
+    from conformance.scanning.sources import newline_style, read_text
 
     by_file: dict[str, list[Finding]] = {}
     for one in report.findings:
@@ -261,6 +261,9 @@ def _fix_once(report: Report, *, write: bool) -> int:
     done = 0
     for path, some in by_file.items():
         file = Path(path)
+        if (style := newline_style(file)) is None:
+            report_progress(f"{path}: not fixed: its lines end in several ways, or it is no UTF-8")
+            continue
         fixed = fix(path, read_text(file), some)
         if fixed is None:
             continue
@@ -269,7 +272,7 @@ def _fix_once(report: Report, *, write: bool) -> int:
         for clause in dict.fromkeys(one.proved for one in fixed.findings):
             print(f"# shown equal by {clause}: {PROGRAM} show {clause}")
         if write:
-            write_text(file, fixed.after)
+            write_text(file, style.restore(fixed.after))
     return done
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from reports.effects.changed import ONE, Entry, processes
+from reports.effects.changed import ONE, Entry
 from reports.effects.effect import Effect
 from reports.effects.explained import By
 from reports.effects.pairs import LEGACY, Effects, Side, sides
@@ -46,7 +46,11 @@ class PublishedError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class IssueChange:
-    """One effect of a known issue: its severity, with how many processes, and what was before."""
+    """One effect of a known issue: its severity, and whether its programs raised before as well.
+
+    `processes` are the numbers of processes to which it matters: one, several, or both, which is
+    also said of what was run with one process alone.
+    """
 
     cause: str
     severity: str
@@ -136,7 +140,7 @@ def _changes(entries: Iterable[Entry]) -> Iterator[IssueChange]:
     for one in entries:
         if one.cause is None or one.by is not By.CAUSE or one.effect not in SEVERITY:
             continue
-        where = {"one" if processes(place) == ONE else "several" for place in one.topologies}
+        where = {"one" if place == ONE else "several" for place in one.matters}
         yield IssueChange(
             one.cause.cause, SEVERITY[one.effect], tuple(sorted(where)), not one.ran_before
         )

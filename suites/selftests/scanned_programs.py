@@ -17,7 +17,7 @@ from reports.effects.published import load_changes
 
 FOLDER = Path(__file__).parent / "scanning" / "programs"
 OLD, NEW = "legacy_pmap@0.7.2", "new_pmap@0.12.0.1"  # of a program that does not say
-_SIDES = re.compile(r"# from (\S+) to (\S+)")
+_SIDES = re.compile(r"# from (\S+) to ([^\s,]+)(, unchanged)?")
 _FINDS = re.compile(r"finds: ([\w-]+)")
 
 
@@ -29,6 +29,7 @@ class Program:
     old: str
     new: str
     expected: frozenset[tuple[int, str]]
+    unchanged: bool = False
 
 
 @functools.cache
@@ -40,13 +41,14 @@ def programs() -> tuple[Program, ...]:
 def _program(file: Path) -> Program:
     lines = file.read_text(encoding="utf-8").split("\n")
     sides = _SIDES.match(lines[0])
-    old, new = sides.groups() if sides else (OLD, NEW)
+    old, new = (sides[1], sides[2]) if sides else (OLD, NEW)
     expected = {
         (number, match[1])
         for number, line in enumerate(lines, 1)
         if (match := _FINDS.search(line)) is not None
     }
-    return Program(file, old, new, frozenset(expected))
+    unchanged = sides is not None and sides[3] is not None
+    return Program(file, old, new, frozenset(expected), unchanged)
 
 
 def published(old: str, new: str) -> Mapping[str, Change]:

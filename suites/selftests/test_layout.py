@@ -31,6 +31,8 @@ ROOMS: dict[str, set[str]] = {
         "conformance.probing",
     },
     "conformance.commands": {"conformance.*"},
+    # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
+    "conformance.scanning": {"conformance.catalogue"},
     # What all commands have in common knows nothing of what a command does.
     "conformance.commandline": set(),
     "conformance.plain": {"conformance.catalogue", "conformance.probing"},

@@ -359,6 +359,24 @@ def test_what_no_clause_proves_is_not_rewritten(text: str, folder: Path, capsys:
     assert "1 finding" in said
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_and_marks_are_kept(mark: bytes, folder: Path) -> None:
+    (folder / "a.py").write_bytes(mark + INDEX.replace("\n", "\r\n").encode())
+    assert main(["scan", "a.py", *SIDES, "--fix"]) == DONE
+    fixed = (folder / "a.py").read_bytes()
+    assert fixed.startswith(mark + b"import jax\r\n")
+    assert b"squeeze(0)" in fixed
+    assert fixed.count(b"\n") == fixed.count(b"\r\n") == INDEX.count("\n")
+
+
+def test_a_file_of_mixed_line_ends_is_not_rewritten(folder: Path, capsys: Capture) -> None:
+    data = INDEX.replace("\n", "\r\n", 1).encode()
+    (folder / "a.py").write_bytes(data)
+    assert main(["scan", "a.py", *SIDES, "--fix"]) == DONE
+    assert (folder / "a.py").read_bytes() == data
+    assert "a.py: not fixed: its lines end in several ways" in capsys.readouterr().err
+
+
 def test_a_move_to_shard_map_rewrites_no_index(folder: Path) -> None:
     write(folder, a=INDEX)
     sides = ("--from", "new_pmap@0.8.3", "--to", "shard_map@0.12.0.1")

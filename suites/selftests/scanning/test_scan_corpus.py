@@ -26,7 +26,7 @@ def names(program: Program) -> str:
 
 @pytest.mark.parametrize("program", programs(), ids=names)
 def test_a_program_has_the_findings_that_it_expects(program: Program) -> None:
-    report = report_of(program.file, old=program.old, new=program.new)
+    report = report_of(program.file, old=program.old, new=program.new, unchanged=program.unchanged)
     assert report.unread == ()
     assert program.expected <= found_in(report)
     lines = {line for line, _ in program.expected}

@@ -123,7 +123,7 @@ def test_rules_are_about_what_the_code_maps_with_now() -> None:
     pmaps = rules_between(OLD, "shard_map@0.12.0.1")
     shard_maps = rules_between("shard_map@0.8.3", "shard_map@0.12.0.1")
     for some, other in ((pmaps, "shard_map"), (shard_maps, "pmap")):
-        (rule, *_) = some.of("output")
+        (rule, *_) = some.of_event("output")
         assert other in rule.find.unless["of"]
 
 

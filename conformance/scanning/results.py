@@ -1,0 +1,108 @@
+"""What is known of what functions of JAX, NumPy and flax return, by the tags of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.scanning.names import (
+    COLLECTIVES,
+    KEEPS_TAGS,
+    LEAVES,
+    MAKE_CONSTANTS,
+    NOT_LEAVES,
+    RETURNS,
+)
+from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Reference, Value
+
+
+def counts_all_devices(value: Items) -> bool:
+    """Whether the first item of a shape is the number of all devices."""
+    first = value.items[0] if value.items else UNKNOWN
+    return bool(first.tags & {"device count", "all devices"})
+
+
+def tags_of_items(value: Items) -> set[str]:
+    """What is known of any item of a display; "literals" where each is one."""
+    found = {tag for one in value.items for tag in one.tags}
+    if value.items and all(
+        isinstance(one, Constant) or "constant array" in one.tags for one in value.items
+    ):
+        found.add("literals")
+    return found
+
+
+def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> frozenset[str]:
+    """What is known of what a function outside of the program returns."""
+    found: set[str] = set()
+    if name in RETURNS:
+        found.add(RETURNS[name])
+    if name in KEEPS_TAGS and values:
+        found |= values[0].tags
+    if name.startswith(LEAVES) and name not in NOT_LEAVES:
+        found.add("leaf")
+    if name in COLLECTIVES:
+        found |= {"leaf", "collective alone"}
+    if name == "len" and values:
+        counts = {"all devices": "device count", "local devices": "local device count"}
+        found |= {count for tag, count in counts.items() if tag in values[0].tags}
+    if name in MAKE_CONSTANTS:
+        found.add("constant array")
+    if name == "jax.numpy.stack":
+        found.add("stacked by jax.numpy")
+    if name.startswith("numpy."):
+        found.add("host")
+    if name == "flax.training.common_utils.shard":
+        found.add("rows of this process")
+    if name == "range":
+        found.add("range")
+    if name == "jax.numpy.arange":
+        found.add("arange")
+    if name == "jax.numpy.reshape" and len(values) > 1:
+        shape = values[1]
+        if shape.tags & {"device count"} or (
+            isinstance(shape, Items) and counts_all_devices(shape)
+        ):
+            found.add("rows for all devices")
+    return frozenset(found | _placement(name, options, values))
+
+
+def _has_explicit(value: Value) -> bool:
+    """Whether axis types have an Explicit one."""
+    if isinstance(value, Items):
+        return any(map(_has_explicit, value.items))
+    return isinstance(value, Reference) and value.name.endswith(".AxisType.Explicit")
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _placement(name: str, options: dict[str, Argument], values: Sequence[Value]) -> set[str]:
+    """What is known of meshes, shardings, and where `device_put` puts an array."""
+    if name in ("jax.make_mesh", "jax.sharding.Mesh") and "axis_types" in options:
+        explicit = _has_explicit(options["axis_types"].value)
+        return {"Explicit mesh" if explicit else "Auto mesh"}
+    if name == "jax.make_mesh":
+        return {"Explicit mesh"}
+    if name in ("jax.set_mesh", "jax.sharding.use_mesh", "jax.sharding.set_mesh"):
+        return {"set mesh"}
+    if name == "jax.sharding.Mesh":
+        return {"Auto mesh"}
+    if name == "jax.sharding.PartitionSpec":
+        first = options.get("#0")
+        rows = first is not None and not _is_none(first.value)
+        found = set() if rows else {"not by rows"}
+        return found | ({"unreduced"} if "unreduced" in options else set())
+    if name == "jax.sharding.NamedSharding" and values:
+        kept = {tag for one in values for tag in one.tags}
+        return {"sharding", *(kept & {"Explicit mesh", "not by rows", "unreduced"})}
+    if name == "jax.sharding.SingleDeviceSharding":
+        return {"device"}
+    if name == "jax.device_put":
+        device = options.get("device")
+        tags = device.value.tags if device is not None else frozenset[str]()
+        words = {"device": "on one device", "not by rows": "placed otherwise", "sharding": "placed"}
+        if "Explicit mesh" in tags:
+            return {"on an explicit mesh"}
+        return {word for tag, word in words.items() if tag in tags}
+    return set()
