@@ -72,6 +72,7 @@ def _rows(said: dict[str, str]) -> Iterator[str]:
 
 
 def _entries(clause: Clause, deviations: Sequence[Deviation]) -> Iterator[Deviation]:
+    """Yield the entries about a clause, but for warnings that any clause may emit."""
     for entry in deviations:
-        if entry.names(clause.id):
+        if entry.names(clause.id) and not (entry.warns and "*" in entry.clause):
             yield entry

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.commandline.limits import whole
 from harness.commandline import options
 from harness.commandline.command import (
     DONE,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SARIF = "sarif"
 FINDING = "finding"  # of --fail-on: any at all
+MOST_JOBS = 256
 MOST_ROUNDS = 5  # of --fix: what is within what was fixed is fixed by the next
 EXAMPLE = f"""example:
   {PROGRAM} scan src/ --from new_pmap@0.8.3 --to new_pmap@0.12.0.1
@@ -91,7 +93,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print and apply the rewritings that a clause proves equal",
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument(
+        "--jobs", type=whole(1, MOST_JOBS), default=os.cpu_count() or 1, metavar="N"
+    )
 
 
 def _scan(chosen: argparse.Namespace) -> int:
@@ -101,8 +105,6 @@ def _scan(chosen: argparse.Namespace) -> int:
     configuration = find_configuration(first if first.is_dir() else first.parent)
     old, new = _sides(chosen, configuration)
     severity = _severity(chosen.fail_on or configuration.fail_on or FINDING)
-    if chosen.jobs < 1:
-        raise UsageError(f"--jobs {chosen.jobs}: give a number from 1 on")
     issues = _issues(chosen, configuration, old, new)
     if chosen.fix or chosen.diff:
         return _fix(chosen, configuration, issues, old, new)

@@ -5,10 +5,11 @@ A pool asks its fleet for a target's launcher, and need not know which of the tw
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +47,9 @@ class Fleet(Protocol):
     def launcher(self, target: Target) -> Launcher:
         """The launcher of a target; it stays the fleet's."""
 
+    def starting(self, target: Target) -> contextlib.AbstractContextManager[Launcher]:
+        """The launcher of a target, which is not ended while a cluster is started by it."""
+
     def close(self) -> None:
         """End everything that was started."""
 
@@ -67,6 +71,17 @@ class LocalFleet:
         """The target's zygote, which starts when it is first needed."""
         with self._lock:
             return self._launcher(target)
+
+    @contextlib.contextmanager
+    def starting(self, target: Target) -> Iterator[LocalLauncher]:
+        """The target's zygote; no other thread ends it as an idle one meanwhile."""
+        with self._lock:
+            launcher = self._launcher(target)
+            launcher.count(1)
+        try:
+            yield launcher
+        finally:
+            launcher.count(-1)
 
     def _launcher(self, target: Target) -> LocalLauncher:
         launcher = self._launchers.pop(target, None)
@@ -153,6 +168,11 @@ class HostFleet:
                 made = self._launched(target, WAYS[hosts.launcher])
             self._launchers[target] = made
         return self._launchers[target]
+
+    @contextlib.contextmanager
+    def starting(self, target: Target) -> Iterator[HostsLauncher]:
+        """The hosts of a target, which stay until the fleet is closed."""
+        yield self.launcher(target)
 
     def close(self) -> None:
         """End the agents, what started them, the listener, and remove the files."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from conformance.catalogue.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
+from harness.clusters.launchers import Launcher
 from harness.running import devices
 from harness.running.admission import (
     Admission,
@@ -161,8 +162,12 @@ class Pool:
         ):
             return cluster
         self.release()
-        launcher = self._fleet.launcher(target)
-        launcher.warm_up()
+        with self._fleet.starting(target) as launcher:
+            launcher.warm_up()
+            return self._start(launcher, target, topology)
+
+    def _start(self, launcher: Launcher, target: Target, topology: Topology) -> Cluster:
+        """Start a cluster, and keep it; TargetDown or ClusterDown where it does not come up."""
         try:
             here = self._fleet.here
             if here:

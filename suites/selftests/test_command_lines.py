@@ -46,6 +46,10 @@ def _of(page: str, *program: str) -> list[list[str]]:
     if page != TOX:
         return documented.calls(documented.PROJECT / page, *program)
     text = (documented.PROJECT / page).read_text(encoding="utf-8")
+    read = configparser.ConfigParser(interpolation=None)
+    read.read_string(text)
+    for name, targets in read["published"].items():
+        text = text.replace(f"{{[published]{name}}}", targets.strip())
     lines = documented.words_of(text)
     return [words[len(program) :] for words in lines if tuple(words[: len(program)]) == program]
 

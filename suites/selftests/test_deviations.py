@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import real
 from observations import Json, clause_of, observation, raised, received, returned
+from packaging.version import Version
+from published import published_versions
 
 from conformance.catalogue.causes import Cause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -42,9 +44,9 @@ from conformance.judging.observation import Observation
 from conformance.judging.seen import step_pattern
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
-WITH_LEGACY = ("0.7.2", "0.8.0", "0.8.3", "0.9.0", "0.9.1", "0.9.2")
-WITHOUT_LEGACY = ("0.10.0", "0.10.2", "0.11.0", "0.11.2", "0.12.0.1")
-PUBLISHED = WITH_LEGACY + WITHOUT_LEGACY
+PUBLISHED = published_versions()
+WITH_LEGACY = tuple(one for one in PUBLISHED if Version(one) < Version("0.10"))
+WITHOUT_LEGACY = tuple(one for one in PUBLISHED if one not in WITH_LEGACY)
 PLATFORMS = ("cpu", "tpu-compile")  # on which cells are published
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from recorded_steps import finding, returned
 from sample_results import Record, cause
-from test_effects import finding, returned
-from test_upgrade import FAILS, HEAD, known, ran, read
+from two_sides import FAILS, HEAD, known, ran, read
 
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects
