@@ -328,15 +328,17 @@ class ClausePage:
 
 @dataclass(slots=True)
 class _Budget:
-    """How much evidence a page still has room for."""
+    """How much evidence a page still has room for; the first piece is shown whatever its size."""
 
     left: int
+    spent: bool = False
 
     def spend(self, some: Iterator[Evidence]) -> Iterator[Evidence]:
         """Those of `some` that fit, the first ones first."""
         for one in some:
-            if one.size > self.left:
+            if self.spent and one.size > self.left:
                 return
+            self.spent = True
             self.left -= one.size
             yield one
 

@@ -63,13 +63,8 @@ def gone(name: str, **other: Any) -> Any:
     ],
 )
 def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str) -> None:
-    warned = {
-        "category": "UserWarning",
-        "message": "Donated pmap argument required resharding. This causes a memory spike.",
-        "count": 1,
-    }
     steps = [
-        returned(doubled(), name="donating call", warnings=[warned]),
+        returned(doubled(), name="donating call"),
         returned(again, name="again"),
     ]
     assert verdict("donation.reuse-same-wrapper.uncommitted", NEW_PMAP, steps) == expected

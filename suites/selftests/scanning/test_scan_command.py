@@ -141,7 +141,7 @@ def test_the_exit_status_says_whether_anything_was_found(
         (("a.py", "--from", "new_pmap@0.9.0", "--to", "new_pmap@0.8.3"), "the same or a newer JAX"),
         (("a.py", *SIDES, "--fail-on", "bad"), "--fail-on bad: there are crash, hang"),
         (("a.py", *SIDES, "--ignore", "index"), "no known issue is called so; did you mean"),
-        (("a.py", *SIDES, "--jobs", "0"), "--jobs 0: give a number from 1 on"),
+        (("a.py", *SIDES, "--jobs", "0"), "--jobs: '0': give a whole number from 1"),
         (("a.py", *SIDES, "--format", "yaml"), "invalid choice: 'yaml'"),
         (SIDES, "the following arguments are required: PATH"),
     ],
