@@ -24,7 +24,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
 from conformance.judging.emissions import EmissionError, EmissionPattern, emission_pattern
 from conformance.judging.expectation import Fault, Finding
-from conformance.judging.observation import Observation
+from conformance.judging.observation import BETWEEN, Observation
 from conformance.judging.seen import (
     SOME,
     FaultPattern,
@@ -156,8 +156,10 @@ class Deviation:
         failed = [f for f in findings if not f.holds]
         if not failed:
             return self.fault is not None and fault is not None and self.fault.agrees(fault)
-        # Which step fails is said by `saw` itself only where there is but one.
-        if self.saw and len({f.step for f in findings}) > 1:
+        # Which step fails is said by `saw` itself only where there is but one. A known warning
+        # outside the steps is none.
+        compared = {f.step for f in findings if not (f.holds and f.step == BETWEEN)}
+        if self.saw and len(compared) > 1:
             return False
         steps = dict.fromkeys((f.step for f in failed), self.saw) if self.saw else self.steps
         if {f.step for f in failed} != set(steps):

@@ -33,6 +33,7 @@ from conformance.judging.emissions import EmissionPattern, log_record, warning
 from conformance.judging.expectation import Expectation, every, in_steps, raises, returns, warns
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.releases import by_release
+from conformance.judging.seen import step_pattern
 
 RIGHT = returns(doubled)
 WARNED = {"category": "FutureWarning", "message": "jax.pmap will change", "count": 1}
@@ -83,6 +84,31 @@ def test_what_is_said_between_the_steps_deviates_too(what: str) -> None:
     assert judged(RIGHT, between=between).verdict == names.DEVIATES
     assert judged(RIGHT, between={"warnings": [], "logs": []}).verdict == names.CONFORMS
     assert judged(RIGHT).verdict == names.CONFORMS  # recorded before there was such a field
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict"), [(CHANGES, names.KNOWN_DEVIATION), (None, names.DEVIATES)]
+)
+def test_a_known_warning_between_the_steps_is_no_step_of_an_entry(
+    known: EmissionPattern | None, verdict: str
+) -> None:
+    """An entry that says what is seen in the one step stays about it."""
+    wrong = Deviation(
+        clause=("*",),
+        implementation=(NEW_PMAP,),
+        review=datetime.date(2030, 1, 1),
+        saw=(step_pattern({"code": "value"}),),
+    )
+    entries = (wrong, *([entry(known)] if known else []))
+    steps = [returned(doubled(Place(TOPOLOGY, 0)) + 1, name=FIRST)]
+    seen = [
+        observation(*steps, between={"warnings": [WARNED], "logs": []}),
+        observation(returned(doubled(Place(TOPOLOGY, 1)) + 1, name=FIRST), process=1),
+    ]
+    made = [received(one) for one in seen]
+    clause = clause_of(in_steps(RIGHT, FIRST))
+    said = judge(clause, NEW_PMAP, TOPOLOGY, "0.9.0", made, None, entries)
+    assert said.verdict == verdict, said.reason
 
 
 def test_a_step_that_raises_as_expected_may_not_warn_either() -> None:
