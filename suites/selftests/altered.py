@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+import sys
 import sysconfig
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from processes import HANGS_S, outside_pytest
+
+PROJECT = Path(__file__).parents[2]
 
 
 def altered_copy(folder: Path, edit: Callable[[str], str], file: str) -> Path:
@@ -29,3 +36,21 @@ def altered_copy(folder: Path, edit: Callable[[str], str], file: str) -> Path:
     assert after != before, f"nothing to alter in {file}: this JAX is written another way"
     source.write_text(after)
     return python
+
+
+def cells_of_run(folder: Path, *words: str) -> list[dict[str, Any]]:
+    """The records of the cells that pytest runs when it is given these words."""
+    results = folder / "results.jsonl"
+    options = ["-q", "-p", "no:cacheprovider", "--results", str(results)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *options],
+        cwd=PROJECT,
+        env=outside_pytest(),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
+    )
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    return [one for one in records if one["kind"] == "cell"]

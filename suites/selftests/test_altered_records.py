@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from altered import altered_copy
-from processes import HANGS_S, outside_pytest
+from altered import altered_copy, cells_of_run
 
 pytestmark = pytest.mark.long
 
-PROJECT = Path(__file__).parents[2]
 
 # Where the new pmap's wrapper has its program's result; `trace_state_clean` is known there.
 CALLED = "    out = jitted_f(*dyn_args_flat)\n"
@@ -69,22 +64,8 @@ AFTER_THE_CALL = {
 
 def red(folder: Path, python: Path, clause: str) -> list[str]:
     """The reasons why cells of the new pmap are red."""
-    results = folder / "results.jsonl"
-    command = [sys.executable, "-m", "pytest", "suites/", "-q", "-p", "no:cacheprovider"]
-    command += ["--clause", clause, "--implementation", "new_pmap", "--topology", "1x8"]
-    command += ["--target", str(python), "--no-rerun", "--results", str(results)]
-    ran = subprocess.run(
-        command,
-        cwd=PROJECT,
-        env=outside_pytest(),
-        capture_output=True,
-        text=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
-    cells = [json.loads(line) for line in results.read_text().splitlines()]
-    cells = [cell for cell in cells if cell["kind"] == "cell"]
+    chosen = ["--clause", clause, "--implementation", "new_pmap", "--topology", "1x8"]
+    cells = cells_of_run(folder, "suites/", *chosen, "--target", str(python), "--no-rerun")
     assert cells
     return [cell["reason"] for cell in cells if cell["verdict"] == "deviates"]
 
