@@ -18,7 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance import commandline, model
+
 MOST_KEPT = 100  # answers; the oldest are removed
+
 _BLOCK = 1 << 20  # bytes that are read at once
 
 
@@ -71,10 +74,12 @@ def _key(options: Mapping[str, object], files: Sequence[Path]) -> str | None:
 
 
 def _of_this_program() -> list[Path]:
-    """The files of this package: its modules, and the tables that they read."""
+    """The files of this package and of the reader: modules, and the tables that they read."""
+    folders = [Path(__file__).parent, *(Path(one.__path__[0]) for one in (model, commandline))]
     return [
         file
-        for file in Path(__file__).parent.rglob("*")
+        for folder in folders
+        for file in folder.rglob("*")
         if file.suffix in (".py", ".toml", ".json") and "published" not in file.parts
     ]
 

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.model.records import Claim
+from conformance.model.verdicts import Verdict
 from reports.comparing.agreement import Agreement, Found, Where, ordered
 from reports.comparing.agreement_text import by_sentence, describe_difference, topologies, versions
 from reports.comparing.changes import cause_of
 from reports.reading.order import implementation_order, version_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.reading.shown import Shown, spans, versions_run, where_shown
-from reports.reading.verdicts import Verdict
 from reports.summary import printable
 
 _KINDS = {"documentation": "the document errs", "platform": "of the platform"}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import Comparison, Group, Kind
 from reports.comparing.changes_text import line
 from reports.findings import in_markdown
 from reports.policies import RED
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.summary import printable
 
 MOST_CHARACTERS = 60_000

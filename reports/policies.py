@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import Comparison, Kind
 from reports.effects.changed import Group, Upgrade
 from reports.fail_on import NONE as NONE
@@ -23,7 +24,6 @@ from reports.reading.codes import DTYPE, SHAPE, VALUE
 from reports.reading.older import code_of
 from reports.reading.outcomes import Outcome
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 RED = (Verdict.CRASHED, Verdict.HUNG, Verdict.DEVIATES, Verdict.FLAKY)
 _NUMBERS = {VALUE, SHAPE, DTYPE}

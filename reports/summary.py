@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from reports.reading.records import TargetKey
+from msgspec.structs import asdict
+
+from conformance.model.records import TargetKey
+from conformance.model.verdicts import Verdict
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 Counts = Counter[Verdict]
 Column = tuple[TargetKey, str]
@@ -93,7 +95,12 @@ def as_json(results: Results) -> dict[str, Any]:
         by_target.setdefault(results.names[key], {})[implementation] = _words(some)
     return {
         "targets": [
-            {**asdict(t), "name": results.names[t.key], "label": results.labels[t.key]}
+            {
+                **asdict(t),
+                "core": t.core and asdict(t.core),
+                "name": results.names[t.key],
+                "label": results.labels[t.key],
+            }
             for t in results.targets
         ],
         "topologies": list(results.topologies),

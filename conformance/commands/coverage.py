@@ -81,18 +81,19 @@ def _recorded(
     gone: set[str] = set()
     about = Entries(deviations, clauses)
     for cell, target in cells(files):
-        if cell["clause"] not in clauses:
-            gone.add(cell["clause"])
+        if cell.clause not in clauses:
+            gone.add(cell.clause)
             continue
-        if cell["verdict"] != names.NOT_RUN:
-            ran[cell["clause"]].add(cell["topology"])
-        if cell["verdict"] in UNJUDGED:
+        if cell.verdict != names.NOT_RUN:
+            ran[cell.clause].add(cell.topology)
+        if cell.verdict in UNJUDGED:
             continue
-        versions.add(target["jax"])
-        judged.setdefault((cell["clause"], cell["implementation"]), set()).add(target["jax"])
+        jax = target.jax or ""
+        versions.add(jax)
+        judged.setdefault((cell.clause, cell.implementation), set()).add(jax)
         for entry in about.about(cell, target):
-            asked.setdefault(at[id(entry)], set()).add(target["jax"])
-            if cell["verdict"] == names.KNOWN_DEVIATION or entry.warns is not None:
+            asked.setdefault(at[id(entry)], set()).add(jax)
+            if cell.verdict == names.KNOWN_DEVIATION or entry.warns is not None:
                 excused.add(at[id(entry)])
     if not any(ran.values()):
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")

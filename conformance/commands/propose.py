@@ -18,7 +18,6 @@ from packaging.version import Version
 from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.commandline.results import Record
 from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
 from conformance.judging.codes import Code
@@ -31,6 +30,7 @@ from conformance.judging.seen import (
     Processes,
     steps_of,
 )
+from conformance.model.records import Cell, Target
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
@@ -114,10 +114,10 @@ def propose(
     ran: dict[tuple[str, str, str], set[str]] = {}
     had: dict[str, set[str]] = {}
     for cell, target in cells(files):
-        clause = catalogue.clauses.get(cell["clause"])
-        if clause is None or clause.timing is not None or cell["verdict"] in UNJUDGED:
+        clause = catalogue.clauses.get(cell.clause)
+        if clause is None or clause.timing is not None or cell.verdict in UNJUDGED:
             continue
-        if cell["implementation"] not in clause.expect:
+        if cell.implementation not in clause.expect:
             continue
         found.judged += 1
         entries = about.about(cell, target)
@@ -144,18 +144,19 @@ def propose(
 
 
 def _judged(
-    catalogue: Catalogue, cell: Record, target: Record, warned: Sequence[Deviation]
+    catalogue: Catalogue, cell: Cell, target: Target, warned: Sequence[Deviation]
 ) -> Judged:
-    topology = Topology.parse(cell["topology"])
-    clause = catalogue.clauses[cell["clause"]]
-    of = (clause, cell["implementation"], topology, target["jax"])
-    there = target.get("packages", {})
+    topology = Topology.parse(cell.topology)
+    clause = catalogue.clauses[cell.clause]
+    jax = target.jax or ""
+    of = (clause, cell.implementation, topology, jax)
+    there = target.packages
     seen, fault = observations(cell), fault_of(cell)
     return Judged(
-        cell["clause"],
-        cell["implementation"],
-        target["jax"],
-        cell["topology"],
+        cell.clause,
+        cell.implementation,
+        jax,
+        cell.topology,
         judge(*of, seen, fault, warned),
         seen,
         fault,

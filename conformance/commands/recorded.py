@@ -6,30 +6,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from conformance.catalogue import names
-from conformance.commandline.results import NoValue, Record, no_record, records
 from conformance.commandline.results import ResultsError as ResultsError
+from conformance.commandline.results import no_record, records
 from conformance.judging.deviations import Deviation
+from conformance.model.codec import NoValue
+from conformance.model.records import Cell, Target, Timing
 
 # Verdicts of a cell of which nothing was judged.
 UNJUDGED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
 
 
-def cells(files: Sequence[Path]) -> Iterator[tuple[Record, Record]]:
+def cells(files: Sequence[Path]) -> Iterator[tuple[Cell, Target]]:
     """Every cell of all files, each with its target; ResultsError where a line is no record."""
     for file in files:
-        targets: dict[str, Record] = {}
+        targets: dict[str, Target] = {}
         for number, record in records(file):
-            if record["kind"] == "target":
-                targets[record["target"]] = record
-            elif record["kind"] == "cell":
+            if isinstance(record, Target):
+                targets[record.target] = record
+            elif isinstance(record, Cell):
                 yield record, target_of(record, targets, file, number)
 
 
-def target_of(record: Record, targets: Mapping[str, Record], file: Path, number: int) -> Record:
+def target_of(
+    record: Cell | Timing, targets: Mapping[str, Target], file: Path, number: int
+) -> Target:
     """The target's record that stands before a cell's; ResultsError where none does."""
-    target = targets.get(record["target"])
+    target = targets.get(record.target)
     if target is None:
-        error = NoValue(f"target {record['target']!r} has no target record before it")
+        error = NoValue(f"target {record.target!r} has no target record before it")
         raise no_record(file, number, error)
     return target
 
@@ -41,12 +45,12 @@ class Entries:
         every = tuple(entries)
         self._of = {id: tuple(one for one in every if one.names(id)) for id in clauses}
 
-    def about(self, cell: Record, target: Record) -> tuple[Deviation, ...]:
+    def about(self, cell: Cell, target: Target) -> tuple[Deviation, ...]:
         """Those that are about a recorded cell."""
-        packages = target.get("packages", {})
-        where = (target["jax"], target["platform"], cell["topology"], packages)
+        packages = target.packages
+        where = (target.jax or "", target.platform or "", cell.topology, packages)
         return tuple(
             one
-            for one in self._of.get(cell["clause"], ())
-            if one.matches(cell["clause"], cell["implementation"], *where)
+            for one in self._of.get(cell.clause, ())
+            if one.matches(cell.clause, cell.implementation, *where)
         )

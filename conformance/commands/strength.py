@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.commandline.results import Record
 from conformance.commands.recorded import ResultsError as ResultsError
 from conformance.commands.recorded import cells
 from conformance.judging import rejudging
@@ -27,6 +27,7 @@ from conformance.judging.perturbing import Case, Seen
 from conformance.judging.perturbing.messages import Messages
 from conformance.judging.rejudging import fault_of as fault_of
 from conformance.judging.strength import PASSED, Share, Strength, measure, sampled
+from conformance.model.records import Cell, Target
 
 WEAKEST = 20  # clauses that are listed
 EVERY_S = 2.0  # between two lines of progress
@@ -36,7 +37,7 @@ EVERY_S = 2.0  # between two lines of progress
 class Recorded:
     """The cells that passed, the facts of their targets, and the ids that the catalogue lacks."""
 
-    cells: list[tuple[Record, Record]] = field(default_factory=list)
+    cells: list[tuple[Cell, Target]] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
 
 
@@ -51,12 +52,12 @@ def strength(
     """The strength of what the files record; `sample` is how many cells, all unless given."""
     chosen = catalogue.beginning(clauses)
     recorded = read(files, catalogue)
-    every = {cell_id(cell): cell["clause"] for cell, _ in recorded.cells}
+    every = {cell_id(cell): cell.clause for cell, _ in recorded.cells}
     taken = sampled(every, len(every) if sample is None else sample)
     cells = [
         (cell, target)
         for cell, target in recorded.cells
-        if cell["clause"] in chosen.clauses and cell_id(cell) in taken
+        if cell.clause in chosen.clauses and cell_id(cell) in taken
     ]
     if not cells:
         raise ResultsError(f"{', '.join(map(str, files))}: no cell that conforms or is excused")
@@ -78,21 +79,21 @@ def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
     """The passing cells of all files whose clauses there still are."""
     found = Recorded()
     for record, target in cells(files):
-        if record["verdict"] not in PASSED:
+        if record.verdict not in PASSED:
             continue
-        if record["clause"] in catalogue.clauses:
+        if record.clause in catalogue.clauses:
             found.cells.append((record, target))
         else:
-            found.gone.add(record["clause"])
+            found.gone.add(record.clause)
     return found
 
 
-def cell_id(cell: Record) -> str:
+def cell_id(cell: Cell) -> str:
     """What tells a cell from all others."""
-    return " ".join(cell[key] for key in ("clause", "implementation", "target", "topology"))
+    return f"{cell.clause} {cell.implementation} {cell.target} {cell.topology}"
 
 
-def observations(cell: Record) -> tuple[Observation, ...]:
+def observations(cell: Cell) -> tuple[Observation, ...]:
     """What the processes of a recorded cell reported; ResultsError where it is of another form."""
     try:
         return rejudging.observations(cell)
@@ -101,24 +102,23 @@ def observations(cell: Record) -> tuple[Observation, ...]:
 
 
 def case(
-    cell: Record,
-    target: Record,
+    cell: Cell,
+    target: Target,
     seen: tuple[Observation, ...],
     catalogue: Catalogue,
     deviations: Sequence[Deviation],
     said: Messages,
 ) -> Case:
     """A recorded cell as it is judged today."""
-    of = (cell["clause"], cell["implementation"])
-    packages = target.get("packages", {})
-    where = (target["jax"], target["platform"], cell["topology"], packages)
+    packages = target.packages
+    where = (target.jax or "", target.platform or "", cell.topology, packages)
     return Case(
-        clause=catalogue.clauses[cell["clause"]],
-        implementation=cell["implementation"],
-        topology=Topology.parse(cell["topology"]),
-        jax=target["jax"],
+        clause=catalogue.clauses[cell.clause],
+        implementation=cell.implementation,
+        topology=Topology.parse(cell.topology),
+        jax=target.jax or "",
         seen=Seen(seen, fault_of(cell)),
-        entries=matching(deviations, *of, *where),
+        entries=matching(deviations, cell.clause, cell.implementation, *where),
         messages=said,
     )
 
@@ -170,17 +170,16 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
     yield f"{_percent(whole)} of {whole.judged} perturbations of {found.cells} cells noticed"
 
 
-def records(found: Strength) -> Iterator[dict[str, Any]]:
-    """Of each clause a line of a results file, for the report."""
+def records(found: Strength) -> Iterator[model.Strength]:
+    """Of each clause a record of a results file, for the report."""
     for id, one in sorted(found.clauses().items()):
-        yield {
-            "kind": "strength",
-            "clause": id,
-            "cells": found.cells_of[id],
-            "judged": one.judged,
-            "noticed": one.noticed,
-            "unnoticed": found.unnoticed(id),
-        }
+        yield model.Strength(
+            clause=id,
+            cells=found.cells_of[id],
+            judged=one.judged,
+            noticed=one.noticed,
+            unnoticed=found.unnoticed(id),
+        )
 
 
 def record(found: Strength) -> dict[str, Any]:

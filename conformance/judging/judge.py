@@ -8,8 +8,7 @@ held. Anything less deviates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
@@ -26,9 +25,6 @@ PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type
 SHARD_MAP_PRIMITIVE = "shard_map"  # which the new pmap is made of as well
 TRACED = "traced"
-
-_OF_FINDING = tuple(one.name for one in fields(Finding))
-_OF_EVERY_FINDING = ("step", "process", "holds", "expected", "saw", "code")
 
 # How XLA's allocators begin: nothing is known of the clause, but that it needs more than there is.
 _OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
@@ -49,35 +45,6 @@ class Judgement:
     reason: str
     findings: tuple[Finding, ...] = ()
     deviation: Deviation | None = None
-
-
-def judgement_record(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as the record of a cell carries it."""
-    entry = judgement.deviation
-    return {
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "findings": [_finding_record(f) for f in judgement.findings],
-        "deviation": entry and _deviation_record(entry),
-    }
-
-
-def _finding_record(one: Finding) -> dict[str, Any]:
-    """A finding as JSON: of a run there are millions, and `asdict` copies each value."""
-    keys = _OF_EVERY_FINDING if one.holds else _OF_FINDING
-    return {key: getattr(one, key) for key in keys}
-
-
-def _deviation_record(entry: Deviation) -> dict[str, Any]:
-    return {
-        "observed": entry.seen,
-        "cause": entry.cause,
-        "why": entry.why,
-        "link": entry.link,
-        "kind": entry.kind,
-        "review": entry.review.isoformat(),
-        "jax": entry.versions,
-    }
 
 
 def judge(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 Blocks = Sequence[Sequence[float]]  # seconds of each round, block by block
 
@@ -58,10 +57,6 @@ class Ratio:
         if self.median < 1:
             return f"{1 / self.median:.2g} times faster than {self.to} ({measured})"
         return f"{self.median:.2g} times {self.to} ({measured})"
-
-    def record(self) -> dict[str, Any]:
-        """As results files carry it, with what it says."""
-        return asdict(self) | {"says": str(self)}
 
 
 def ratio(of: Blocks, to: Blocks, name: str) -> Ratio:

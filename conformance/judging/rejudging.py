@@ -7,17 +7,20 @@ catalogue of this morning. What cannot be judged so says why: then the cell is t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
-from conformance.judging.judge import WRAPPERS, Judgement, judge, judgement_record
+from conformance.judging.expectation import Fault, Finding, NotApplicable, Whereabouts
+from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.judging.observation import Observation, parse
-
-Record = Mapping[str, Any]
+from conformance.model.codec import NoValue
+from conformance.model.verdicts import Verdict
 
 
 class CannotJudge(ValueError):
@@ -35,42 +38,71 @@ class Rejudging:
         self._entries = tuple(entries)
         self._of: dict[str, tuple[Deviation, ...]] = {}
 
-    def __call__(self, cell: Record, target: Record) -> dict[str, Any]:
+    def __call__(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """The record with today's verdict, reason, findings and entry; CannotJudge says why not.
 
         What was not run or not steady stays so: there is no observation that speaks for it.
         """
-        verdict, implementation = cell["verdict"], cell["implementation"]
-        clause = self._clauses.get(cell["clause"])
+        verdict, implementation = cell.verdict, cell.implementation
+        clause = self._clauses.get(cell.clause)
         if clause is None:
             raise CannotJudge("of a clause that is no more")
         if implementation not in clause.expect:
             raise CannotJudge("of an implementation of which its clause now expects nothing")
         if verdict in (names.NOT_RUN, names.FLAKY):
-            return dict(cell)
-        topology = Topology.parse(cell["topology"])
+            return cell
+        topology = Topology.parse(cell.topology)
         excused = not_applicable(clause, implementation, topology)
         if excused is not None:
-            return {**cell, **judgement_record(excused), "observations": [], "fault": None}
+            return replace(with_judgement(cell, excused), observations=(), fault=None)
         if verdict == names.NOT_APPLICABLE:
             raise CannotJudge("not applicable then")
         if verdict == names.REMOVED:
-            return dict(cell)
-        return {**cell, **judgement_record(self._judged(clause, topology, cell, target))}
+            return cell
+        return with_judgement(cell, self._judged(clause, topology, cell, target))
 
     def _judged(
-        self, clause: Clause, topology: Topology, cell: Record, target: Record
+        self, clause: Clause, topology: Topology, cell: model.Cell, target: model.Target
     ) -> Judgement:
         if clause.id not in self._of:
             self._of[clause.id] = tuple(e for e in self._entries if e.names(clause.id))
-        implementation, jax = cell["implementation"], target["jax"]
-        where = (jax, target["platform"], cell["topology"], target.get("packages", {}))
+        implementation, jax = cell.implementation, target.jax or ""
+        where = (jax, target.platform or "", cell.topology, target.packages)
         try:
             entries = matching(self._of[clause.id], clause.id, implementation, *where)
             seen, fault = observations(cell), fault_of(cell)
             return judge(clause, implementation, topology, jax, seen, fault, entries)
         except DeviationError as error:
             return Judgement(names.DEVIATES, str(error))
+
+
+def with_judgement(cell: model.Cell, judgement: Judgement) -> model.Cell:
+    """Return the record of a cell with another judgement."""
+    return replace(
+        cell,
+        verdict=Verdict(judgement.verdict),
+        reason=judgement.reason,
+        findings=[_finding(one) for one in judgement.findings],
+        deviation=judgement.deviation and _entry(judgement.deviation),
+    )
+
+
+def _finding(one: Finding) -> model.Finding:
+    if one.holds:  # how it might have failed is of no use to a reader
+        return model.Finding(one.step, one.process, True, one.expected, one.saw, one.code)
+    return msgspec.convert(one, model.Finding, from_attributes=True)
+
+
+def _entry(entry: Deviation) -> model.Deviation:
+    return model.Deviation(
+        observed=entry.seen,
+        why=entry.why,
+        link=entry.link,
+        kind=entry.kind,
+        review=entry.review.isoformat(),
+        jax=entry.versions,
+        cause=entry.cause,
+    )
 
 
 def not_applicable(clause: Clause, implementation: str, topology: Topology) -> Judgement | None:
@@ -82,31 +114,29 @@ def not_applicable(clause: Clause, implementation: str, topology: Topology) -> J
     return Judgement(names.NOT_APPLICABLE, unmet) if unmet is not None else None
 
 
-def observations(cell: Record) -> tuple[Observation, ...]:
+def observations(cell: model.Cell) -> tuple[Observation, ...]:
     """What the processes of a recorded cell reported; CannotJudge where it is of another form."""
     try:
-        return tuple(parse(one) for one in cell["observations"])
+        return tuple(parse(one) for one in cell.observations)
     except (KeyError, TypeError) as error:
         raise CannotJudge(
             f"recorded by another version of this program: an observation without {error}"
         ) from error
+    except NoValue as error:
+        raise CannotJudge(str(error)) from error
 
 
-def fault_of(cell: Record) -> Fault | None:
+def fault_of(cell: model.Cell) -> Fault | None:
     """How a recorded cell's cluster crashed or hung, if it did."""
-    fault = cell["fault"]
+    fault = cell.fault
     if fault is None:
         return None
-    # A record that does not carry what was mapped passed, so that it was what it should be.
-    mapped = fault.get("mapped", WRAPPERS.get(cell["implementation"], ())[:1])
+    mapped = fault.mapped
+    if mapped is None:
+        # A record that does not carry what was mapped passed, so that it was what it should be.
+        mapped = WRAPPERS.get(cell.implementation, ())[:1]
     there = (
-        Whereabouts(
-            one["process"],
-            tuple(one.get("steps", ())),
-            one.get("in_step", ""),
-            one["signal"],
-            one["exit"],
-        )
-        for one in fault["processes"]
+        Whereabouts(one.process, one.steps, one.in_step, one.signal, one.exit)
+        for one in fault.processes
     )
-    return Fault(fault["kind"], fault["detail"], tuple(mapped), tuple(there))
+    return Fault(fault.kind, fault.detail, mapped, tuple(there))

@@ -51,6 +51,7 @@ def _docs(chosen: argparse.Namespace) -> int:
 
     folder = chosen.output or Path("docs")
     made = {"command-line.md": reference.page(), "results-format.md": schema_page.page()}
+    made["results-format.schema.json"] = schema_page.as_json()
     stale = [
         folder / name
         for name, text in made.items()

@@ -197,11 +197,12 @@ def _overview(group: str) -> str:
 
 
 def _refused(action: Action) -> tuple[type[Exception], ...]:
-    # Imported where something was raised: neither is needed by a command that succeeds.
+    # Imported where something was raised: none is needed by a command that succeeds.
+    from conformance.commandline.errors import ResultsError
     from harness.targets.environments import TargetError
     from reports.input_error import InputError
 
-    return (InputError, TargetError, *action.refuses)
+    return (InputError, ResultsError, TargetError, *action.refuses)
 
 
 def _line(error: Exception) -> str:

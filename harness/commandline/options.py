@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from conformance.commandline.outputs import write_text
+from conformance.commandline.outputs import named, written
 from harness.commandline.command import UsageError
 
 RESULTS = ("*.jsonl", "*.jsonl.xz")  # what is read of a folder; not what a run keeps beside them
@@ -94,6 +92,10 @@ def parse_side(text: str, option: str) -> tuple[str, str]:
     return implementation, jax
 
 
-def write_records(file: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_records(file: Path, records: Iterable[object]) -> None:
     """Write records as JSON Lines, whole or not at all. OSError names the file."""
-    write_text(file, "".join(json.dumps(one) + "\n" for one in records))
+    # Imported here: an agent's host has no msgspec.
+    from conformance.model.codec import encode_json
+
+    with written(file) as stream, named(file):
+        stream.writelines(encode_json(one) + b"\n" for one in records)

@@ -6,7 +6,6 @@ cells are read once, line by line.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.commandline.results import ResultsError, no_record, records
 from conformance.commands.recorded import target_of
-from conformance.judging.rejudging import Record
+from conformance.model.codec import decode_record, encode_record
 from harness.running.cells import CellId
 
 CELLS_BETWEEN_PROGRESS = 10_000
-UNKNOWN = ""  # the program of a cell that was recorded before programs had digests
 
 # What judging may raise of a record whose observations are of no form that is ever recorded.
 CANNOT_BE_USED = (
@@ -44,7 +43,7 @@ class Chooser(Protocol):
     def wants(self, id: CellId) -> bool:
         """Whether a cell matters at all."""
 
-    def kept(self, cell: Record, target: Record, program: str) -> Record:
+    def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """The record as it is to be kept; LeftOut says why it is not."""
 
 
@@ -56,13 +55,14 @@ class Key(NamedTuple):
     platform: str | None
 
 
+Beside = tuple[model.Target | None, model.Record]  # what is no cell, with its target if any
 Header = tuple[str, str, str]  # what tells a target's record from all others
 
 # What files hold beside cells, by kind, and what tells one such record from the others.
-BESIDE: Mapping[str, tuple[str, ...]] = {
-    "timing": ("timing", "contender", "implementation", "target", "topology"),
-    "strength": ("clause",),
-    "growth": ("clause", "text", "implementation", "jax", "chip"),
+BESIDE: Mapping[type[model.Record], tuple[str, ...]] = {
+    model.Timing: ("timing", "contender", "implementation", "target", "topology"),
+    model.Strength: ("clause",),
+    model.Growth: ("clause", "text", "implementation", "jax", "chip"),
 }
 
 
@@ -82,12 +82,12 @@ class Gathered:
     """The records that were kept, and by `why` how many were left out for each reason."""
 
     _scratch: IO[bytes]
-    _headers: dict[Header, Record] = field(default_factory=dict)
+    _headers: dict[Header, model.Target] = field(default_factory=dict)
     _known: dict[Key, _Known] = field(default_factory=dict)
-    _beside: dict[tuple[str, ...], tuple[Record | None, Record]] = field(default_factory=dict)
+    _beside: dict[tuple[Any, ...], Beside] = field(default_factory=dict)
 
     @property
-    def beside(self) -> list[tuple[Record | None, Record]]:
+    def beside(self) -> list[Beside]:
         """The last record of everything that is no cell, with its target's where it has one."""
         return list(self._beside.values())
 
@@ -101,43 +101,45 @@ class Gathered:
         """Why cells that mattered were left out, and how many for each reason."""
         return Counter(one.why for one in self._known.values() if one.place is None)
 
-    def records(self, keys: Iterable[Key]) -> Iterator[tuple[Record, Record]]:
+    def records(self, keys: Iterable[Key]) -> Iterator[tuple[model.Target, model.Cell]]:
         """The record of its target and that of each cell, by clause: alike records lie together."""
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
-            yield self._headers[known.header], json.loads(self._text(known.place))
+            cell = decode_record(self._text(known.place))
+            assert isinstance(cell, model.Cell)
+            yield self._headers[known.header], cell
 
-    def lines(self, keys: Iterable[Key]) -> Iterator[tuple[Record, str, str]]:
+    def lines(self, keys: Iterable[Key]) -> Iterator[tuple[model.Target, str, bytes]]:
         """As `records`: the target's record, the cell's clause, its record as a line of JSON."""
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
-            yield self._headers[known.header], key.id.clause, self._text(known.place).decode()
+            yield self._headers[known.header], key.id.clause, self._text(known.place)
 
     def _text(self, place: tuple[int, int]) -> bytes:
         self._scratch.seek(place[0])
         return self._scratch.read(place[1])
 
-    def decides(self, key: Key, target: Record, *, ran: bool) -> bool:
+    def decides(self, key: Key, target: model.Target, *, ran: bool) -> bool:
         """Whether a record would be a cell's newest. What was not run says nothing of what was."""
         before = self._known.get(key)
         if before is None or before.ran != ran:
             return before is None or ran
-        return bool(target["started"] >= before.started)
+        return bool(target.started >= before.started)
 
-    def note(self, target: Record | None, record: Record) -> None:
+    def note(self, target: model.Target | None, record: model.Record) -> None:
         """Take a record that is no cell."""
-        kind = str(record["kind"])
-        self._beside[kind, *(str(record[name]) for name in BESIDE[kind])] = target, record
+        kind = type(record)
+        self._beside[kind, *(getattr(record, name) for name in BESIDE[kind])] = target, record
 
-    def add(self, key: Key, target: Record, cell: Record, chooser: Chooser, program: str) -> None:
+    def add(self, key: Key, target: model.Target, cell: model.Cell, chooser: Chooser) -> None:
         """Take the newest record of a cell, and let the chooser decide of it."""
-        header = (target["target"], target["started"], target["run"])
+        header = (target.target, target.started, target.run)
         self._headers[header] = target
-        known = _Known(target["started"], cell["verdict"] != names.NOT_RUN, header)
+        known = _Known(target.started, cell.verdict != names.NOT_RUN, header)
         try:
-            line = json.dumps(chooser.kept(cell, target, program)).encode() + b"\n"
+            line = encode_record(chooser.kept(cell, target))
         except LeftOut as error:
             known.why = str(error)
         else:
@@ -155,21 +157,23 @@ def gather(files: Sequence[Path], chooser: Chooser, progress: Callable[[str], No
 
 
 def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str], None]) -> None:
-    targets: dict[str, Record] = {}
+    targets: dict[str, model.Target] = {}
     seen = 0
     for number, record in records(file):
         try:
-            match record["kind"]:
-                case "target":
-                    targets[record["target"]] = record
-                case "cell":
+            match record:
+                case model.Target():
+                    targets[record.target] = record
+                case model.Cell():
                     seen += 1
                     if seen % CELLS_BETWEEN_PROGRESS == 0:
                         progress(f"{file}: {seen} cells read")
                     target = target_of(record, targets, file, number)
                     _cell(record, target, chooser, found)
-                case kind if kind in BESIDE:
-                    found.note(targets.get(record.get("target", "")), record)
+                case model.Timing() | model.Growth():
+                    found.note(targets.get(record.target), record)
+                case model.Strength():
+                    found.note(None, record)
         except ResultsError:
             raise
         except CANNOT_BE_USED as error:
@@ -177,11 +181,11 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
     progress(f"{file}: {seen} cells read")
 
 
-def _cell(cell: Record, target: Record, chooser: Chooser, found: Gathered) -> None:
-    id = CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"])
-    key = Key(id, target["jax"], target["platform"])
-    if chooser.wants(id) and found.decides(key, target, ran=cell["verdict"] != names.NOT_RUN):
-        found.add(key, target, cell, chooser, cell.get("program", UNKNOWN))
+def _cell(cell: model.Cell, target: model.Target, chooser: Chooser, found: Gathered) -> None:
+    id = CellId(cell.clause, cell.implementation, cell.topology, cell.target)
+    key = Key(id, target.jax, target.platform)
+    if chooser.wants(id) and found.decides(key, target, ran=cell.verdict != names.NOT_RUN):
+        found.add(key, target, cell, chooser)
 
 
 def _order(key: Key) -> tuple[Any, ...]:

@@ -25,11 +25,12 @@ from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
 from harness.plugin.options import Options
 from harness.plugin.rerun import AGAIN, Rerun, held_back
-from harness.plugin.session import RECORD, Cell, Session, Timed, cell_of
+from harness.plugin.session import OUTCOME, Cell, Session, Timed, cell_of
 from harness.plugin.telling import Teller
 from harness.plugin.waiting import Waiting
 from harness.running import cells, lane, tiers
 from harness.running.admission import cores
+from harness.running.aside import Outcome
 from harness.running.cells import CellId
 from harness.running.pool import Spent
 from harness.running.scratch import sweep
@@ -245,13 +246,13 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if call.when == "call" and RECORD in item.stash:
+    if call.when == "call" and OUTCOME in item.stash:
         # As text: xdist carries only plain attributes.
-        report.conformance = json.dumps(item.stash[RECORD])  # type: ignore[attr-defined]
-        record = item.stash[RECORD]["record"]
+        report.conformance = item.stash[OUTCOME].dump()  # type: ignore[attr-defined]
+        record = item.stash[OUTCOME].record
         if held_back(item.config.stash[_SESSION], record):
             report.outcome = AGAIN  # type: ignore[assignment]
-        elif record.get("verdict") == names.FLAKY:
+        elif record.verdict == names.FLAKY:
             report.outcome = names.FLAKY  # type: ignore[assignment]
     return report
 
@@ -362,7 +363,7 @@ class _SessionHooks:
         if getattr(report, "outcome", None) == AGAIN and self._rerun is not None:
             self._rerun.hold(report)
             return
-        self._session.take(report.nodeid, json.loads(text))
+        self._session.take(report.nodeid, Outcome.parse(text))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:

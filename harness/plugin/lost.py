@@ -6,13 +6,16 @@ died so often that xdist starts no more: a run that says nothing of them would l
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from conformance.catalogue import names
+from msgspec.structs import replace
+
+from conformance.model.records import Cell
 from harness.plugin import message
 from harness.plugin.session import Session
 from harness.running import cells
+from harness.running.aside import Outcome
+from harness.running.runner import not_run
 
 DIED = "the pytest process that ran this cell died"
 NEVER_BEGUN = (
@@ -48,7 +51,7 @@ class Lost:
         """A test process died while it ran this item."""
         record = None if self.judged(nodeid) else self.record(nodeid, DIED)
         if record is not None:
-            self._session.died[nodeid] = {"record": record, "facts": None}
+            self._session.died[nodeid] = Outcome(record, None)
 
     def unreported(self) -> list[str]:
         """What was collected, and never came to an end."""
@@ -60,28 +63,18 @@ class Lost:
         for nodeid in self.unreported():
             record = self.record(nodeid, NEVER_BEGUN)
             if record is not None:
-                self._session.take(nodeid, {"record": record, "facts": None})
+                self._session.take(nodeid, Outcome(record, None))
                 red += not self._session.excuses(record)
         return red
 
-    def record(self, nodeid: str, reason: str) -> dict[str, Any] | None:
+    def record(self, nodeid: str, reason: str) -> Cell | None:
         """The record of a cell that was not run, and why; None where the test is no cell."""
         id = cells.parse_nodeid(nodeid)
         if id is None:
             return None
         session = self._session
         clause = session.catalogue.clauses[id.clause]
-        return {
-            "kind": "cell",
-            **dataclasses.asdict(id),
-            "verdict": names.NOT_RUN,
-            "reason": reason,
-            "findings": [],
-            "deviation": None,
-            "observations": [],
-            "fault": None,
-            "seconds": 0.0,
-            "probe_seconds": 0.0,
-            "fresh": False,
-            "reproduce": message.reproduce(nodeid, id, clause, session.options.platform),
-        }
+        return replace(
+            not_run(id, reason),
+            reproduce=message.reproduce(nodeid, id, clause, session.options.platform),
+        )

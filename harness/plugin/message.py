@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
 from conformance.judging.observation import Observation, parse, shortened
+from conformance.model import records as model
 from harness.running.cells import CellId
 
 INSTALLED = "harness/suite/"  # how node ids begin of what an installed wheel has
@@ -18,13 +18,14 @@ MOST_STACK_LINES = 12
 MOST_LOG_LINES = 12
 
 
-def failure(cell: CellId, clause: Clause, claims: Claims, record: Mapping[str, Any]) -> str:
+def failure(cell: CellId, clause: Clause, claims: Claims, record: model.Cell) -> str:
     """The message of one cell, from its results record."""
     claim = claims.claims[clause.claim]
     document = claims.documents[claim.document].title
+    observations = [parse(one) for one in record.observations]
     heading = f", “{claim.heading}”" if claim.heading else ""
     lines = [
-        f"{record['verdict'].upper()}: {clause.id} under {cell.implementation}, {cell.target}, "
+        f"{record.verdict.upper()}: {clause.id} under {cell.implementation}, {cell.target}, "
         f"{cell.topology}",
         f"  statement  {claim.statement}",
         f"  source     {document}{heading}",
@@ -32,12 +33,12 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: Mapping[str, A
         f"  file       {':'.join(map(str, clause.where))}",
         *(f"  row        {name} = {key!r}" for name, key in clause.parameters.items()),
         f"  expected   {clause.expect[cell.implementation].text}",
-        f"  reason     {record['reason']}",
-        *_failed(record["findings"]),
-        *_observed([parse(o) for o in record["observations"]]),
-        *_raised([parse(o) for o in record["observations"]]),
-        *_fault(record["fault"]),
-        f"  reproduce  {record['reproduce']}",
+        f"  reason     {record.reason}",
+        *_failed(record.findings),
+        *_observed(observations),
+        *_raised(observations),
+        *_fault(record.fault),
+        f"  reproduce  {record.reproduce}",
     ]
     return "\n".join(lines)
 
@@ -83,13 +84,13 @@ def odd_first(observations: Iterable[Observation]) -> list[tuple[list[int], Obse
     return sorted(groups.values(), key=lambda g: len(g[0]))
 
 
-def _failed(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+def _failed(findings: Sequence[model.Finding]) -> list[str]:
     """What did not hold, once for all processes and steps in which it was the same."""
-    same: dict[tuple[str, str, str], list[str]] = {}
+    same: dict[tuple[str | None, str, str], list[str]] = {}
     for one in findings:
-        if not one["holds"]:
-            processes = same.setdefault((one["step"], one["expected"], one["saw"]), [])
-            processes.append(str(one["process"]))
+        if not one.holds:
+            processes = same.setdefault((one.step, one.expected, one.saw), [])
+            processes.append(str(one.process))
     lines: list[str] = []
     expected_before = None
     for (step, expected, saw), processes in list(same.items())[:MOST_FAILED]:
@@ -140,10 +141,10 @@ def _who(processes: Sequence[str]) -> str:
     return f"process{'' if len(processes) == 1 else 'es'} {', '.join(processes)}"
 
 
-def _fault(fault: Mapping[str, Any] | None) -> list[str]:
+def _fault(fault: model.Fault | None) -> list[str]:
     lines: list[str] = []
-    for state in fault["processes"] if fault else ():
-        lines.append(f"  process {state['process']}  {state['state']}")
-        lines += [f"      {line}" for line in state["stack"].splitlines()[:MOST_STACK_LINES]]
-        lines += [f"    | {line}" for line in state["log"].splitlines()[-MOST_LOG_LINES:]]
+    for state in fault.processes if fault else ():
+        lines.append(f"  process {state.process}  {state.state}")
+        lines += [f"      {line}" for line in (state.stack or "").splitlines()[:MOST_STACK_LINES]]
+        lines += [f"    | {line}" for line in (state.log or "").splitlines()[-MOST_LOG_LINES:]]
     return lines

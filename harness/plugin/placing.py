@@ -6,18 +6,17 @@ A run that has no cell leaves an earlier file as it was.
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import lzma
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
 from conformance.commandline.outputs import Output, make_folder, named
-from conformance.commands.recorded import ResultsError
+from conformance.commandline.results import XZ, ResultsError
+from conformance.model.codec import encode_record
+from conformance.model.records import Record
 
 
 class ResultsFile:
@@ -27,13 +26,13 @@ class ResultsFile:
         self._file = file
         self._lock = _locked(file)
         self._output = Output(file, f".{file.name}.partial")
-        self._stream: TextIO = _text(self._output, file)
+        self._stream = _stream(self._output, file)
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Record) -> None:
         """Write a record as a line, at once."""
-        self.write_line(json.dumps(record, allow_nan=False) + "\n")
+        self.write_line(encode_record(record))
 
-    def write_line(self, line: str) -> None:
+    def write_line(self, line: bytes) -> None:
         """Write a line with its end, at once."""
         with named(self._file):
             self._stream.write(line)
@@ -44,7 +43,7 @@ class ResultsFile:
 
         What is compressed ends with it.
         """
-        if self._file.suffix == ".xz":
+        if self._file.suffix == XZ:
             with named(self._file):
                 self._stream.close()
         return self._output.put(keep=keep)
@@ -80,7 +79,5 @@ def _locked(file: Path) -> FileLock | None:
     return lock
 
 
-def _text(output: Output, file: Path) -> TextIO:
-    if file.suffix != ".xz":
-        return io.TextIOWrapper(output.stream, encoding="utf-8")
-    return io.TextIOWrapper(lzma.LZMAFile(output.stream, "w"), encoding="utf-8")
+def _stream(output: Output, file: Path) -> BinaryIO | lzma.LZMAFile:
+    return lzma.LZMAFile(output.stream, "w") if file.suffix == XZ else output.stream

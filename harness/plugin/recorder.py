@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+import conformance.model.records as model
 from conformance.catalogue.causes import Cause, command, load_causes
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.clause import Clause
@@ -14,12 +17,9 @@ from conformance.catalogue.declarations import source_text
 from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.outline import place_of
-from conformance.commandline.results import SCHEMA_VERSION
 from conformance.judging.releases import changes
 from harness.plugin.placing import ResultsFile
 from harness.running.tiers import Tier
-
-SCHEMA = SCHEMA_VERSION
 
 
 class Programs(Mapping[str, str]):
@@ -71,7 +71,7 @@ class Recorder:
         self._keep = keep
         self.kept: Path | None = None  # the name of the earlier file
         self._run = run
-        self._core = {"runs": core.runs, "of": core.of} if core is not None else None
+        self._core = model.Core(core.runs, core.of) if core is not None else None
         self._targets: set[tuple[str, bool]] = set()
         self._carried: dict[str, tuple[str, str]] = {}  # by target, the run of its last header
         self._catalogue = catalogue
@@ -91,24 +91,25 @@ class Recorder:
         for cause in load_causes().values():
             self._write(cause_record(cause))
 
-    def cell(self, record: Mapping[str, Any], facts: Mapping[str, Any] | None) -> None:
+    def cell(self, record: model.Cell | model.Timing, facts: Mapping[str, Any] | None) -> None:
         """Write a cell or a timing, and before a target's first one the target's header."""
-        self.target(record["target"], facts, record["reason"] if facts is None else None)
-        if record["kind"] == "cell" and record["clause"] in self.programs:
-            record = {**record, "program": self.programs[record["clause"]]}
-            self._show(record["clause"])
+        unavailable = record.reason if facts is None and isinstance(record, model.Cell) else None
+        self.target(record.target, facts, unavailable)
+        if isinstance(record, model.Cell) and record.clause in self.programs:
+            record = replace(record, program=self.programs[record.clause])
+            self._show(record.clause)
         self._write(record)
         self._placed()
 
-    def carried(self, target: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
+    def carried(self, target: model.Target | None, record: model.Record) -> None:
         """Write a record of an earlier run, under that run's record of its target if it has one."""
         self._carry_target(target)
-        if record["kind"] == "cell" and record["clause"] in self.programs:
-            self._show(record["clause"])
+        if isinstance(record, model.Cell) and record.clause in self.programs:
+            self._show(record.clause)
         self._write(record)
         self._placed()
 
-    def carried_line(self, target: Mapping[str, Any], clause: str, line: str) -> None:
+    def carried_line(self, target: model.Target, clause: str, line: bytes) -> None:
         """Write the line of a cell of an earlier run as it is, as `carried` does its record."""
         self._carry_target(target)
         if clause in self.programs:
@@ -116,11 +117,11 @@ class Recorder:
         self._file.write_line(line)
         self._placed()
 
-    def _carry_target(self, target: Mapping[str, Any] | None) -> None:
-        run = (target["started"], target["run"]) if target else None
-        if target and run and self._carried.get(target["target"]) != run:
-            self._carried[target["target"]] = run
-            self._write({**target, "schema": SCHEMA})
+    def _carry_target(self, target: model.Target | None) -> None:
+        run = (target.started, target.run) if target else None
+        if target and run and self._carried.get(target.target) != run:
+            self._carried[target.target] = run
+            self._write(replace(target, schema=model.SCHEMA_VERSION))
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
         """Write a target's header, once, or again when it turns out to be there after all.
@@ -130,22 +131,20 @@ class Recorder:
         if (spec, facts is not None) in self._targets or (spec, True) in self._targets:
             return
         self._targets.add((spec, facts is not None))
-        keys = ("jax", "jaxlib", "numpy", "python", "platform", "machine")
+        needed = ("jax", "jaxlib", "numpy", "python", "platform", "machine")
+        further = ("packages", "compiling", "cores", "memory")
+        known: dict[str, Any] = {key: facts[key] if facts else None for key in needed}
+        known |= {key: facts[key] for key in further if facts and key in facts}
         self._write(
-            {
-                "kind": "target",
-                "schema": SCHEMA,
-                "target": spec,
-                **{key: facts[key] if facts else None for key in keys},
-                "core": self._core,
-                "packages": facts.get("packages", {}) if facts else {},
-                "compiling": facts.get("compiling", "") if facts else "",
-                "cores": facts.get("cores") if facts else None,
-                "memory": facts.get("memory") if facts else None,
-                "run": self._run,
-                "started": datetime.now(UTC).isoformat(timespec="seconds"),
-                "unavailable": unavailable,
-            }
+            model.Target(
+                schema=model.SCHEMA_VERSION,
+                target=spec,
+                core=self._core,
+                run=self._run,
+                started=datetime.now(UTC).isoformat(timespec="seconds"),
+                unavailable=unavailable,
+                **known,
+            )
         )
 
     def put(self) -> None:
@@ -167,87 +166,84 @@ class Recorder:
             clause = self._catalogue.clauses[id]
             self._write(clause_record(clause, source_text(clause)))
 
-    def _write(self, record: Mapping[str, Any]) -> None:
+    def _write(self, record: model.Record) -> None:
         self._file.write(record)
 
 
-def claim_record(claims: Claims, slug: str) -> dict[str, Any]:
+def claim_record(claims: Claims, slug: str) -> model.Claim:
     """A claim as results files carry it."""
     claim = claims.claims[slug]
     place = place_of(claims, claim)
-    return {
-        "kind": "claim",
-        "slug": slug,
-        "ref": claim.ref,
-        "document": claim.document,
-        "document_title": claims.documents[claim.document].title,
-        "heading": claim.heading,
-        "heading_hash": claims.headings.get(claim.document, {}).get(claim.heading, ""),
-        "statement": claim.statement,
-        "claim_kind": claim.kind,
-        "outline": place.document,
-        "order": place.order,
-        "revisions": list(place.revisions),
-        "current": place.current,
-        "url": place.url,
-    }
+    return model.Claim(
+        slug=slug,
+        ref=claim.ref,
+        document=claim.document,
+        document_title=claims.documents[claim.document].title,
+        heading=claim.heading,
+        heading_hash=claims.headings.get(claim.document, {}).get(claim.heading, ""),
+        statement=claim.statement,
+        claim_kind=claim.kind,
+        outline=place.document,
+        order=place.order,
+        revisions=tuple(place.revisions),
+        current=place.current,
+        url=place.url,
+    )
 
 
-def cause_record(cause: Cause) -> dict[str, Any]:
+def cause_record(cause: Cause) -> model.Cause:
     """A cause as results files carry it."""
-    return {
-        "kind": "cause",
-        "cause": cause.slug,
-        "section": cause.section,
-        "title": cause.title,
-        "sentence": cause.sentence,
-        "cause_kind": cause.kind,
-        "tags": list(cause.tags),
-        "remedies": list(cause.remedies),
-        "edit": cause.edit,
-        "part_of": cause.part_of,
-        "links": list(cause.links),
-        "program": cause.program,
-        "command": command(cause.shows[0], cause.shows[0].implementation[0], f"{cause.slug}.py"),
-        "file": cause.file,
-        "shows": [
-            {
-                "implementation": list(one.implementation),
-                "jax": one.jax,
-                "topology": list(one.topology),
-                "prints": one.prints,
-                "raises": one.raises,
-                "ends": one.ends,
-                "commands": {
+    return model.Cause(
+        cause=cause.slug,
+        section=cause.section,
+        title=cause.title,
+        sentence=cause.sentence,
+        cause_kind=cause.kind,
+        tags=tuple(cause.tags),
+        remedies=tuple(cause.remedies),
+        edit=cause.edit,
+        part_of=cause.part_of,
+        links=tuple(cause.links),
+        program=cause.program,
+        command=command(cause.shows[0], cause.shows[0].implementation[0], f"{cause.slug}.py"),
+        file=cause.file,
+        shows=tuple(
+            model.Shows(
+                implementation=tuple(one.implementation),
+                jax=one.jax,
+                topology=tuple(one.topology),
+                prints=one.prints,
+                raises=one.raises,
+                ends=one.ends,
+                commands={
                     name: command(one, name, f"{cause.slug}.py") for name in one.implementation
                 },
-            }
+            )
             for one in cause.shows
-        ],
-    }
+        ),
+    )
 
 
-def clause_record(clause: Clause, source: str) -> dict[str, Any]:
+def clause_record(clause: Clause, source: str) -> model.Clause:
     """A clause as results files carry it: all that a report shows of it.
 
     `source` is its row and its probe as they are written, empty where the file has no cell of it.
     """
     module, line = clause.where
-    return {
-        "kind": "clause",
-        "clause": clause.id,
-        "section": clause.section,
-        "title": clause.title,
-        "claim": clause.claim,
-        "fixes": clause.fixes,
-        "topologies": list(clause.topologies),
-        "expected": {name: e.text for name, e in clause.expect.items()},
-        "by_release": [name for name, e in clause.expect.items() if changes(e)],
-        "fact": clause.fact,
-        "left_out": clause.left_out,
-        "cause": clause.cause,
-        "parameters": dict(clause.parameters),
-        "source": source,
-        "module": module,
-        "line": line,
-    }
+    return model.Clause(
+        clause=clause.id,
+        section=clause.section,
+        title=clause.title,
+        claim=clause.claim,
+        fixes=clause.fixes,
+        topologies=tuple(clause.topologies),
+        expected={name: e.text for name, e in clause.expect.items()},
+        by_release=tuple(name for name, e in clause.expect.items() if changes(e)),
+        fact=clause.fact,
+        left_out=clause.left_out,
+        cause=clause.cause,
+        parameters=dict(clause.parameters),
+        source=source,
+        module=module,
+        line=line,
+    )

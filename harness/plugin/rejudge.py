@@ -10,13 +10,13 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import conformance.model.records as model
 from conformance.catalogue import loading, names
 from conformance.catalogue.claims import load_claims
-from conformance.commands.recorded import ResultsError
+from conformance.commandline.results import ResultsError
 from conformance.judging import deviations
-from conformance.judging.rejudging import CannotJudge, Record, Rejudging
+from conformance.judging.rejudging import CannotJudge, Rejudging
 from harness.plugin.gathering import Gathered, LeftOut, gather
 from harness.plugin.recorder import Recorder
 from harness.running.cells import CellId
@@ -41,28 +41,28 @@ class Anew:
         """Every cell."""
         return True
 
-    def kept(self, cell: Record, target: Record, program: str) -> dict[str, Any]:
+    def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """The record with today's verdict; LeftOut where what ran is not today's program."""
-        if program != self.programs.get(cell["clause"], program):
+        if cell.program != self.programs.get(cell.clause, cell.program):
             raise LeftOut("of another program")
         try:
-            record = {**self.judge(cell, target), "program": program}
+            record = self.judge(cell, target)
         except CannotJudge as error:
             raise LeftOut(str(error)) from error
-        self._note(record, cell["clause"])
+        self._note(record, cell.clause)
         return record
 
-    def _note(self, record: Record, clause: str) -> None:
+    def _note(self, record: model.Cell | model.Timing, clause: str) -> None:
         """Keep in mind which records are red: of a cell, its newest record decides."""
-        name = f"{clause} {record['implementation']} {record['topology']} {record['target']}"
+        name = f"{clause} {record.implementation} {record.topology} {record.target}"
         self.red.discard(name)
-        if record.get("verdict") in RED:
+        if record.verdict in RED:
             self.red.add(name)
 
-    def refuse_red(self, timings: Iterable[Record]) -> None:
+    def refuse_red(self, timings: Iterable[model.Timing]) -> None:
         """RedError where a cell, or a measurement of the time lane, is red."""
         for one in timings:
-            self._note(one, f"{one['timing']} ({one['contender']})")
+            self._note(one, f"{one.timing} ({one.contender})")
         if self.red:
             some = "; ".join(sorted(self.red)[:MOST_NAMED])
             raise RedError(f"{len(self.red)} records are red, so nothing was written: {some}")
@@ -91,7 +91,7 @@ def rejudge(
         anew = Anew(recorder.programs, judge)
         found = gather(files, anew, progress)
         if no_red:
-            anew.refuse_red(one for _, one in found.beside if one["kind"] == "timing")
+            anew.refuse_red(one for _, one in found.beside if isinstance(one, model.Timing))
         for target, clause, line in found.lines(found.kept):
             recorder.carried_line(target, clause, line)
         for of, record in found.beside:

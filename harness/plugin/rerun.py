@@ -6,25 +6,27 @@ cell green.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.catalogue import names
+from conformance.model.records import Again, Cell, Timing
+from conformance.model.verdicts import Verdict
 from harness.clusters.launchers import TargetDown
 from harness.plugin import message
 from harness.plugin.lost import Lost
 from harness.plugin.session import GREEN, RED, Session
 from harness.running import cells
 from harness.running.admission import NoRoom
+from harness.running.aside import Outcome
 from harness.running.cells import CellId
-from harness.running.runner import Runner
+from harness.running.runner import Runner, not_run
 
 AGAIN = "rerun"  # outcome of the report of a cell whose verdict is not known yet
 MOST = 100  # cells: where more are red, it is no accident
-SECOND_RUN = ("verdict", "reason", "findings", "observations", "fault")  # what is kept of it
 
 
 class Rerun:
@@ -66,40 +68,43 @@ class Rerun:
     def give_up(self) -> None:
         """Report those that are still held as red, by the only run that they had."""
         for nodeid in list(self._held):
-            self._report(nodeid, json.loads(self._held.pop(nodeid).conformance))
+            self._report(nodeid, Outcome.parse(self._held.pop(nodeid).conformance))
 
     def _again(self, nodeid: str, runner: Runner) -> None:
-        first = json.loads(self._held[nodeid].conformance)
+        first = Outcome.parse(self._held[nodeid].conformance)
         self._session.progress(f"again, alone: {nodeid}")
-        second = self._run(nodeid, runner)["record"]
+        second = self._run(nodeid, runner).record
         del self._held[nodeid]
-        self._report(nodeid, {**first, "record": compared(first["record"], second)})
+        assert isinstance(first.record, Cell)
+        assert isinstance(second, Cell)
+        self._report(nodeid, Outcome(compared(first.record, second), first.facts))
 
-    def _run(self, nodeid: str, runner: Runner) -> dict[str, Any]:
+    def _run(self, nodeid: str, runner: Runner) -> Outcome:
         id = self._cell(nodeid)
         try:
             record = runner.run(id)
         except (NoRoom, TargetDown) as error:
-            record = self._lost.record(nodeid, str(error)) or {}
+            record = not_run(id, str(error))
         session = self._session
         clause = session.catalogue.clauses[id.clause]
-        record["reproduce"] = message.reproduce(nodeid, id, clause, session.options.platform)
-        return {"record": record, "facts": runner.facts.get(id.target)}
+        reproduce = message.reproduce(nodeid, id, clause, session.options.platform)
+        return Outcome(replace(record, reproduce=reproduce), runner.facts.get(id.target))
 
-    def _report(self, nodeid: str, told: dict[str, Any]) -> None:
+    def _report(self, nodeid: str, outcome: Outcome) -> None:
         """Log the cell's one report that counts."""
-        record, id = told["record"], self._cell(nodeid)
+        record, id = outcome.record, self._cell(nodeid)
+        assert isinstance(record, Cell)
         clause = self._session.catalogue.clauses[id.clause]
         text = message.failure(id, clause, self._session.claims, record)
         report = pytest.TestReport(
             nodeid,
             (nodeid.split("::", 1)[0], None, nodeid.split("::", 1)[-1]),
             {},
-            outcome_of(record["verdict"]),  # type: ignore[arg-type]
-            text if record["verdict"] not in GREEN else None,
+            outcome_of(record.verdict),  # type: ignore[arg-type]
+            text if record.verdict not in GREEN else None,
             "call",
         )
-        report.conformance = json.dumps(told)  # type: ignore[attr-defined]
+        report.conformance = outcome.dump()  # type: ignore[attr-defined]
         self._config.hook.pytest_runtest_logreport(report=report)
 
     def _waits(self, nodeid: str) -> bool:
@@ -113,18 +118,20 @@ class Rerun:
         return found
 
 
-def compared(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def compared(first: Cell, second: Cell) -> Cell:
     """Return a red cell's record after its second run: flaky where that one passed."""
-    if second["verdict"] not in GREEN:
+    if second.verdict not in GREEN:
         return first
-    verdicts = f"{first['verdict']} at first, {second['verdict']} when run again alone"
-    return {
-        **first,
-        "verdict": names.FLAKY,
-        "reason": f"{verdicts}; {first['reason']}",
-        "deviation": None,
-        "again": {key: second[key] for key in SECOND_RUN},
-    }
+    verdicts = f"{first.verdict} at first, {second.verdict} when run again alone"
+    return replace(
+        first,
+        verdict=Verdict.FLAKY,
+        reason=f"{verdicts}; {first.reason}",
+        deviation=None,
+        again=Again(
+            second.verdict, second.reason, second.findings, second.observations, second.fault
+        ),
+    )
 
 
 def outcome_of(verdict: str) -> str:
@@ -134,6 +141,6 @@ def outcome_of(verdict: str) -> str:
     return "passed" if verdict in GREEN else "failed"
 
 
-def held_back(session: Session, record: dict[str, Any]) -> bool:
+def held_back(session: Session, record: Cell | Timing) -> bool:
     """Whether a cell is to be run again before it is reported; what is timed never is."""
-    return session.options.rerun and record["kind"] == "cell" and record["verdict"] in RED
+    return session.options.rerun and isinstance(record, Cell) and record.verdict in RED

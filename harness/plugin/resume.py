@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
+import conformance.model.records as model
 from conformance.catalogue import names
-from conformance.judging.rejudging import CannotJudge, Record, Rejudging
+from conformance.judging.rejudging import CannotJudge, Rejudging
 from harness.plugin.gathering import LeftOut
 from harness.plugin.session import Session
 from harness.running.cells import CellId
@@ -35,7 +38,7 @@ class Today:
 
     cells: frozenset[CellId]
     programs: Mapping[str, str]
-    targets: Mapping[str, Record]
+    targets: Mapping[str, Mapping[str, Any]]
     requires: Mapping[str, Sequence[str]]
     judge: Rejudging
 
@@ -43,28 +46,28 @@ class Today:
         """Whether this run would run the cell."""
         return id in self.cells
 
-    def kept(self, cell: Record, target: Record, program: str) -> Record:
+    def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
         """The record as it stands in this run's results; LeftOut says why it is run again."""
-        if cell["verdict"] in (names.NOT_RUN, names.FLAKY):
-            raise LeftOut(f"{cell['verdict']} then")
-        if program != self.programs[cell["clause"]]:
+        if cell.verdict in (names.NOT_RUN, names.FLAKY):
+            raise LeftOut(f"{cell.verdict} then")
+        if cell.program != self.programs[cell.clause]:
             raise LeftOut("of another program")
-        self._same_target(cell["clause"], target)
+        self._same_target(cell.clause, target)
         try:
             record = self.judge(cell, target)
         except CannotJudge as error:
             raise LeftOut(str(error)) from error
-        if record["verdict"] not in GOOD:
-            raise LeftOut(f"{record['verdict']} by today's catalogue")
-        return {**record, "program": program, "resumed": cell.get("resumed") or target["run"]}
+        if record.verdict not in GOOD:
+            raise LeftOut(f"{record.verdict} by today's catalogue")
+        return replace(record, resumed=cell.resumed or target.run)
 
-    def _same_target(self, clause: str, then: Record) -> None:
-        now = self.targets[then["target"]]
+    def _same_target(self, clause: str, then: model.Target) -> None:
+        now = self.targets[then.target]
         for key in OF_A_TARGET:
-            if _as_far_as_counts(key, then[key]) != _as_far_as_counts(key, now[key]):
+            if _as_far_as_counts(key, getattr(then, key)) != _as_far_as_counts(key, now[key]):
                 raise LeftOut(f"of another {key}")
         for package in self.requires.get(clause, ()):
-            if then.get("packages", {}).get(package) != now["packages"].get(package):
+            if then.packages.get(package) != now["packages"].get(package):
                 raise LeftOut(f"of another {package}")
 
 

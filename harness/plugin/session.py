@@ -10,16 +10,19 @@ import dataclasses
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.topology import Topology
 from conformance.commandline import ending
 from conformance.judging import deviations
+from conformance.model.records import Cell as Record
+from conformance.model.records import Timing
 from harness.plugin import message
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
@@ -39,7 +42,7 @@ GREEN = (names.CONFORMS, names.KNOWN_DEVIATION)
 RED = (names.DEVIATES, names.CRASHED, names.HUNG)  # a second run may see something else
 EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
 
-RECORD = pytest.StashKey[dict[str, Any]]()  # of an item: what is to be recorded of it
+OUTCOME = pytest.StashKey[Outcome]()  # of an item: what is to be recorded of it
 
 
 @dataclasses.dataclass
@@ -60,22 +63,22 @@ class Session:
     timings: int = 0
     runner_made: Runner | None = None
     lane_made: Lane | None = None
-    died: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    died: dict[str, Outcome] = dataclasses.field(default_factory=dict)
     fleet: HostFleet | None = None  # of a run on hosts, all of whose pools share it
     aside: Aside | None = None  # runs cells that mostly wait
     aside_fleet: LocalFleet | None = None
     usher: Usher | None = None  # where agents dial, if test processes have hosts of their own
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
-    def excuses(self, record: Mapping[str, Any]) -> bool:
+    def excuses(self, record: Record) -> bool:
         """Whether a cell's item is skipped.
 
         What was not run is so where a package or program that the clause itself asks for is not
         there; where the target is not, only if the user said so.
         """
-        if record["verdict"] != names.NOT_RUN:
-            return record["verdict"] in EXCUSED
-        return bool(record.get("lacks")) or self.options.skip_missing
+        if record.verdict != names.NOT_RUN:
+            return record.verdict in EXCUSED
+        return bool(record.lacks) or self.options.skip_missing
 
     @functools.cached_property
     def chosen(self) -> loading.Catalogue:
@@ -205,29 +208,30 @@ class Session:
         platform = platforms.named(self.options.platform).name
         return tiers.core(every, self.catalogue, self.deviations, versions, platform)
 
-    def count(self, record: Mapping[str, Any]) -> None:
+    def count(self, record: Record) -> None:
         """Count a cell by its verdict, and keep in a line what a red one saw."""
-        verdict = record["verdict"]
+        verdict = record.verdict
         self.verdicts[verdict] += 1
         if verdict not in GREEN and not self.excuses(record):
-            cell = f"{record['clause']} {record['implementation']} {record['topology']}"
-            line = f"{verdict.upper()} {cell} {record['target']}: {record['reason']}"
+            cell = f"{record.clause} {record.implementation} {record.topology}"
+            line = f"{verdict.upper()} {cell} {record.target}: {record.reason}"
             (self.flaky if verdict == names.FLAKY else self.red).append(line)
 
-    def take(self, nodeid: str, told: Mapping[str, Any]) -> None:
+    def take(self, nodeid: str, outcome: Outcome) -> None:
         """Count and record what a test process says of an item."""
-        record = told["record"]
-        if self.died.pop(nodeid, None) is not None:
-            reason = f"{record['reason']}; " if record["reason"] else ""
+        record = outcome.record
+        died = self.died.pop(nodeid, None) is not None
+        if died and isinstance(record, Record):
+            reason = f"{record.reason}; " if record.reason else ""
             again = "run a second time, as the pytest process that ran it first died"
-            record = {**record, "reason": f"{reason}{again}"}
-        if record["kind"] == "timing":
+            record = replace(record, reason=f"{reason}{again}")
+        if isinstance(record, Timing):
             self.timings += 1
         else:
             self.count(record)
         if self.recorder is not None:
             try:
-                self.recorder.cell(record, told["facts"])
+                self.recorder.cell(record, outcome.facts)
             except OSError as error:  # a full disk: what follows would be lost as well
                 text = f"results cannot be written: {ending.reason(error)}"
                 pytest.exit(text, ending.EXIT_FAILED)
@@ -283,12 +287,13 @@ class Cell:
             outcome = self._session.run(self.id)
         except NoRoom as error:
             pytest.fail(str(error), pytrace=False)
-        record = outcome.record
-        record["reproduce"] = message.reproduce(
+        assert isinstance(outcome.record, Record)
+        reproduce = message.reproduce(
             self._item.nodeid, self.id, clause, self._session.options.platform
         )
-        self._item.stash[RECORD] = {"record": record, "facts": outcome.facts}
-        verdict, reason = record["verdict"], record["reason"]
+        record = replace(outcome.record, reproduce=reproduce)
+        self._item.stash[OUTCOME] = Outcome(record, outcome.facts)
+        verdict, reason = record.verdict, record.reason
         if self._session.excuses(record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.KNOWN_DEVIATION:
@@ -319,7 +324,8 @@ class Timed:
         except NoRoom as error:
             pytest.fail(str(error), pytrace=False)
         mine = heat[self.id]
-        verdict, reason = mine.record["verdict"], mine.record["reason"]
+        assert mine.record is not None
+        verdict, reason = mine.record.verdict, mine.record.reason
         if self._session.excuses(mine.record):
             pytest.skip(f"{verdict}: {reason}")
         if verdict == names.NOT_RUN:
@@ -327,17 +333,18 @@ class Timed:
         compared = (
             lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
         )
-        self._item.stash[RECORD] = {
-            "record": lane.record(mine, self.contender, timing, compared),
-            "facts": self._session.lane.facts(self.id.target),
-        }
+        self._item.stash[OUTCOME] = Outcome(
+            lane.record(mine, self.contender, timing, compared),
+            self._session.lane.facts(self.id.target),
+        )
         if verdict == names.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
         if not mine.measured:
-            mine.record["reproduce"] = message.reproduce(
+            reproduce = message.reproduce(
                 self._item.nodeid, self.id, clause, self._session.options.platform
             )
-            text = message.failure(self.id, clause, self._session.claims, mine.record)
+            record = replace(mine.record, reproduce=reproduce)
+            text = message.failure(self.id, clause, self._session.claims, record)
             pytest.fail(text, pytrace=False)
         rounds = iter([one for block in mine.blocks[self.contender] for one in block])
         benchmark.group = f"{self.id.clause} {self.contender} {self.id.topology}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.commandline.results import records
+from conformance.model.records import Cell
 from harness.plugin.session import Session
 from harness.running import shards
 from harness.running.cells import CellId
@@ -30,11 +31,11 @@ def choose(config: pytest.Config, session: Session) -> None:
 def durations(file: Path) -> dict[CellId, float]:
     """How long each cell of a results file took; ValueError where a line is no record."""
     return {
-        CellId(cell["clause"], cell["implementation"], cell["topology"], cell["target"]): float(
-            cell["seconds"] or 0.0
+        CellId(cell.clause, cell.implementation, cell.topology, cell.target): float(
+            cell.seconds or 0.0
         )
         for _, cell in records(file)
-        if cell["kind"] == "cell"
+        if isinstance(cell, Cell)
     }
 
 

@@ -10,6 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from conformance.model.codec import decode_record, encode_json
+from conformance.model.records import Cell, Timing
 from harness.running.cells import CellId
 from harness.running.runner import Runner
 from harness.running.tiers import Run, duration
@@ -19,9 +23,26 @@ Facts = dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A cell's record, and the facts of its target where it came up."""
+    """The record of a cell or of a timing, and the facts of its target where it came up."""
 
-    record: dict[str, Any]
+    record: Cell | Timing
+    facts: Facts
+
+    def dump(self) -> str:
+        """Return it as text, for another process."""
+        return encode_json({"record": self.record, "facts": self.facts}).decode()
+
+    @staticmethod
+    def parse(text: str) -> Outcome:
+        """Return what `dump` wrote."""
+        wire = msgspec.json.decode(text, type=_Wire)
+        record = decode_record(bytes(wire.record))
+        assert isinstance(record, Cell | Timing)
+        return Outcome(record, wire.facts)
+
+
+class _Wire(msgspec.Struct):
+    record: msgspec.Raw
     facts: Facts
 
 

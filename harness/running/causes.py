@@ -12,11 +12,12 @@ from typing import Any
 
 from packaging.version import Version
 
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
 from conformance.catalogue.spelling import did_you_mean
 from conformance.catalogue.topology import Topology
-from conformance.commandline.results import Record, records
+from conformance.commandline.results import records
 from conformance.commands.recorded import target_of
 from conformance.probing.jobs import DEADLINE_S, Ended, Job, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
@@ -86,37 +87,42 @@ def seen(files: Sequence[Path]) -> Seen:
     """Of the cells, those that name a cause, or whose clause does and which conform."""
     found = Seen({}, set())
     for file in files:
-        targets: dict[str, Record] = {}
-        by_clause: dict[str, Record] = {}
+        targets: dict[str, model.Target] = {}
+        by_clause: dict[str, model.Clause] = {}
         for number, record in records(file):
-            if record["kind"] == "target":
-                targets[record["target"]] = record
-            elif record["kind"] == "clause":
-                by_clause[record["clause"]] = record
-            elif record["kind"] == "cell":
-                _note(found, record, target_of(record, targets, file, number), by_clause)
+            match record:
+                case model.Target():
+                    targets[record.target] = record
+                case model.Clause():
+                    by_clause[record.clause] = record
+                case model.Cell():
+                    _note(found, record, target_of(record, targets, file, number), by_clause)
     return found
 
 
-def _note(found: Seen, cell: Record, target: Record, by_clause: Mapping[str, Record]) -> None:
-    jax = target["jax"]
-    if jax is None or cell["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION):
+def _note(
+    found: Seen, cell: model.Cell, target: model.Target, by_clause: Mapping[str, model.Clause]
+) -> None:
+    jax = target.jax
+    if jax is None or cell.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION):
         return
-    place = (cell["implementation"], cell["topology"])
+    place = (cell.implementation, cell.topology)
     found.ran.add((*place, jax))
-    if cell["verdict"] == names.KNOWN_DEVIATION:
-        slug = (cell["deviation"] or {}).get("cause", "")
+    if cell.verdict == names.KNOWN_DEVIATION:
+        slug = cell.deviation.cause if cell.deviation is not None else ""
     else:
-        slug = _changed(by_clause.get(cell["clause"], {}), cell["implementation"])
+        slug = _changed(by_clause.get(cell.clause), cell.implementation)
     if slug:
         found.shown.setdefault(slug, {}).setdefault(place, set()).add(jax)
 
 
-def _changed(clause: Record, implementation: str) -> str:
+def _changed(clause: model.Clause | None, implementation: str) -> str:
     """The cause that a clause names, where something else is expected than of legacy pmap."""
-    expected = clause.get("expected", {})
+    if clause is None:
+        return ""
+    expected = clause.expected
     as_legacy = expected.get(implementation) == expected.get(names.LEGACY_PMAP)
-    return "" if as_legacy else clause.get("cause", "")
+    return "" if as_legacy else clause.cause
 
 
 def ranges(some: set[str], of: Sequence[str]) -> str:

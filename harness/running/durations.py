@@ -10,7 +10,8 @@ from typing import Any
 
 from conformance.catalogue import loading, names
 from conformance.commandline.outputs import write_text
-from conformance.commandline.results import Record, records
+from conformance.commandline.results import records
+from conformance.model.records import Cell
 from harness.running.tiers import FILE
 
 LEAST_S = 0.5  # a shorter run is as good as any other
@@ -30,7 +31,7 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     found: Figures = {}
     for file in files:
         for _, record in records(file):
-            if record["kind"] == "cell":
+            if isinstance(record, Cell):
                 _take(record, catalogue, found)
     known = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
     kept = {
@@ -50,11 +51,11 @@ def write(files: Iterable[Path], output: Path = FILE) -> int:
     return sum(map(len, told.values()))
 
 
-def _take(cell: Record, catalogue: loading.Catalogue, found: Figures) -> None:
-    seconds, busy = cell["seconds"], cell.get("cpu_seconds")
-    if cell["verdict"] in RAN and seconds is not None and busy is not None:
-        first = catalogue.runs.get(cell["clause"], (cell["clause"],))[0]
-        found.setdefault((cell["topology"], first), []).append((float(seconds), float(busy)))
+def _take(cell: Cell, catalogue: loading.Catalogue, found: Figures) -> None:
+    seconds, busy = cell.seconds, cell.cpu_seconds
+    if cell.verdict in RAN and seconds is not None and busy is not None:
+        first = catalogue.runs.get(cell.clause, (cell.clause,))[0]
+        found.setdefault((cell.topology, first), []).append((float(seconds), float(busy)))
 
 
 def _text(told: dict[str, Any]) -> str:

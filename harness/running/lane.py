@@ -8,9 +8,10 @@ beside the new pmap of another on the same machine at the same moment. Nothing e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.catalogue.clause import Timing
 from conformance.judging import ratios
@@ -45,13 +46,13 @@ class Entrant:
     """A cell in a heat: its last record, and the seconds of each contender, block by block."""
 
     cell: CellId
-    record: dict[str, Any] = field(default_factory=dict)
+    record: model.Cell | None = None
     blocks: dict[str, list[list[float]]] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:
         """Whether every block came back with right values."""
-        return self.record.get("verdict") == names.CONFORMS
+        return self.record is not None and self.record.verdict == names.CONFORMS
 
 
 class Lane:
@@ -109,7 +110,7 @@ class Lane:
             self._runners[target] = self._make_runner()
         entrant.record = self._runners[target].run(entrant.cell)
         if entrant.measured:
-            for name, taken in seconds_of(entrant.record["observations"]).items():
+            for name, taken in seconds_of(entrant.record.observations).items():
                 entrant.blocks.setdefault(name, []).append(taken)
 
 
@@ -161,22 +162,22 @@ def _ratio(of: Entrant, contender: str, to: Entrant, other: str, name: str) -> R
 
 def record(
     entrant: Entrant, contender: str, timing: Timing, compared: Sequence[Ratio]
-) -> dict[str, Any]:
-    """A contender's line of the results file; `failed` where it was not measured."""
+) -> model.Timing:
+    """A contender's record; `failed` where it was not measured."""
     cell = entrant.cell
     blocks = entrant.blocks.get(contender, [])
     measured = entrant.measured and bool(blocks)
-    return {
-        "kind": "timing",
-        "timing": cell.clause,
-        "contender": contender,
-        "implementation": cell.implementation,
-        "target": cell.target,
-        "topology": cell.topology,
-        "illustrates": list(timing.illustrates),
-        "seconds": dict(ratios.seconds(blocks)) if measured else None,
-        "rounds": sum(map(len, blocks)),
-        "ratios": [one.record() for one in compared],
-        "failed": None if measured else f"{entrant.record['verdict']}: {entrant.record['reason']}",
-        "verdict": entrant.record["verdict"],
-    }
+    assert entrant.record is not None
+    return model.Timing(
+        timing=cell.clause,
+        contender=contender,
+        implementation=cell.implementation,
+        target=cell.target,
+        topology=cell.topology,
+        illustrates=tuple(timing.illustrates),
+        seconds=model.Spread(**ratios.seconds(blocks)) if measured else None,
+        rounds=sum(map(len, blocks)),
+        ratios=tuple(model.Ratio(**asdict(one), says=str(one)) for one in compared),
+        failed=None if measured else f"{entrant.record.verdict}: {entrant.record.reason}",
+        verdict=entrant.record.verdict,
+    )

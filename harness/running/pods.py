@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from conformance.model.records import Growth
 from harness.targets.platforms import PLATFORMS, TPU_COMPILE
 from harness.targets.target import Target, describe, provision, worker_environment
 
@@ -22,33 +25,31 @@ DEADLINE_S = 1800.0
 MIB = 1 << 20
 MOST_SAID = 600  # characters of what a program said that failed
 
-Record = dict[str, Any]
-
 
 class PodsError(ValueError):
     """Nothing could be compiled; what was said, and what to do."""
 
 
-def grown(spec: str, *, progress: Callable[[str], None]) -> list[Record]:
+def grown(spec: str, *, progress: Callable[[str], None]) -> list[Growth]:
     """Provision a target that compiles for TPU; a record per access, with each size of pod."""
     target = provision(spec, extras=PLATFORMS[TPU_COMPILE].packages, progress=progress)
     known = describe(target)
     progress(f"compiling for pods with {target.spec}, which takes minutes")
     of = {"target": target.spec, "jax": known["jax"], "libtpu": known["libtpu"]}
-    return [one | of for one in _compiled(target)]
+    return [msgspec.convert(one | of, Growth) for one in _compiled(target)]
 
 
-def lines(growths: Sequence[Record]) -> Iterator[str]:
+def lines(growths: Sequence[Growth]) -> Iterator[str]:
     """A table for a terminal: MiB to each chip, by the number of chips."""
     for one in growths:
-        points = ", ".join(f"{point['chips']}: {point['bytes'] / MIB:g}" for point in one["points"])
+        points = ", ".join(f"{point.chips}: {point.bytes / MIB:g}" for point in one.points)
         yield (
-            f"{one['target']}, {one['chip']}: {one['text']} of rows of {one['row'] / MIB:g} MiB "
+            f"{one.target}, {one.chip}: {one.text} of rows of {one.row / MIB:g} MiB "
             f"moves MiB to each chip, by chips: {points}"
         )
 
 
-def _compiled(target: Target) -> list[Record]:
+def _compiled(target: Target) -> list[dict[str, Any]]:
     environment = worker_environment(target, os.environ, platform=PLATFORMS[TPU_COMPILE])
     with tempfile.TemporaryDirectory(prefix="conformance-pods-") as folder:
         file = Path(folder) / "pods.jsonl"

@@ -5,12 +5,15 @@ The pytest plugin and the benchmark use it alike; it knows nothing of pytest.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+import conformance.model.records as model
 from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
@@ -18,9 +21,10 @@ from conformance.catalogue.topology import Topology
 from conformance.judging import compile_only
 from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import Fault, Whereabouts
-from conformance.judging.judge import Judgement, judge, judgement_record
+from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import parse
-from conformance.judging.rejudging import not_applicable
+from conformance.judging.rejudging import not_applicable, with_judgement
+from conformance.model.verdicts import Verdict
 from harness.clusters import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
 from harness.clusters.launchers import TargetDown
@@ -62,13 +66,16 @@ class Runner:
     _entries: dict[str, list[Deviation]] = field(default_factory=dict, init=False)
     _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
 
-    def run(self, cell: CellId) -> dict[str, Any]:
+    def run(self, cell: CellId) -> model.Cell:
         """The cell's results record, without `reproduce`, which only the caller knows."""
         asked = self.targets[cell.target]
         record = self._cell(cell)
-        return record if asked.target is None else dict(Tidy(asked.target)(record))
+        if asked.target is None:
+            return record
+        tidy: model.Cell = Tidy(asked.target)(record)
+        return tidy
 
-    def _cell(self, cell: CellId) -> dict[str, Any]:
+    def _cell(self, cell: CellId) -> model.Cell:
         clause = self.catalogue.clauses[cell.clause]
         topology = Topology.parse(cell.topology)
         asked = self.targets[cell.target]
@@ -90,7 +97,7 @@ class Runner:
         lacks, how = self._lacks(clause, self.facts[cell.target])
         if lacks:
             judgement = Judgement(names.NOT_RUN, f"{', '.join(lacks)} {how}")
-            return _record(cell, judgement) | {"lacks": lacks}
+            return replace(_record(cell, judgement), lacks=tuple(lacks))
         return self._run(cell, clause, asked.target, topology)
 
     def _learn(self, target: Target, topology: Topology) -> None:
@@ -143,9 +150,7 @@ class Runner:
             "so in probing.implementations",
         )
 
-    def _run(
-        self, cell: CellId, clause: Clause, target: Target, topology: Topology
-    ) -> dict[str, Any]:
+    def _run(self, cell: CellId, clause: Clause, target: Target, topology: Topology) -> model.Cell:
         try:
             of, runs = self._runs(cell, clause, target, topology)
         except TargetDown as down:
@@ -157,7 +162,7 @@ class Runner:
             except DeviationError as error:
                 verdict = Judgement(names.DEVIATES, str(error))
             records.append(_record(cell, verdict, run.result, fresh=run.fresh))
-        return _steady(records) | {"run_of": of}
+        return replace(_steady(records), run_of=of)
 
     def _runs(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology
@@ -220,14 +225,19 @@ def _fault(result: CaseResult) -> Fault | None:
     return Fault(result.fault.kind, result.fault.detail, result.mapped, tuple(processes))
 
 
-def _steady(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _steady(records: Sequence[model.Cell]) -> model.Cell:
     """One record for several runs of a cell: flaky where their verdicts differ."""
-    counts = Counter(r["verdict"] for r in records)
+    counts = Counter(r.verdict for r in records)
     if len(counts) == 1:
         return records[-1]
-    bad = next(r for r in records if r["verdict"] not in (names.CONFORMS, names.KNOWN_DEVIATION))
+    bad = next(r for r in records if r.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION))
     text = ", ".join(f"{verdict} {k} of {len(records)}" for verdict, k in counts.most_common())
-    return {**bad, "verdict": names.FLAKY, "reason": f"{text}; {bad['reason']}"}
+    return replace(bad, verdict=Verdict.FLAKY, reason=f"{text}; {bad.reason}")
+
+
+def not_run(cell: CellId, reason: str) -> model.Cell:
+    """Return the record of a cell that was not run, and why."""
+    return _record(cell, Judgement(names.NOT_RUN, reason))
 
 
 def _record(
@@ -236,20 +246,29 @@ def _record(
     result: CaseResult | None = None,
     fault: ClusterFault | None = None,
     fresh: bool = False,
-) -> dict[str, Any]:
-    fault = result.fault if result else fault
-    mapped = list(result.mapped) if result else []
-    return {
-        "kind": "cell",
-        "clause": cell.clause,
-        "implementation": cell.implementation,
-        "target": cell.target,
-        "topology": cell.topology,
-        **judgement_record(judgement),
-        "observations": list(result.observations) if result else [],
-        "fault": dataclasses.asdict(fault) | {"mapped": mapped} if fault else None,
-        "seconds": result.seconds if result else 0.0,
-        "probe_seconds": result.probe_seconds if result else 0.0,
-        "cpu_seconds": result.cpu_seconds if result else 0.0,
-        "fresh": fresh,
-    }
+) -> model.Cell:
+    record = model.Cell(
+        clause=cell.clause,
+        implementation=cell.implementation,
+        target=cell.target,
+        topology=cell.topology,
+        verdict=Verdict.NOT_RUN,
+        reason="",
+        findings=(),
+        deviation=None,
+        observations=list(result.observations) if result else [],
+        fault=_fault_record(result.fault if result else fault, result),
+        seconds=result.seconds if result else 0.0,
+        probe_seconds=result.probe_seconds if result else 0.0,
+        cpu_seconds=result.cpu_seconds if result else 0.0,
+        fresh=fresh,
+        reproduce="",
+    )
+    return with_judgement(record, judgement)
+
+
+def _fault_record(fault: ClusterFault | None, result: CaseResult | None) -> model.Fault | None:
+    if fault is None:
+        return None
+    record = msgspec.convert(fault, model.Fault, from_attributes=True)
+    return replace(record, mapped=tuple(result.mapped) if result else ())

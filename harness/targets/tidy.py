@@ -10,11 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, structs
+
 from harness.targets.target import Target
 
 
 class Tidy:
-    """Replaces the folders of one target and of this user by short names, in any JSON value."""
+    """Replaces the folders of one target and of this user by short names, in a record or JSON."""
 
     def __init__(self, target: Target, home: Path | None = None) -> None:
         folders = {
@@ -27,10 +29,13 @@ class Tidy:
         self._pattern = re.compile("|".join(map(re.escape, self._names)))
 
     def __call__(self, value: Any) -> Any:
-        if isinstance(value, str):
+        if type(value) is str:
             return self._pattern.sub(lambda match: self._names[match[0]], value)
         if isinstance(value, dict):
             return {key: self(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
-            return [self(one) for one in value]
+            return type(value)(self(one) for one in value)
+        if isinstance(value, Struct):
+            names = value.__struct_fields__
+            return structs.replace(value, **{one: self(getattr(value, one)) for one in names})
         return value

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from conformance.model.records import Cell, Target
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import CompareError, chosen
 from reports.comparing.entries import Entry
 from reports.comparing.fields import ABSENT, FAULT, Difference, compare_cells
 from reports.reading.alike import failed
 from reports.reading.order import VersionOrder, version_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Cell, Target
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
 WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.model.records import Target, TargetKey
+from conformance.model.verdicts import Verdict
 from reports.input_error import InputError
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Target, TargetKey
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 # How bad a cell's verdict is for whoever uses JAX; what is not here says nothing of it.
 _GRAVITY = {

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.model.records import Cell
 from reports.comparing.changes import masked
-from reports.reading.records import Cell
 from reports.reading.shapes import in_known_form
 
 Json = Mapping[str, Any]

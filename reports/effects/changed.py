@@ -8,13 +8,13 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from conformance.model.records import Cause
+from conformance.model.verdicts import Verdict
 from reports.effects.effect import Effect, Felt
 from reports.effects.explained import By
 from reports.effects.pairs import Side
 from reports.effects.remedies import Remedy
 from reports.reading.order import topology_order
-from reports.reading.records import Cause
-from reports.reading.verdicts import Verdict
 
 
 class Group(StrEnum):

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from conformance.model.records import Cell, Fault
 from reports.comparing.fields import message_kept
 from reports.reading.alike import failed as failed_of
 from reports.reading.older import completed
-from reports.reading.records import Cell, Fault
 
 Json = Mapping[str, Any]
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from conformance.model.records import JAX
+from conformance.model.verdicts import Verdict
 from reports.effects.changed import Entry, Group, Upgrade, in_processes, processes
 from reports.effects.remedies import Help, Remedy
 from reports.reading.order import topology_order
-from reports.reading.records import JAX
-from reports.reading.verdicts import Verdict
 
 AS_SHARD_MAP = (
     "Where it matters, rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the "

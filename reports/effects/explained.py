@@ -13,6 +13,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformance.model.records import JAX, Cell
+from conformance.model.verdicts import Verdict
 from reports.comparing import fields
 from reports.comparing.agreement import Pair, documented, failed_steps
 from reports.comparing.entries import Entry
@@ -21,9 +23,7 @@ from reports.effects.effect import Effect, Felt
 from reports.effects.known import Known
 from reports.reading.alike import likeness
 from reports.reading.outcomes import CellKey
-from reports.reading.records import JAX, Cell
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from reports.effects.derive import WITHOUT_THE_FIX, of_job
 from reports.effects.digest import RAISED, job_end
 from reports.reading.alike import failed
 from reports.reading.codes import DTYPE, SHAPE, VALUE
 from reports.reading.older import code_of
 from reports.reading.outcomes import Outcome
-from reports.reading.records import Cell
-from reports.reading.verdicts import Verdict
 
 # A cell that tells nothing of a user's program, in a word.
 ABSENT = {

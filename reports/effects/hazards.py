@@ -13,12 +13,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from conformance.model.records import Cause
 from reports.effects.derive import of_job
 from reports.effects.effect import Effect, Felt
 from reports.effects.pairs import RAN, Effects
 from reports.reading.order import implementation_order, topology_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cause
 from reports.reading.results import Results
 
 A_JOB = "a job of its own"  # in place of a topology: a plain program that starts its processes

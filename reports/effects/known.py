@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from conformance.model.records import JAX
 from reports.comparing.entries import IMPLEMENTATIONS, EntryError, like, tables_of
 from reports.effects.effect import Effect, Felt
 from reports.reading.outcomes import CellKey
-from reports.reading.records import JAX
 
 FILE = Path(__file__).with_name("known.toml")
 COLUMNS = (*IMPLEMENTATIONS, JAX)

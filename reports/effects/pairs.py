@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from conformance.model.records import JAX, Cell, Clause, Target, TargetKey
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import CompareError, cause_of, masked
 from reports.comparing.entries import load_entries
 from reports.effects.derive import alone, derive
@@ -24,9 +26,7 @@ from reports.effects.remedies import Remedies
 from reports.reading.alike import Once, likeness
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import JAX, Cell, Clause, Target, TargetKey
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
 

@@ -13,11 +13,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from conformance.model.records import Cause, TargetKey
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import cause_of
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Cause, TargetKey
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 FAILED = (Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.FLAKY)
 _DIED = (Verdict.CRASHED, Verdict.HUNG)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from conformance.model.records import Cause
 from reports.comparing.entries import within
 from reports.reading.order import version_order
-from reports.reading.records import Cause
 from reports.reading.results import Results
 
 

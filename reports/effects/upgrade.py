@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from conformance.model.records import Cause, Clause
+from conformance.model.verdicts import Verdict
 from reports.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
 from reports.effects.derive import OF_ALL_ROWS, failing
 from reports.effects.effect import SAME, Effect, Felt
@@ -23,9 +25,7 @@ from reports.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, 
 from reports.effects.remedies import FAILED, Help, Remedy
 from reports.effects.rewrites import rewrites
 from reports.reading.codes import NOTE
-from reports.reading.records import Cause, Clause
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 # What a failing fix is not told apart by: it is graver than that it does not help.
 _GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from conformance.model.records import Cell
 from reports.comparing.changes import cause_of
 from reports.errors.wording import SLOT, address, first_sentence, template
 from reports.reading.alike import Once
 from reports.reading.order import version_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Cell
 from reports.reading.results import Results
 from reports.reading.shown import Shown, versions_run, where_shown
 

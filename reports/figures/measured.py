@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.model.records import Ratio, Timing
 from reports.figures.chart import Point, Series
 from reports.reading.order import implementation_order, topology_order, version_order
 from reports.reading.outcomes import CellKey, Outcome, TimingKey
-from reports.reading.records import Ratio, Timing
 from reports.reading.results import Results
 
 MOVED = "moved"  # of a step's notes

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from conformance.model.records import Cell, Finding
 from reports.reading.lazily import Lazily
-from reports.reading.records import Cell, Finding
 
 T = TypeVar("T")
 

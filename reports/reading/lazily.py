@@ -14,10 +14,10 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar, overload
+from typing import Any, BinaryIO, TypeVar, overload
 
-from conformance.commandline.results import XZ, parsed
-from reports.input_error import InputError
+from conformance.commandline.results import XZ, Line, ResultsError
+from conformance.model.codec import Decode, NoValue
 
 T = TypeVar("T", covariant=True)
 
@@ -25,19 +25,6 @@ _BUFFER = 1 << 20  # bytes
 MOST_RECENT = 64  # parts that are kept as objects: a page looks at those of a clause again
 
 COPIED = 1 << 26  # bytes of a file, of which parts are copied; a larger one is kept open
-
-# Between which keys of a cell's line the long parts stand, as the recorder orders them. A quote
-# inside a JSON string is escaped, so that no message can contain these.
-LONG = ((b'"findings": ', b', "deviation": '), (b'"observations": ', b', "fault": '))
-# Without the spaces, as other programs write JSON.
-_FORMS = (
-    (b'{"kind": "cell"', LONG),
-    (b'{"kind":"cell"', tuple((a.replace(b" ", b""), b.replace(b" ", b"")) for a, b in LONG)),
-)
-
-
-class ResultsError(InputError):
-    """A results file cannot be used; the message names the file, the line and what is wrong."""
 
 
 class Store:
@@ -55,11 +42,10 @@ class Store:
         self._original = _opened(file)
         self._recent: OrderedDict[int, tuple[Any, ...]] = OrderedDict()
 
-    def keep(self, part: bytes, offset: int | None) -> int:
-        """The place of a part, which stands in the file at `offset` unless that is None."""
-        if offset is None or self._original is None:
-            return ~self._scratch.keep(part)
-        return offset
+    def keep(self, part: bytes, line: Line) -> int:
+        """The place of a part of a line."""
+        at = -1 if self._original is None else line.text.find(part)
+        return line.offset + at if at >= 0 else ~self._scratch.keep(part)
 
     def text(self, place: int, length: int) -> bytes:
         """A part as it was written."""
@@ -69,17 +55,14 @@ class Store:
         # By place, as processes that were forked share the position in the file.
         return os.pread(self._original.fileno(), length, place)
 
-    def values(
-        self, place: int, length: int, convert: Callable[[Any, str], T], number: int
-    ) -> tuple[T, ...]:
+    def values(self, place: int, length: int, decode: Decode[T], number: int) -> tuple[T, ...]:
         """The values of a part, a JSON list; ResultsError where they are not what they must be."""
         if place in self._recent:
             self._recent.move_to_end(place)
             return self._recent[place]
-        text = self.text(place, length)
         try:
-            values = tuple(convert(one, f"[{at}]") for at, one in enumerate(parsed(text)))
-        except ValueError as error:
+            values = tuple(decode(self.text(place, length)))
+        except NoValue as error:
             raise ResultsError(f"{self.file}:{number}: {error}") from None
         self._recent[place] = values
         if len(self._recent) > MOST_RECENT:
@@ -148,27 +131,26 @@ class Lazily(Sequence[T]):
     `alike` is equal for lists of which readers need not look at more than one (`reading.alike`).
     """
 
-    __slots__ = ("_alike", "_convert", "_length", "_likeness", "_number", "_place", "_store")
+    __slots__ = ("_alike", "_decode", "_length", "_likeness", "_number", "_place", "_store")
 
     def __init__(
         self,
         store: Store,
         part: bytes,
-        offset: int | None,
-        convert: Callable[[Any, str], T],
-        number: int,
+        line: Line,
+        decode: Decode[T],
         likeness: Callable[[bytes], bytes],
     ) -> None:
         self._likeness = likeness
         self._alike: bytes | None = None
         self._store = store
-        self._number = number
-        self._place = store.keep(part, offset)
+        self._number = line.number
+        self._place = store.keep(part, line)
         self._length = len(part)
-        self._convert = convert
+        self._decode = decode
 
     def _values(self) -> tuple[T, ...]:
-        return self._store.values(self._place, self._length, self._convert, self._number)
+        return self._store.values(self._place, self._length, self._decode, self._number)
 
     @property
     def alike(self) -> bytes:
@@ -205,42 +187,3 @@ class Lazily(Sequence[T]):
 
     def __hash__(self) -> int:
         return hash((self._place, self._length))
-
-
-class Parts(NamedTuple):
-    """A cell's line without its two long parts, these, and where they begin in the line."""
-
-    short: bytes
-    findings: bytes
-    observations: bytes
-    places: tuple[int, int]
-
-
-def split(line: bytes) -> Parts | None:
-    """The parts of a cell's line as the recorder or any other program orders them so.
-
-    None of a line that is no such cell: then it is read whole.
-    """
-    for begin, long in _FORMS:
-        if line.startswith(begin):
-            return _split(line, long)
-    return None
-
-
-def _split(line: bytes, long: Sequence[tuple[bytes, bytes]]) -> Parts | None:
-    (first, after_first), (second, after_second) = long
-    start = line.find(first) + len(first)
-    end = line.rfind(after_first, start)
-    begins = line.find(second, end) + len(second)
-    ends = line.rfind(after_second, begins)
-    if start < len(first) or end < start or begins < len(second) or ends < begins:
-        return None
-    findings, observations = line[start:end], line[begins:ends]
-    if not (_is_list_of_objects(findings) and _is_list_of_objects(observations)):
-        return None
-    short = b"[]".join((line[:start], line[end:begins], line[ends:]))
-    return Parts(short, findings, observations, (start, begins))
-
-
-def _is_list_of_objects(part: bytes) -> bool:
-    return part == b"[]" or (part.startswith(b'[{"') and part.endswith(b"}]"))

@@ -5,10 +5,10 @@ This is the one place that reads a text which the judge has written.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
+from conformance.model.records import Clause, Finding
 from reports.reading.codes import DTYPE, ERROR, PROOF, RIGHT, SHAPE, UNREAD, VALUE, WRONG
-from reports.reading.records import Clause, Finding
 
 _PROOF_STEP = "proof"
 # How the texts of older findings begin; those of newer ones have fields where they begin so.

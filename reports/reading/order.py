@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from reports.reading.records import Target, TargetKey
+from conformance.model.records import Target, TargetKey
 
 _IMPLEMENTATIONS = ("legacy_pmap", "new_pmap", "shard_map", "jax")
 _SHORT = {"legacy_pmap": "legacy", "new_pmap": "new", "shard_map": "shard"}

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reports.reading.records import Cell, TargetKey
-from reports.reading.verdicts import Verdict
+from conformance.model.records import Cell, TargetKey
+from conformance.model.verdicts import Verdict
 
 MOST_NAMED = 10  # cells whose records have several verdicts, named in a note
 

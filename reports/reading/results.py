@@ -9,14 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from msgspec.structs import replace
+
+from conformance.commandline.results import ResultsError as ResultsError
+from conformance.commandline.results import no_record
+from conformance.model.codec import NoValue
+from conformance.model.records import (
+    AnyRecord,
+    Cause,
+    Cell,
+    Claim,
+    Clause,
+    Growth,
+    Strength,
+    Target,
+    TargetKey,
+    Timing,
+)
+from conformance.model.verdicts import Verdict
 from reports.collecting import paused_collector
 from reports.reading.files import records
-from reports.reading.lazily import ResultsError as ResultsError
 from reports.reading.lazily import Scratch
 from reports.reading.older import with_releases
 from reports.reading.order import (
@@ -27,31 +43,13 @@ from reports.reading.order import (
     version_order,
 )
 from reports.reading.outcomes import CellKey, Outcome, Run, TimingKey, newest, repeated
-from reports.reading.records import (
-    KINDS,
-    Cause,
-    Cell,
-    Claim,
-    Clause,
-    Growth,
-    RecordError,
-    Strength,
-    Target,
-    TargetKey,
-    Timing,
-    decode,
-)
-from reports.reading.verdicts import Verdict
 
 # What can be said of a cell whose target was not to be had, or died while it came up.
 _WITHOUT_TARGET = (Verdict.NOT_RUN, Verdict.CRASHED, Verdict.HUNG)
 
 _NO_RESULT = Outcome(Verdict.NOT_RUN, "no result in the files of this report")
 _LEFT_OUT = Outcome(Verdict.LEFT_OUT, "not in the core tier: --tier full runs it")
-_NEVER_RECORDED = (Verdict.UNKNOWN, Verdict.LEFT_OUT)
-_VERDICTS = frozenset(one.value for one in Verdict if one not in _NEVER_RECORDED)
 
-MOST = 1e12  # seconds, or times as long: no timing is larger
 ANY_TOPOLOGY = "any"  # where a clause is shown that ran nowhere and names no topology
 
 
@@ -183,8 +181,8 @@ def _read(path: Path, merge: _Merge, scratch: Scratch) -> None:
     for number, record in records(path, scratch, merge.note):
         try:
             merge.add(record)
-        except RecordError as error:
-            raise ResultsError(f"{path}:{number}: {error}") from None
+        except NoValue as error:
+            raise no_record(path, number, error) from None
 
 
 @dataclass(slots=True)
@@ -214,13 +212,9 @@ class _Merge:
         if line not in self.notes:
             self.notes.append(line)
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Take one line's record, of a known kind; RecordError says what is wrong with it."""
-        kind = record.pop("kind")
-        cls = KINDS[kind]
-        if cls is Cell and isinstance(record.get("verdict"), str):
-            record |= self._with_a_verdict(record["verdict"], record.get("reason"))
-        match decode(cls, record, f"the {kind} record"):
+    def add(self, record: AnyRecord) -> None:
+        """Take one line's record; NoValue says what is wrong with it."""
+        match record:
             case Target() as target:
                 self._add_target(target)
             case Claim() as claim:
@@ -239,18 +233,7 @@ class _Merge:
             case Timing() as timing:
                 self._add_timing(timing)
 
-    def _with_a_verdict(self, word: str, reason: object) -> dict[str, str]:
-        """A word for how a cell ended that is not ours is shown, as a newer program may know it."""
-        if word in _VERDICTS:
-            return {}
-        self.note(f"the verdict {word!r} is not known to this program")
-        return {"verdict": Verdict.UNKNOWN.value, "reason": f"{word}: {reason}"}
-
     def _add_target(self, target: Target) -> None:
-        if target.schema < 1:
-            raise RecordError(f"schema {target.schema} never existed")
-        if not target.unavailable and not (target.jax and target.platform):
-            raise RecordError("an available target needs 'jax' and 'platform'")
         self.here[target.target] = (target, target.key)
         if not target.unavailable:
             known = self.environments.get((target.key, target.run))
@@ -281,21 +264,11 @@ class _Merge:
     def _target_of(self, record: Cell | Timing, kind: str) -> tuple[Target, TargetKey]:
         target = self.here.get(record.target)
         if target is None:
-            raise RecordError(
-                f"the {kind}'s target {record.target!r} has no target record before it"
-            )
+            raise NoValue(f"the {kind}'s target {record.target!r} has no target record before it")
         return target
 
     def _add_timing(self, timing: Timing) -> None:
         _, target = self._target_of(timing, "timing")
-        if (timing.seconds is None) == (timing.failed is None):
-            raise RecordError("a timing has either seconds or the reason why it failed")
-        for one in (timing.seconds, *timing.ratios):
-            if one is not None and not 0 <= one.low <= one.median <= one.high <= MOST:
-                raise RecordError(
-                    f"the timing's figures {one.low:g}, {one.median:g}, {one.high:g} are no lower "
-                    f"quartile, median and upper quartile between 0 and {MOST:g}"
-                )
         key = TimingKey(
             timing.timing, timing.contender, target, timing.implementation, timing.topology
         )
@@ -304,9 +277,9 @@ class _Merge:
     def _add_cell(self, cell: Cell) -> None:
         target, target_key = self._target_of(cell, "cell")
         if cell.clause not in self.known:
-            raise RecordError(f"the cell's clause {cell.clause!r} has no clause record before it")
+            raise NoValue(f"the cell's clause {cell.clause!r} has no clause record before it")
         if target.unavailable and cell.verdict not in _WITHOUT_TARGET:
-            raise RecordError(
+            raise NoValue(
                 f"the cell is {cell.verdict.value!r}, but its target {cell.target!r} is unavailable"
             )
         key = CellKey(cell.clause, target_key, cell.implementation, cell.topology)

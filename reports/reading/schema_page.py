@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Any
 
-SCHEMA = "schema.json"
-_REFERENCE = "#/$defs/"
+from conformance.model.schema import REFERENCE, schema
 
 _HEAD = """# Results format
 
 What a line of a results file is: every record and field.
 
-This page is generated from `reports/reading/schema.json` by `pmap-conformance dev docs`: do not
-edit it.
+This page and the [JSON Schema](results-format.schema.json) are generated from
+`conformance/model/records.py` by `pmap-conformance dev docs`: do not edit them.
 
 {description}
 
@@ -40,8 +38,12 @@ Schema = Mapping[str, Any]
 
 def page() -> str:
     """Return the page as Markdown."""
-    text = resources.files("reports.reading").joinpath(SCHEMA).read_text(encoding="utf-8")
-    return "\n".join(_lines(json.loads(text))) + "\n"
+    return "\n".join(_lines(schema())) + "\n"
+
+
+def as_json() -> str:
+    """Return the schema as text."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def _lines(schema: Schema) -> Iterator[str]:
@@ -56,31 +58,29 @@ def _lines(schema: Schema) -> Iterator[str]:
         yield ""
         yield _cell(definition.get("description", ""))
         yield ""
+        if "properties" not in definition:
+            yield f"One of {_type(definition)}."
+            continue
         yield "| field | type | meaning |"
         yield "|---|---|---|"
-        yield from _rows("", definition)
+        yield from _rows(definition)
 
 
-def _rows(prefix: str, schema: Schema) -> Iterator[str]:
-    """A row for each field of an object, and for those of objects within it."""
+def _rows(schema: Schema) -> Iterator[str]:
+    """A row for each field of an object."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        path = f"{prefix}{name}"
         said = [_cell(field.get("description", ""))]
         said += ["*required*"] if name in required else []
-        yield f"| `{path}` | {_type(field)} | {' '.join(filter(None, said))} |"
-        yield from _rows(f"{path}.", field)
-        yield from _rows(f"{path}[].", field.get("items", {}))
+        yield f"| `{name}` | {_type(field)} | {' '.join(filter(None, said))} |"
 
 
 def _type(schema: Schema) -> str:
     """The type of a field in words; other definitions as links."""
     if "$ref" in schema:
         return f"[{_name(schema)}](#{_name(schema)})"
-    if "oneOf" in schema:
-        return " or ".join(map(_type, schema["oneOf"]))
-    if "const" in schema:
-        return f"`{json.dumps(schema['const'])}`"
+    if "anyOf" in schema:
+        return " or ".join(map(_type, schema["anyOf"]))
     if "enum" in schema:
         return " or ".join(f"`{json.dumps(one)}`" for one in schema["enum"])
     named = schema.get("type", "any")
@@ -99,7 +99,7 @@ def _of_kind(kind: str, schema: Schema) -> str:
 
 def _name(reference: Schema) -> str:
     name: str = reference["$ref"]
-    return name.removeprefix(_REFERENCE)
+    return name.removeprefix(REFERENCE)
 
 
 def _cell(text: str) -> str:

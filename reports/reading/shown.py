@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from conformance.model.verdicts import Verdict
 from reports.reading.order import implementation_order, topology_order, version_order
 from reports.reading.outcomes import CellKey
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 _SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from conformance.model.verdicts import Verdict
 from reports.collecting import paused_collector
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects
 from reports.errors.messages import said_by
 from reports.reading.order import short_implementation
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site import (
     causes,
     cost,

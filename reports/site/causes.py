@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from conformance.model.records import Cause
 from reports.effects.effect import Effect
 from reports.effects.happened import ABSENT
 from reports.effects.pairs import NEW, SHARD_MAP, Effects
@@ -14,7 +15,6 @@ from reports.effects.remedies import Help
 from reports.effects.rewrites import Rewrite, rewrites
 from reports.reading.order import implementation_order, topology_order, version_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Cause
 from reports.reading.results import Results
 from reports.site import issues as known_issues
 from reports.site.columns import Column, columns

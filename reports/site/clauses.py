@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
 from reports.effects.effect import Felt
 from reports.effects.happened import ABSENT
 from reports.effects.pairs import NEW, Effects, Side
 from reports.reading.alike import failed
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cause, Claim, Clause, Deviation, Strength
 from reports.reading.results import Results
 from reports.site.columns import Column, columns
 from reports.site.evidence import Evidence, FindingView, Views, evidence, findings, timing_said

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.model.records import Timing
 from reports.effects.pairs import Effects
 from reports.figures.measured import times
 from reports.reading.outcomes import TimingKey
-from reports.reading.records import Timing
 from reports.reading.results import Results
 from reports.site.cost_figures import (
     INDEX,

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from conformance.model.records import TargetKey, Timing
 from reports.effects.happened import happened
 from reports.figures.chart import Chart
 from reports.figures.measured import moved_in, ratio, series
 from reports.reading.order import topology_order, version_order
 from reports.reading.outcomes import CellKey, TimingKey
-from reports.reading.records import TargetKey, Timing
 from reports.reading.results import Results
 from reports.site.memory import Memory
 from reports.site.names import Link, clause_path, implementation_words, safe_name

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from conformance.model.records import Claim
 from reports.effects.changed import ONE, SEVERAL
 from reports.reading.order import implementation_order
-from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site.marks import CHECKED, Mark, together
 from reports.site.names import (

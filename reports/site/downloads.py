@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
+from msgspec.structs import asdict
+
+from conformance.model.records import Target
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import cause_of
 from reports.effects.pairs import Effects
 from reports.reading.order import version_order
-from reports.reading.records import Target
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.page import Asset
 from reports.summary import as_json
 

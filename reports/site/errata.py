@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.model.records import Target
+from conformance.model.verdicts import Verdict
 from reports.effects.harm import Harm, harm
 from reports.effects.pairs import Effects
 from reports.effects.upgrade_text import counted
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Target
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.corrections import COMMAND, PATCH, Correction, corrections, patch
 from reports.site.documents import ClaimRow, Document
 from reports.site.errata_text import Checked, deviations, main_cause, text

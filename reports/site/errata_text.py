@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from conformance.model.records import Cause, Claim, Deviation, Target
 from reports.effects.derive import of_job
 from reports.effects.hazards import A_JOB
 from reports.effects.started import started
 from reports.reading.alike import failed
 from reports.reading.order import topology_order
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cause, Claim, Deviation, Target
 from reports.reading.results import Results
 from reports.site.names import implementation_words
 from reports.site.text import shortened, worded

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from conformance.model.records import Target
 from reports.effects.pairs import LEGACY
 from reports.effects.remedies import Remedies as Known
 from reports.effects.started import started_where_it_fails
 from reports.errors.messages import Meaning, Message, Sort
 from reports.reading.order import implementation_order
-from reports.reading.records import Target
 from reports.reading.results import Results
 from reports.reading.shown import Shown
 from reports.site.names import (

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
+from conformance.model.records import Cell, FaultProcess, Finding, Timing
 from reports.reading.lazily import Lazily
 from reports.reading.outcomes import Run
-from reports.reading.records import Cell, FaultProcess, Finding, Timing
 from reports.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
 from reports.site.text import shortened
 
@@ -170,7 +172,7 @@ def _odd_first(cell: Cell) -> list[FaultProcess]:
 
 
 def _process(one: FaultProcess) -> FaultProcess:
-    return replace(one, stack=_tail(one.stack, _STACK), log=_tail(one.log, _LOG))
+    return structs.replace(one, stack=_tail(one.stack, _STACK), log=_tail(one.log, _LOG))
 
 
 def _tail(text: str | None, limit: int) -> str | None:

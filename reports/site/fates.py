@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from conformance.model.records import TargetKey
 from reports.effects.changed import ONE, SEVERAL, processes
 from reports.effects.happened import ABSENT, RETURNS, happened
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import TargetKey
 from reports.reading.results import Results
 from reports.site.memory import Notes, noted
 

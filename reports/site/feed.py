@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby, pairwise
 
+from conformance.model.records import Target
 from reports.effects.changed import Entry, Group
 from reports.effects.pairs import Effects, Side, sides
 from reports.effects.upgrade import upgrade
 from reports.reading.order import version_order
-from reports.reading.records import Target
 from reports.site.names import implementation_words
 from reports.site.page import Asset
 from reports.site.text import plain

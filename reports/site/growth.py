@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from conformance.model.records import Growth
 from reports.figures.chart import Chart, Point, Series
 from reports.reading.order import version_order
-from reports.reading.records import Growth
 from reports.reading.results import Results
 from reports.site.cost_figures import Drawn, Group, figure, multiple
 from reports.site.names import Link, clause_path, safe_name

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from conformance.model.records import JAX, Cause
 from reports.effects.derive import WITHOUT_THE_FIX
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
@@ -19,7 +20,6 @@ from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
 from reports.effects.rewrites import Usage, rewrites, weight
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import JAX, Cause
 from reports.reading.results import Results
 from reports.site.columns import columns
 from reports.site.names import cause_path

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from reports.reading.verdicts import Verdict
+from conformance.model.verdicts import Verdict
 
 
 class Mark(StrEnum):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from conformance.model.records import Clause
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, cell_of
-from reports.reading.records import Clause
 from reports.site.columns import Column, columns
 from reports.site.marks import Mark, mark_of
 from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name

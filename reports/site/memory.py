@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from reports.effects.happened import RETURNS, happened
 from reports.reading.alike import Once
 from reports.reading.order import short_implementation
 from reports.reading.outcomes import CellKey, Outcome
-from reports.reading.records import Cell
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.names import clause_path, safe_name
 
 KEY = "memory"  # of a step's notes

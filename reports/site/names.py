@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from conformance.model.records import Claim
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Claim
 from reports.reading.results import Results
 
 _SAFE = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")

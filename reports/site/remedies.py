@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conformance.model.records import Target
+from conformance.model.verdicts import Verdict
 from reports.effects.remedies import Fared, Help, fared
 from reports.reading.order import version_order
-from reports.reading.records import Target
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.marks import Mark
 from reports.site.names import Link, clause_path, implementation_words
 

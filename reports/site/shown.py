@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from conformance.model.verdicts import Verdict
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 
 LEGACY_PMAP = "legacy_pmap"
 

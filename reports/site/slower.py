@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from conformance.model.records import TargetKey
 from reports.figures.measured import ratio
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, TimingKey
-from reports.reading.records import TargetKey
 from reports.reading.results import Results
 from reports.site.names import implementation_words
 

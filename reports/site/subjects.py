@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from conformance.model.records import Claim
 from reports.effects.changed import Group, Upgrade
 from reports.effects.hazards import Hazard, hazards
 from reports.effects.pairs import NEW, Effects
 from reports.effects.upgrade import upgrade
-from reports.reading.records import Claim
 from reports.reading.results import Results
 from reports.site import hazards as hazard_pages
 from reports.site import short

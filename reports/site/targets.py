@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conformance.model.records import Target, TargetKey
+from conformance.model.verdicts import Verdict
 from reports.effects.pairs import Effects
 from reports.reading.outcomes import CellKey
-from reports.reading.records import Target, TargetKey
 from reports.reading.releases import released
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.downloads import MATRIX, SUMMARY
 from reports.site.feed import PAGE as FEED
 from reports.site.names import safe_name

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conformance.model.records import Claim, Target
+from conformance.model.verdicts import Verdict
 from reports.effects.pairs import Effects
 from reports.reading.order import topology_order
-from reports.reading.records import Claim, Target
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.names import claim_path, clause_path
 from reports.site.page import Page
 from reports.site.strips import versions

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from conformance.model.verdicts import Verdict
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.hazards import Hazard, averts, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.entries import GroupView, group_views
 from reports.site.hazards import PAGE as HAZARDS
 from reports.site.hazards import hazard_anchor, title_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.reading.records import Cell, Fault, FaultProcess
-from reports.reading.verdicts import Verdict
+from conformance.model.records import Cell, Fault, FaultProcess
+from conformance.model.verdicts import Verdict
 
 Json = Mapping[str, Any]
 

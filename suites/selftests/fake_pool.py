@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import replace
 from observations import JAX, Json
 
 from conformance.catalogue.clause import Clause
@@ -13,6 +14,7 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
+from conformance.model.records import Cell
 from harness.clusters.cluster import Case, CaseResult
 from harness.clusters.postmortem import ClusterFault
 from harness.plugin.message import reproduce
@@ -95,8 +97,8 @@ def nodeid_of(cell: CellId) -> str:
     return f"suites/test_errors.py::test_errors[{cell}]"
 
 
-def record_of(runner: Runner, cell: CellId) -> Json:
+def record_of(runner: Runner, cell: CellId) -> Cell:
     """The record of a cell as the plugin hands it to the recorder."""
     record = runner.run(cell)
     clause = runner.catalogue.clauses[cell.clause]
-    return record | {"reproduce": reproduce(nodeid_of(cell), cell, clause)}
+    return replace(record, reproduce=reproduce(nodeid_of(cell), cell, clause))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from conformance.model.records import Cell
 from reports.effects.digest import Digest, digest
-from reports.reading.records import Cell, decode
 
 BARE = {
     "clause": "errors.a",
@@ -22,7 +24,7 @@ BARE = {
 
 
 def seen(part: dict[str, Any]) -> Digest:
-    return digest(decode(Cell, BARE | part, "the cell"))
+    return digest(msgspec.convert(BARE | part, Cell))
 
 
 def step(name: str = "first call", **other: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from compared_cells import ENTRY, HEAD, OTHER, SAME, array, run, spread
 from packaging.specifiers import SpecifierSet
@@ -24,13 +25,13 @@ from sample_results import (
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
+from conformance.model.records import Cell
 from harness.commandline.main import main
 from reports.comparing.agreement import Agreement, Found, Sort, agree
 from reports.comparing.agreement_text import as_json, as_text
 from reports.comparing.changes import CompareError
 from reports.comparing.entries import FILE, Entry, EntryError, load_entries, within
 from reports.comparing.fields import FIELDS, Difference, compare_cells
-from reports.reading.records import Cell, decode
 from reports.reading.results import load
 
 
@@ -40,7 +41,7 @@ def differences(one: Record, other: Record) -> list[tuple[str, str, str]]:
     for step in (one, other):
         record = run("new_pmap", step)
         record.pop("kind")
-        cells.append(decode(Cell, record, "a cell"))
+        cells.append(msgspec.convert(record, Cell))
     return [(d.field, d.old, d.new) for d in compare_cells(*cells).differences]
 
 
@@ -144,7 +145,7 @@ def test_the_same_change_in_every_process_is_one() -> None:
             "observations": [observation(p, steps=[array(dtype=dtype)]) for p in range(4)]
         }
         record.pop("kind")
-        cells.append(decode(Cell, record, "a cell"))
+        cells.append(msgspec.convert(record, Cell))
     assert len(compare_cells(*cells).differences) == 1
 
 

@@ -23,11 +23,11 @@ from sample_results import (
 )
 from two_sides import FAILS, FINE, TO, program, ran, read
 
+from conformance.model.records import Cell
 from reports.effects.digest import digest
 from reports.effects.pairs import Effects, side
 from reports.effects.upgrade import upgrade
 from reports.reading.alike import Once, failed, of_findings, of_observations
-from reports.reading.records import Cell
 from reports.reading.results import load
 from reports.site.evidence import Views
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sample_results import cell, claim, clause, target, write
 
+from conformance.model import records
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 from reports import answers, policies
@@ -160,9 +161,10 @@ def test_another_program_answers_anew(
 
 def test_every_module_and_table_is_part_of_the_program() -> None:
     package = Path(answers.__file__).parent
-    found = {file.relative_to(package).as_posix() for file in answers._of_this_program()}
-    assert {"summary.py", "effects/upgrade.py", "reading/schema.json"} <= found
-    assert {file.relative_to(package).as_posix() for file in package.rglob("*.toml")} <= found
+    found = {*answers._of_this_program()}
+    assert {package / "summary.py", package / "effects" / "upgrade.py"} <= found
+    assert {*package.rglob("*.toml")} <= found
+    assert Path(records.__file__) in found  # of the reader
 
 
 def whole(body: bytes) -> bytes:

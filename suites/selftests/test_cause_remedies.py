@@ -13,12 +13,12 @@ import pytest
 
 import reports
 from conformance.catalogue.causes import load_causes
+from conformance.model.records import TargetKey
+from conformance.model.verdicts import Verdict
 from reports.comparing.changes import cause_of
 from reports.effects.pairs import LEGACY
 from reports.effects.remedies import Help, remedy
-from reports.reading.records import TargetKey
 from reports.reading.results import Results, load
-from reports.reading.verdicts import Verdict
 from reports.site.remedies import newest
 
 pytestmark = pytest.mark.long

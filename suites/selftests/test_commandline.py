@@ -68,8 +68,8 @@ def test_an_agents_host_needs_no_more_than_jax_and_numpy(words: list[str]) -> No
     code = (
         "import sys; from harness.commandline.main import main; "
         f"status = main({words!r}); "
-        "print(status, [m for m in sys.modules if m in ('packaging', 'orjson', 'psutil', 'pytest', "
-        "'jinja2', 'reports', 'harness.targets')], file=sys.stderr)"
+        "print(status, [m for m in sys.modules if m in ('packaging', 'msgspec', 'psutil', "
+        "'pytest', 'jinja2', 'reports', 'harness.targets')], file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S

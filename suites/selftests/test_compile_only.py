@@ -83,8 +83,8 @@ class Excused(TestCase):
         runner = runner_on(pool, clause_of(RIGHT))
         runner.platform = names.TPU_COMPILE
         record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record["verdict"] == names.NOT_APPLICABLE
-        assert record["reason"].startswith("compiled, not run")
+        assert record.verdict == names.NOT_APPLICABLE
+        assert record.reason.startswith("compiled, not run")
         assert pool.cases == []
 
 
@@ -176,13 +176,13 @@ class Platforms(TestCase):
         runner = runner_on(FakePool(), clause_of(RIGHT))
         runner.platform = "cuda"
         record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record["verdict"] == names.NOT_RUN
-        assert "computes on cpu (cpu), not on the cuda asked for" in record["reason"]
+        assert record.verdict == names.NOT_RUN
+        assert "computes on cpu (cpu), not on the cuda asked for" in record.reason
 
     def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable(self) -> None:
         pool = FakePool(unmet_by="needs 2 devices, this host has 1")
         record = runner_on(pool, clause_of(RIGHT)).run(
             CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
         )
-        assert record["verdict"] == names.NOT_APPLICABLE
-        assert record["reason"] == "needs 2 devices, this host has 1"
+        assert record.verdict == names.NOT_APPLICABLE
+        assert record.reason == "needs 2 devices, this host has 1"

@@ -12,11 +12,11 @@ from unittest import TestCase
 from parameterized import parameterized
 from recorded_steps import cell, died, finding, leaf, raised, returned, seen, step
 
+from conformance.model.records import Finding
 from reports.effects.derive import alone, derive, failing
 from reports.effects.digest import Digest
 from reports.effects.effect import Effect
 from reports.reading.older import code_of
-from reports.reading.records import Finding
 
 RECORDED = Path(__file__).with_name("recorded_pairs.jsonl")
 PAIRS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]

@@ -22,6 +22,7 @@ from processes import ENDS_S, MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
+from conformance.model.records import Cell, FaultProcess
 from conformance.probing.ports import ReservedPort
 from harness.clusters import deadlines
 from harness.clusters.cluster import Cluster, ClusterDown
@@ -68,7 +69,7 @@ class Bench:
         deadline_s: float | None = None,
         target: Target | None = None,
         programs: tuple[str, ...] = (),
-    ) -> dict[str, Any]:
+    ) -> Cell:
         """The cell's record, as a run of the suites would write it."""
         clauses = {
             name: dataclasses.replace(one, parameters=dict(parameters or {}), programs=programs)
@@ -267,45 +268,45 @@ def test_a_fault_is_a_verdict_in_time_and_leaves_nothing(bench: Bench, broken: F
     bench.pool.release()  # rubbish names a cluster's first case
     record = bench.run(broken.clause, broken.parameters, broken.topology, broken.deadline_s)
 
-    assert record["verdict"] == broken.verdict, record["reason"]
-    said, places = re.subn(WHERE, "", record["reason"])
+    assert record.verdict == broken.verdict, record.reason
+    said, places = re.subn(WHERE, "", record.reason)
     assert re.fullmatch(broken.detail, said)
     assert places == 1
-    fault = record["fault"]
-    assert (fault["kind"], fault["detail"]) == (broken.verdict, record["reason"])
-    _check_states(broken, fault["processes"])
+    fault = record.fault
+    assert (fault.kind, fault.detail) == (broken.verdict, record.reason)
+    _check_states(broken, fault.processes)
 
     if broken.deadline_s is not None:  # who dies is not waited for: that would be called hung
-        assert broken.deadline_s <= record["seconds"] < broken.deadline_s + HUNG_LATE_S
+        assert broken.deadline_s <= record.seconds < broken.deadline_s + HUNG_LATE_S
 
     assert len(bench.zygotes()) == 1
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S), marked(bench.mark)
 
     after = bench.run("none", topology=broken.topology)
-    assert (after["verdict"], after["fresh"]) == (names.CONFORMS, True), after["reason"]
+    assert (after.verdict, after.fresh) == (names.CONFORMS, True), after.reason
 
 
-def _check_states(broken: Fault, states: Sequence[Mapping[str, Any]]) -> None:
+def _check_states(broken: Fault, states: Sequence[FaultProcess]) -> None:
     processes = Topology.parse(broken.topology).processes
-    assert sorted(state["process"] for state in states) == list(range(processes))
+    assert sorted(state.process for state in states) == list(range(processes))
     odd, *others = states
-    assert broken.first in (odd["process"], -1)
-    assert re.fullmatch(broken.state, odd["state"])
-    assert odd["signal"] == broken.signal
+    assert broken.first in (odd.process, -1)
+    assert re.fullmatch(broken.state, odd.state)
+    assert odd.signal == broken.signal
     if broken.exit is not None:
-        assert odd["exit"] == broken.exit
-    assert re.search(broken.stack, odd["stack"])
-    assert re.search(broken.log, odd["log"])
+        assert odd.exit == broken.exit
+    assert re.search(broken.stack, odd.stack)
+    assert re.search(broken.log, odd.log)
     for other in others:
         if broken.others:
-            assert other["state"] == broken.others
-            assert re.search(broken.others_stack or r"most recent call first", other["stack"])
+            assert other.state == broken.others
+            assert re.search(broken.others_stack or r"most recent call first", other.stack)
 
 
 def test_all_processes_raise_to_the_top(bench: Bench) -> None:
     record = bench.run("system-exit")
-    assert record["verdict"] == names.CRASHED
-    assert re.match(r"process [01] raised to the top: SystemExit: 5", record["reason"])
+    assert record.verdict == names.CRASHED
+    assert re.match(r"process [01] raised to the top: SystemExit: 5", record.reason)
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
 
 
@@ -323,40 +324,40 @@ def test_what_proves_nothing_or_something_else_deviates(
     bench: Bench, clause: str, reason: str
 ) -> None:
     record = bench.run(clause)
-    assert record["verdict"] == names.DEVIATES
-    assert re.match(reason, record["reason"])
-    assert record["fault"] is None
-    assert len(record["observations"]) == 2
+    assert record.verdict == names.DEVIATES
+    assert re.match(reason, record.reason)
+    assert record.fault is None
+    assert len(record.observations) == 2
 
 
 def test_nothing_wrong_conforms_and_keeps_its_cluster(bench: Bench) -> None:
     bench.pool.release()
     first, second = bench.run("none"), bench.run("none")
-    assert [r["verdict"] for r in (first, second)] == [names.CONFORMS] * 2
-    assert [r["fresh"] for r in (first, second)] == [True, False]
+    assert [r.verdict for r in (first, second)] == [names.CONFORMS] * 2
+    assert [r.fresh for r in (first, second)] == [True, False]
     assert len(pids(bench.mark)) == 1 + 2
 
 
 def test_time_without_a_core_is_not_held_against_a_case(bench: Bench) -> None:
     working = bench.run("starves", {"work_s": 0.75, "rivals": 5}, "1x8", deadline_s=2)
-    assert working["verdict"] == names.CONFORMS, working["reason"]
-    assert working["seconds"] > 2
+    assert working.verdict == names.CONFORMS, working.reason
+    assert working.seconds > 2
     alone = bench.run("starves", {"work_s": 60.0, "rivals": 0}, "1x8", deadline_s=1)
-    assert alone["verdict"] == names.HUNG, alone["reason"]
+    assert alone.verdict == names.HUNG, alone.reason
 
 
 def test_what_a_probe_raised_outside_its_steps_is_on_record(bench: Bench) -> None:
-    failed = [f for f in bench.run("raises")["findings"] if f["step"] == "outside any step"]
-    assert {f["process"] for f in failed} == {0, 1}
+    failed = [f for f in bench.run("raises").findings if f.step == "outside any step"]
+    assert {f.process for f in failed} == {0, 1}
     for finding in failed:
-        assert not finding["holds"]
-        assert re.search("raised RuntimeError .*raised on purpose", finding["saw"])
+        assert not finding.holds
+        assert re.search("raised RuntimeError .*raised on purpose", finding.saw)
 
 
 def test_a_case_that_raised_leaves_no_warm_cluster(bench: Bench) -> None:
     bench.run("raises")
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
-    assert bench.run("none")["fresh"]
+    assert bench.run("none").fresh
 
 
 def test_a_dead_zygote_is_a_crash_and_the_next_case_gets_another(bench: Bench) -> None:
@@ -365,9 +366,9 @@ def test_a_dead_zygote_is_a_crash_and_the_next_case_gets_another(bench: Bench) -
     os.kill(zygote, signal.SIGKILL)
     assert until(lambda: not marked(bench.mark), ENDS_S), "its workers end with it"
     record = bench.run("none")
-    assert record["verdict"] == names.CRASHED
-    assert re.match(r"the zygote of .+ went away|process \d was killed by", record["reason"])
-    assert bench.run("none")["verdict"] == names.CONFORMS
+    assert record.verdict == names.CRASHED
+    assert re.match(r"the zygote of .+ went away|process \d was killed by", record.reason)
+    assert bench.run("none").verdict == names.CONFORMS
     assert len(bench.zygotes()) == 1
     assert zygote not in bench.zygotes()
 
@@ -387,27 +388,27 @@ def test_a_worker_that_dies_while_its_cluster_comes_up_is_a_verdict(
 
     monkeypatch.setattr(LocalLauncher, "start", start_and_kill)
     record = bench.run("none")
-    assert record["verdict"] == names.CRASHED
+    assert record.verdict == names.CRASHED
     wanted = "process 1 of 2x2 was killed by SIGKILL while the cluster came up"
-    assert record["reason"] == wanted
-    assert record["fault"]["processes"][0]["signal"] == "SIGKILL"
+    assert record.reason == wanted
+    assert record.fault.processes[0].signal == "SIGKILL"
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
     monkeypatch.undo()
-    assert bench.run("none")["verdict"] == names.CONFORMS
+    assert bench.run("none").verdict == names.CONFORMS
 
 
 def test_a_clause_whose_program_is_absent_is_not_run(bench: Bench) -> None:
     record = bench.run("none", programs=("no-such-program",))
     wanted = (names.NOT_RUN, "no-such-program is not on this machine's PATH")
-    assert (record["verdict"], record["reason"]) == wanted
+    assert (record.verdict, record.reason) == wanted
 
 
 def test_a_target_that_does_not_come_up_is_not_run(bench: Bench, tmp_path: Path) -> None:
     python = script(tmp_path, "echo no such luck >&2; exit 7")
     record = bench.run("none", target=Target("current", python))
-    assert record["verdict"] == names.NOT_RUN
-    assert "ended with status 7" in record["reason"]
-    assert "no such luck" in record["reason"]
+    assert record.verdict == names.NOT_RUN
+    assert "ended with status 7" in record.reason
+    assert "no such luck" in record.reason
 
 
 class Settings:

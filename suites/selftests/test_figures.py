@@ -7,14 +7,15 @@ from pathlib import Path
 from unittest import TestCase
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 import sample_results as rows
 from parameterized import parameterized
 
+from conformance.model.records import Cell
 from reports.figures.chart import HEIGHT, WIDTH, Chart, Point, Series, draw, ticks
 from reports.figures.measured import moved, times
 from reports.reading.outcomes import Outcome, Run
-from reports.reading.records import Cell, decode
 from reports.reading.results import load
 from reports.site.cost import cost_page
 from reports.site.cost_figures import multiple
@@ -140,7 +141,7 @@ def moving(*notes: object) -> Outcome:
     ]
     record = rows.cell("indexing.a", observations=seen)
     del record["kind"]
-    cell = decode(Cell, record, "cell")
+    cell = msgspec.convert(record, Cell)
     return Outcome(cell.verdict, "", (Run(cell, "f", "r", 1),))
 
 

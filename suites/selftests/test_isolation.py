@@ -11,14 +11,14 @@ import jsonschema
 import pytest
 from processes import ENDS_S, HANGS_S, before_its_end, gone, new_mark, running_pytest
 
-import reports
 from conformance.catalogue import names
+from conformance.model.schema import schema
 from harness.plugin import hooks
 from harness.running.cells import CellId
 from reports.reading.results import load
 
 SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
-SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
+SCHEMA = schema()
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 
 CLAUSES = tuple(
@@ -115,7 +115,7 @@ def test_an_interrupted_run_keeps_what_it_had(tmp_path: Path) -> None:
     options = [*OPTIONS, "--isolated", "--results", str(file), str(SUITE)]
     with running_pytest(options, tmp_path, mark, own_locks(tmp_path)) as process:
         assert before_its_end(
-            process, lambda: file.exists() and file.read_text().count('"kind": "cell"') >= 2
+            process, lambda: file.exists() and file.read_text().count('"kind":"cell"') >= 2
         ), (tmp_path / "pytest.log").read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(ENDS_S) == pytest.ExitCode.INTERRUPTED

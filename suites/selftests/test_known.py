@@ -8,11 +8,11 @@ import pytest
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
+from conformance.model.records import TargetKey
 from reports.comparing.entries import EntryError
 from reports.effects.effect import Effect, Felt
 from reports.effects.known import Known, load_known
 from reports.reading.outcomes import CellKey
-from reports.reading.records import TargetKey
 
 ENTRY = """[[change]]
 effect = "raises"

@@ -11,18 +11,22 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 from observations import clause_of
 from processes import HANGS_S, outside_pytest
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.clause import Timing
+from conformance.model.codec import encode_record
+from conformance.model.records import Cell, Record, Spread
+from conformance.model.schema import schema
 from harness.running import lane
 from harness.running.cells import CellId
 from harness.running.lane import Clock, Entrant, Lane
-from harness.running.runner import Runner
+from harness.running.runner import Runner, not_run
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "reports" / "reading" / "schema.json").read_text(encoding="utf-8"))
+SCHEMA = schema()
 OLD, NEW, THIRD = "jax==0.9.0", "jax==0.12.0.1", "jax==0.10.2"
 TIMING = Timing(("index", "shard"), ("indexing.integer.zero",), baseline="shard")
 
@@ -53,15 +57,15 @@ class FakeRunner:
         self._asked = asked
         self._verdicts = verdicts
 
-    def run(self, one: CellId) -> dict[str, Any]:
+    def run(self, one: CellId) -> Cell:
         self._asked.append(one)
         verdict = self._verdicts.get(one, [names.CONFORMS])
         seconds = [2.0, 4.0] if one.implementation == names.NEW_PMAP else [1.0, 2.0]
-        return {
-            "verdict": verdict.pop(0) if len(verdict) > 1 else verdict[0],
-            "reason": "the reason",
-            "observations": [observed(index=seconds, shard=[0.5, 0.5])],
-        }
+        return replace(
+            not_run(one, "the reason"),
+            verdict=verdict.pop(0) if len(verdict) > 1 else verdict[0],
+            observations=[observed(index=seconds, shard=[0.5, 0.5])],
+        )
 
 
 def heat_of(
@@ -92,7 +96,7 @@ def test_an_entrant_that_failed_once_is_not_measured_and_not_asked_again() -> No
     assert not heat[B].measured
     assert heat[A].measured
     record = lane.record(heat[B], "index", TIMING, [])
-    assert (record["failed"], record["seconds"]) == ("crashed: the reason", None)
+    assert (record.failed, record.seconds) == ("crashed: the reason", None)
     check(record)
 
 
@@ -154,13 +158,13 @@ def test_a_record_fits_the_schema_and_carries_what_is_said() -> None:
     compared = lane.against("index", heat[B], heat.values(), TIMING)
     record = lane.record(heat[B], "index", TIMING, compared)
     check(record)
-    assert record["seconds"] == {"median": 3.0, "low": 2.0, "high": 4.0}
-    assert record["rounds"] == 6
-    assert record["ratios"][0]["says"].startswith("6 times shard")
+    assert record.seconds == Spread(median=3.0, low=2.0, high=4.0)
+    assert record.rounds == 6
+    assert record.ratios[0].says.startswith("6 times shard")
 
 
-def check(record: dict[str, Any]) -> None:
-    jsonschema.Draft202012Validator(SCHEMA).validate(record)
+def check(record: Record) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(encode_record(record)))
 
 
 def test_the_slowest_process_of_each_round_counts() -> None:

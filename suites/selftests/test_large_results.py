@@ -7,8 +7,8 @@ from pathlib import Path
 import large_results
 import pytest
 
+from conformance.model.verdicts import Verdict
 from reports.reading.results import load
-from reports.reading.verdicts import Verdict
 
 pytestmark = pytest.mark.long
 

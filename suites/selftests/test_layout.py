@@ -22,8 +22,9 @@ SECTIONS = "conformance/sections"
 # Which way imports may point: a room may import itself and those named here, and no other.
 # Within `conformance` and `harness` each folder is a room; `reports` and `suites` are one each.
 ROOMS: dict[str, set[str]] = {
+    "conformance.model": set(),
     "conformance.catalogue": set(),
-    "conformance.judging": {"conformance.catalogue"},
+    "conformance.judging": {"conformance.catalogue", "conformance.model"},
     "conformance.probing": {"conformance.catalogue", "conformance.judging"},
     "conformance.sections": {
         "conformance.catalogue",
@@ -34,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
     "conformance.scanning": {"conformance.catalogue"},
     # What all commands have in common knows nothing of what a command does.
-    "conformance.commandline": set(),
+    "conformance.commandline": {"conformance.model"},
     "conformance.plain": {"conformance.catalogue", "conformance.probing"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},
@@ -50,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     },
     # The command is the outermost edge.
     "harness.commandline": {"conformance.*", "harness.*", "reports"},
-    "reports": {"conformance.commandline"},
+    "reports": {"conformance.commandline", "conformance.model"},
     "suites": {"conformance.*", "harness.*", "reports"},
 }
 

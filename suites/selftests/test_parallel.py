@@ -8,7 +8,8 @@ from io import BytesIO
 import pytest
 from parameterized import parameterized
 
-from conformance.commandline.results import lines_ahead, parsed
+from conformance.commandline.results import lines_ahead
+from conformance.model.codec import decode_json
 from reports.site.parallel import WORTH, in_parallel
 
 
@@ -47,7 +48,7 @@ def test_what_fails_there_fails_here() -> None:
     ]
 )
 def test_a_text_of_json_has_its_value(case: str, text: bytes, value: object) -> None:
-    assert parsed(text) == value
+    assert decode_json(text) == value
 
 
 @parameterized.expand(
@@ -67,4 +68,4 @@ def test_lines_are_read_ahead_as_they_stand(case: str, text: bytes) -> None:
 @parameterized.expand([("torn", b'{"a": '), ("deep", b"[" * 200_000), ("no UTF-8", b'"\xff"')])
 def test_what_is_none_is_refused(case: str, text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        parsed(text)
+        decode_json(text)

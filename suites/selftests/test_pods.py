@@ -8,18 +8,20 @@ from typing import Any
 from unittest import TestCase
 
 import jsonschema
+import msgspec
 import pytest
 from parameterized import parameterized
 
-import reports
 from conformance.catalogue.loading import load as load_clauses
 from conformance.catalogue.topology import Topology
+from conformance.model.records import Growth
+from conformance.model.schema import schema
 from conformance.probing.elsewhere import HOSTS, NoChipsError, slice_of
 from conformance.sections.indexing.pods import FIGURES, SLICES
 from harness.running.pods import lines
 from reports.reading.results import load
 
-SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
+SCHEMA = schema()
 
 POINT = {
     "slice": "v5p:2x2x2",
@@ -93,7 +95,7 @@ class Records(TestCase):
             jsonschema.validate({k: v for k, v in GROWTH.items() if k != key}, SCHEMA)
 
     def test_a_line_says_what_moves_by_the_number_of_chips(self) -> None:
-        (line,) = lines([GROWTH])
+        (line,) = lines([msgspec.convert(GROWTH, Growth)])
         assert line == (
             "jax==0.12.0.1, TPU v5: `x[0]` under jit of rows of 1 MiB moves MiB to each chip, by "
             "chips: 8: 3, 16: 6"

@@ -20,6 +20,7 @@ from sample_results import (
 )
 from site_pages import loaded
 
+from conformance.model.verdicts import Verdict
 from harness.commandline.main import main
 from reports.effects.changed import Group, Upgrade
 from reports.effects.explained import By
@@ -27,7 +28,6 @@ from reports.effects.known import load_known
 from reports.effects.pairs import Effects, cell_of, side
 from reports.effects.upgrade import upgrade
 from reports.reading.results import Results, load
-from reports.reading.verdicts import Verdict
 from reports.readme import BEGIN, END, Change, ReadmeError, lines, load_changes, replaced
 
 pytestmark = pytest.mark.long

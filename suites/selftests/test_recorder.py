@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,10 +28,10 @@ from fake_pool import (
     record_of,
     runner_on,
 )
+from msgspec.structs import replace
 from observations import Json, clause_of, doubled, observations, raised, received, returned
 from real import catalogue
 
-import reports
 from conformance.catalogue import names
 from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims
@@ -43,6 +43,9 @@ from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import not_applicable, raises, returns
 from conformance.judging.seen import step_pattern
+from conformance.model.codec import encode_record
+from conformance.model.records import Record
+from conformance.model.schema import schema
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -50,14 +53,13 @@ from harness.plugin.hooks import _SessionHooks
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
 from harness.plugin.session import Session
+from harness.running.aside import Outcome
 from harness.running.cells import CellId
 from harness.running.runner import Asked, Runner
 from harness.targets.target import Target
 from reports.reading.results import load
 
-SCHEMA = json.loads(
-    (Path(reports.__file__).parent / "reading" / "schema.json").read_text(encoding="utf-8")
-)
+SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 CLAIMS = load_claims()
 GOOD = clause_of(returns(doubled))
@@ -116,9 +118,14 @@ def write(file: File, runner: Runner, cell: CellId) -> None:
 
 
 def only(clause: Clause, runner: Runner, implementation: str = NEW_PMAP) -> Json:
-    record = record_of(runner, cell_of(clause, implementation))
-    VALIDATOR.validate(record)
-    return record
+    return as_json(record_of(runner, cell_of(clause, implementation)))
+
+
+def as_json(record: Record) -> Json:
+    """A record as the file has it."""
+    written: Json = json.loads(encode_record(record))
+    VALIDATOR.validate(written)
+    return written
 
 
 # What stands in the file
@@ -230,7 +237,7 @@ def test_a_targets_header_stands_once_before_its_first_cell(file: File) -> None:
 def test_each_target_has_a_header_of_its_own(file: File) -> None:
     record = record_of(runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
     for spec in (SPEC, "current", SPEC):
-        file.recorder.cell(record | {"target": spec}, FACTS)
+        file.recorder.cell(replace(record, target=spec), FACTS)
     names_of = [(r["kind"], r["target"]) for r in file.records() if r["kind"] in ("target", "cell")]
     assert names_of == [
         ("target", SPEC),
@@ -299,7 +306,6 @@ def test_a_known_deviation_fits_the_schema() -> None:
     assert record["verdict"] == names.KNOWN_DEVIATION
     assert record["deviation"] == {
         "observed": "code value",
-        "cause": "",
         "why": "the check was removed",
         "link": "https://example.org/issues/1",
         "kind": "implementation",
@@ -401,8 +407,8 @@ def test_what_was_written_can_be_reported(file: File) -> None:
 
 def test_a_number_that_json_has_not_is_refused(file: File) -> None:
     record = record_of(runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
-    with pytest.raises(ValueError, match="JSON compliant"):
-        file.recorder.cell(record | {"seconds": float("nan")}, FACTS)
+    with pytest.raises(ValueError, match="seconds is nan"):
+        file.recorder.cell(replace(record, seconds=float("nan")), FACTS)
 
 
 # A cell whose pytest process died
@@ -410,11 +416,10 @@ def test_a_number_that_json_has_not_is_refused(file: File) -> None:
 
 def test_a_cell_whose_pytest_process_died_is_on_record(file: File) -> None:
     cell = cell_of(GOOD, topology="4x2")
-    told = told_of_crash(nodeid_of(cell))
-    VALIDATOR.validate(told["record"])
-    assert told["record"]["verdict"] == names.NOT_RUN
-    assert told["facts"] is None
-    file.recorder.cell(told["record"], told["facts"])
+    outcome = outcome_of_crash(nodeid_of(cell))
+    assert as_json(outcome.record)["verdict"] == names.NOT_RUN
+    assert outcome.facts is None
+    file.recorder.cell(outcome.record, outcome.facts)
     write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
     assert {o.verdict.value for o in load([file.path]).outcomes.values()} == {
         names.NOT_RUN,
@@ -424,7 +429,7 @@ def test_a_cell_whose_pytest_process_died_is_on_record(file: File) -> None:
 
 def test_a_cell_whose_pytest_process_died_can_be_run_again() -> None:
     cell = cell_of(GOOD, topology="4x2")
-    words = shlex.split(told_of_crash(nodeid_of(cell))["record"]["reproduce"])
+    words = shlex.split(as_json(outcome_of_crash(nodeid_of(cell)).record)["reproduce"])
     assert words == ["pytest", nodeid_of(cell), "--target", SPEC, "--topology", "4x2"]
 
 
@@ -438,7 +443,7 @@ def crashed(nodeid: str) -> Session:
     return session
 
 
-def told_of_crash(nodeid: str) -> Mapping[str, Any]:
+def outcome_of_crash(nodeid: str) -> Outcome:
     return crashed(nodeid).died[nodeid]
 
 
@@ -451,9 +456,7 @@ def test_of_a_cell_whose_pytest_process_died_one_record_is_left(
     session.recorder = file.recorder
     if run_again:
         record = record_of(runner_on(FakePool(observations()), GOOD), cell)
-        report = SimpleNamespace(
-            nodeid=nodeid_of(cell), conformance=json.dumps({"record": record, "facts": FACTS})
-        )
+        report = SimpleNamespace(nodeid=nodeid_of(cell), conformance=Outcome(record, FACTS).dump())
         _SessionHooks(session).pytest_runtest_logreport(report)
     session.take_what_died()
     (outcome,) = load([file.path]).outcomes.values()
@@ -474,12 +477,12 @@ def test_a_cell_that_was_judged_before_its_process_died_keeps_its_record(file: F
     session = Session(options(), Catalogue({GOOD.id: GOOD}), CLAIMS, (), file.recorder)
     hooks = _SessionHooks(session)
     record = record_of(runner_on(FakePool(observations()), GOOD), cell)
-    told = json.dumps({"record": record, "facts": FACTS})
-    hooks.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid_of(cell), conformance=told))
+    text = Outcome(record, FACTS).dump()
+    hooks.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid_of(cell), conformance=text))
     hooks.pytest_handlecrashitem(nodeid_of(cell), SimpleNamespace())
     session.take_what_died()
     (kept,) = file.records("cell")
-    assert (kept["verdict"], kept["reason"]) == (names.CONFORMS, record["reason"])
+    assert (kept["verdict"], kept["reason"]) == (names.CONFORMS, record.reason)
 
 
 @pytest.mark.parametrize("excused", [False, True])
@@ -497,7 +500,7 @@ def test_what_lacks_a_program_that_its_clause_asks_for_is_skipped_and_said() -> 
     one = dataclasses.replace(GOOD, programs=("no-such-program",))
     session = Session(options(), Catalogue({one.id: one}), CLAIMS, ())
     record = runner_on(FakePool(), one).run(cell_of(one))
-    assert (record["lacks"], session.excuses(record)) == (["no-such-program"], True)
+    assert (record.lacks, session.excuses(record)) == (("no-such-program",), True)
     session.count(record)
     assert (session.verdicts, session.red) == ({names.NOT_RUN: 1}, [])
 

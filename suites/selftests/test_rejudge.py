@@ -18,6 +18,7 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.commandline.results import ResultsError, records
 from conformance.judging.expectation import returns
+from conformance.model.records import Cell
 from harness.commandline.main import main
 from harness.plugin import rejudge as rejudging
 from harness.plugin.recorder import Recorder
@@ -58,7 +59,7 @@ def strength(clause: str, **other: Any) -> dict[str, Any]:
 
 
 def cells_of(path: Path) -> list[tuple[str, str]]:
-    return [(one["clause"], one["verdict"]) for _, one in records(path) if one["kind"] == "cell"]
+    return [(one.clause, one.verdict) for _, one in records(path) if isinstance(one, Cell)]
 
 
 def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) 
     a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
     rejudge([a], tmp_path / "all.jsonl", silent)
     assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, names.DEVIATES)]
-    text = a.read_text().replace(f'"verdict": "{names.DEVIATES}"', f'"verdict": "{names.NOT_RUN}"')
+    text = a.read_text().replace(f'"verdict":"{names.DEVIATES}"', f'"verdict":"{names.NOT_RUN}"')
     a.write_text(text)
     rejudge([a], tmp_path / "all.jsonl", silent)
     assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, names.NOT_RUN)]
@@ -100,7 +101,7 @@ def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GONE, observations()), (GOOD, observations()))
     some = [json.loads(line) for line in a.read_text().splitlines()]
     for one in some:
-        one |= {"program": "0" * 16} if one.get("clause") == GOOD.id else {}
+        one |= {"program": "0" * 16} if one["kind"] == "cell" and one["clause"] == GOOD.id else {}
     a.write_text("".join(json.dumps(one) + "\n" for one in some))
     found = rejudge([a], tmp_path / "all.jsonl", silent)
     assert dict(found.why) == {"of a clause that is no more": 1, "of another program": 1}
@@ -111,7 +112,7 @@ def test_it_reads_and_writes_compressed_files(tmp_path: Path) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
     rejudge([a], tmp_path / "b.jsonl.xz", silent)
     rejudge([tmp_path / "b.jsonl.xz"], tmp_path / "c.jsonl", silent)
-    assert lzma.decompress((tmp_path / "b.jsonl.xz").read_bytes()).startswith(b'{"kind": ')
+    assert lzma.decompress((tmp_path / "b.jsonl.xz").read_bytes()).startswith(b'{"kind":')
     assert cells_of(tmp_path / "b.jsonl.xz") == cells_of(tmp_path / "c.jsonl") != []
     assert (tmp_path / "b.jsonl.xz").stat().st_size < a.stat().st_size / 3
 

@@ -11,18 +11,22 @@ from typing import Any
 import jsonschema
 import pytest
 from altered import altered_copy
+from msgspec.structs import replace
 from processes import HANGS_S, outside_pytest
 
-import reports
 from conformance.catalogue import names
+from conformance.model.records import Cell
+from conformance.model.schema import schema
+from conformance.model.verdicts import Verdict
 from harness.commandline.main import main
 from harness.plugin.rerun import compared, outcome_of
 from harness.plugin.session import GREEN, RED
+from harness.running.cells import CellId
+from harness.running.runner import not_run
 from reports.reading.results import load
-from reports.reading.verdicts import Verdict
 
 PROJECT = Path(__file__).parents[2]
-SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
+SCHEMA = schema()
 VALIDATOR = jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 
 CELL = "errors.incompatible-devices.fix-backend-one-device"
@@ -37,9 +41,9 @@ ONE_RUN = (
 )
 
 
-def record(verdict: str, reason: str = "") -> dict[str, Any]:
-    seen = {"findings": [], "observations": [{"process": 0}], "fault": None}
-    return {"verdict": verdict, "reason": reason, "deviation": None, **seen}
+def record(verdict: str, reason: str = "") -> Cell:
+    one = not_run(CellId(CELL, names.NEW_PMAP, "1x8", "current"), reason)
+    return replace(one, verdict=Verdict(verdict), observations=[{"process": 0}])
 
 
 @pytest.mark.parametrize("first", RED)
@@ -49,11 +53,12 @@ def test_red_twice_is_red_and_red_once_is_flaky(first: str, second: str) -> None
     if second not in GREEN:
         assert found == record(first, "it returned 3")
         return
-    assert found["verdict"] == names.FLAKY
-    assert found["reason"].endswith("; it returned 3")
-    assert (found["again"]["verdict"], found["again"]["reason"]) == (second, "it returned 4")
-    assert found["again"]["observations"] == found["observations"] == [{"process": 0}]
-    assert outcome_of(found["verdict"]) not in ("passed", "failed")
+    assert found.verdict == names.FLAKY
+    assert found.reason.endswith("; it returned 3")
+    assert found.again is not None
+    assert (found.again.verdict, found.again.reason) == (second, "it returned 4")
+    assert found.again.observations == found.observations == [{"process": 0}]
+    assert outcome_of(found.verdict) not in ("passed", "failed")
 
 
 def run(folder: Path, target: str, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:

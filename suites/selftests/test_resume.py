@@ -19,11 +19,11 @@ import jsonschema
 import numpy as np
 import pytest
 from fake_pool import FACTS, SPEC, FakePool, cell_of, record_of, runner_on
+from msgspec.structs import replace
 from observations import Json, clause_of, doubled, observations, returned
 from parameterized import parameterized
 from processes import HANGS_S, new_mark, running_pytest
 
-import reports
 from conformance.catalogue import names
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
@@ -32,7 +32,10 @@ from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.commands.recorded import ResultsError
 from conformance.judging.expectation import not_applicable, returns
-from conformance.judging.rejudging import Record, Rejudging
+from conformance.judging.rejudging import Rejudging
+from conformance.model.codec import encode_record
+from conformance.model.records import Cell, Target
+from conformance.model.schema import schema
 from harness.plugin import hooks
 from harness.plugin.carrying import check
 from harness.plugin.gathering import Gathered, gather
@@ -40,7 +43,7 @@ from harness.plugin.recorder import Recorder
 from harness.plugin.resume import Today
 from reports.reading.results import load
 
-SCHEMA = json.loads((Path(reports.__file__).parent / "reading" / "schema.json").read_text())
+SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 CLAIMS = load_claims()
 GOOD = clause_of(returns(doubled))
@@ -67,7 +70,7 @@ def written(
     recorder = Recorder(path, run, Catalogue({clause.id: clause}), CLAIMS)
     for answer in answers:
         runner = runner_on(FakePool(answer, facts=facts), clause)
-        record = record_of(runner, cell_of(clause, implementation)) | other
+        record = replace(record_of(runner, cell_of(clause, implementation)), **other)
         recorder.cell(record, runner.facts[SPEC])
     recorder.close()
     return path
@@ -98,7 +101,7 @@ def found_in(path: Path, now: Today | None = None) -> Gathered:
     return gather([path], now or today(), silent)
 
 
-def all_of(found: Gathered) -> list[tuple[Record, Record]]:
+def all_of(found: Gathered) -> list[tuple[Target, Cell]]:
     return list(found.records(found.kept))
 
 
@@ -109,10 +112,10 @@ def test_a_cell_that_still_holds_is_not_run_again(tmp_path: Path) -> None:
     found = found_in(written(tmp_path / "old.jsonl", observations()))
     assert [key.id for key in found.kept] == [CELL]
     ((target, record),) = all_of(found)
-    VALIDATOR.validate(record)
-    assert (target["run"], record["resumed"]) == ("run-1", "run-1")
-    assert record["program"] == program_digest(GOOD)
-    assert record["observations"] == observations()
+    VALIDATOR.validate(json.loads(encode_record(record)))
+    assert (target.run, record.resumed) == ("run-1", "run-1")
+    assert record.program == program_digest(GOOD)
+    assert record.observations == observations()
     assert not found.why
 
 
@@ -123,7 +126,7 @@ def test_what_was_carried_over_twice_names_the_run_that_ran_it(tmp_path: Path) -
     second.carried(target, record)
     second.close()
     ((again, carried),) = all_of(found_in(tmp_path / "new.jsonl"))
-    assert (again["run"], carried["resumed"]) == ("run-1", "run-1")
+    assert (again.run, carried.resumed) == ("run-1", "run-1")
     (outcome,) = load([tmp_path / "new.jsonl"]).outcomes.values()
     assert (outcome.runs[0].run, outcome.runs[0].cell.resumed) == ("run-1", "run-1")
 
@@ -147,11 +150,11 @@ def test_a_live_target_has_its_own_header_after_one_that_was_carried_over(tmp_pa
 def test_a_verdict_is_todays(tmp_path: Path) -> None:
     """What deviated then conforms by a catalogue that expects it."""
     old = written(tmp_path / "old.jsonl", observations(WRONG))
-    (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind": "cell"' in one]
+    (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind":"cell"' in one]
     assert then["verdict"] == names.DEVIATES
     now = dataclasses.replace(GOOD, expect=dict.fromkeys(IMPLEMENTATIONS, returns(nothing)))
     ((_, record),) = all_of(found_in(old, today(now, **{GOOD.id: then["program"]})))
-    assert record["verdict"] == names.CONFORMS
+    assert record.verdict == names.CONFORMS
 
 
 def nothing(place: Any) -> Any:
@@ -164,7 +167,7 @@ def test_what_has_nothing_to_run_is_carried_over_as_well(tmp_path: Path) -> None
     facts = {**WITH_FLAX, "implementations": [NEW_PMAP]}
     old = written(tmp_path / "old.jsonl", None, implementation=LEGACY_PMAP, facts=facts)
     ((_, record),) = all_of(found_in(old))
-    assert record["verdict"] == names.REMOVED
+    assert record.verdict == names.REMOVED
 
 
 # What is run again
@@ -186,7 +189,8 @@ class RunAgainTest(TestCase):
 
     def test_of_another_program_in_a_file_that_names_none(self) -> None:
         written(self.path, observations())
-        edited(self.path, lambda r: {k: v for k, v in r.items() if k != "program"})
+        gone = ("cell", "program")
+        edited(self.path, lambda r: {k: v for k, v in r.items() if (r["kind"], k) != gone})
         self.refused("of another program")
 
     def test_of_other_parameters(self) -> None:
@@ -264,7 +268,7 @@ def test_the_newer_record_decides_in_whatever_order_files_are_named(tmp_path: Pa
     later(green, day(3))
     for files in ([green, red], [red, green]):
         ((_, record),) = all_of(gather(files, today(), silent))
-        assert record["resumed"] == "a"
+        assert record.resumed == "a"
 
 
 def test_what_was_not_run_says_nothing_against_what_was(tmp_path: Path) -> None:
@@ -282,7 +286,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     path = written(tmp_path / "old.jsonl", observations(), observations())
     path.write_bytes(path.read_bytes()[:-40])
     assert found_in(path).kept
-    path.write_bytes(path.read_bytes().rpartition(b'{"kind": "cell"')[0][:-40])
+    path.write_bytes(path.read_bytes().rpartition(b'{"kind":"cell"')[0][:-40])
     assert not found_in(path).kept
 
 

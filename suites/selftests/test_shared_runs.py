@@ -10,7 +10,7 @@ from unittest import TestCase
 
 import pytest
 from fake_pool import FACTS, SPEC, TARGET, FakePool, cell_of, runner_on
-from observations import Json, clause_of, doubled, observations, raised
+from observations import clause_of, doubled, observations, raised
 from parameterized import parameterized
 
 from conformance.catalogue.clause import Clause, Timing
@@ -28,6 +28,7 @@ from conformance.catalogue.names import (
 )
 from conformance.catalogue.topology import Topology
 from conformance.judging.expectation import not_applicable, raises, returns
+from conformance.model.records import Cell
 from harness.clusters.cluster import Case
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -59,7 +60,7 @@ class Steady:
         return FakePool(good).run(target, topology, case, fresh=fresh)
 
 
-def run(runner: Runner, *clauses: Clause, **other: str) -> list[Json]:
+def run(runner: Runner, *clauses: Clause, **other: str) -> list[Cell]:
     return [runner.run(cell_of(one, **other)) for one in clauses]
 
 
@@ -67,24 +68,24 @@ def test_two_clauses_judge_one_run() -> None:
     pool = FakePool(observations())
     first, second = run(runner_on(pool, VALUES, ERROR), VALUES, ERROR)
     assert [case.clause for case, _ in pool.cases] == ["errors.values"]
-    assert (first["verdict"], second["verdict"]) == (CONFORMS, DEVIATES)
-    assert [first["clause"], second["clause"]] == ["errors.values", "errors.error"]
-    assert first["observations"] == second["observations"] == observations()
-    assert first["findings"] != second["findings"]
+    assert (first.verdict, second.verdict) == (CONFORMS, DEVIATES)
+    assert [first.clause, second.clause] == ["errors.values", "errors.error"]
+    assert first.observations == second.observations == observations()
+    assert first.findings != second.findings
 
 
 def test_a_run_is_named_by_the_clause_for_which_it_was_made() -> None:
     for order in ((VALUES, ERROR), (ERROR, VALUES)):
         records = run(runner_on(FakePool(observations()), VALUES, ERROR), *order)
-        assert [record["run_of"] for record in records] == [order[0].id] * 2
+        assert [record.run_of for record in records] == [order[0].id] * 2
 
 
 def test_a_run_that_went_wrong_is_shared_as_well() -> None:
     states = (ProcessState(0, "was killed by SIGSEGV", "SIGSEGV"),)
     pool = FakePool(ClusterFault(CRASHED, "process 0 was killed by SIGSEGV", states))
     records = run(runner_on(pool, VALUES, ERROR), VALUES, ERROR)
-    assert [record["verdict"] for record in records] == [CRASHED, CRASHED]
-    assert records[0]["fault"] == records[1]["fault"]
+    assert [record.verdict for record in records] == [CRASHED, CRASHED]
+    assert records[0].fault == records[1].fault
     assert len(pool.cases) == 1
 
 
@@ -94,9 +95,9 @@ def test_all_runs_of_a_repeated_cell_are_shared() -> None:
     )
     records = run(runner_on(pool, VALUES, ERROR, repeat=2), VALUES, ERROR)
     assert len(pool.cases) == 2
-    assert [record["verdict"] for record in records] == [FLAKY, FLAKY]
-    assert [record["run_of"] for record in records] == [VALUES.id] * 2
-    assert records[0]["reason"].startswith("conforms 1 of 2, deviates 1 of 2; ")
+    assert [record.verdict for record in records] == [FLAKY, FLAKY]
+    assert [record.run_of for record in records] == [VALUES.id] * 2
+    assert records[0].reason.startswith("conforms 1 of 2, deviates 1 of 2; ")
 
 
 def test_a_cell_that_is_run_again_judges_the_run_that_is_kept() -> None:
@@ -126,8 +127,8 @@ class OtherRunTest(TestCase):
         (first,) = run(runner, VALUES)
         (second,) = run(runner, ERROR, **other)
         assert [case.implementation for case in pool.cases] == [NEW_PMAP, implementation]
-        assert [first["run_of"], second["run_of"]] == [VALUES.id, ERROR.id]
-        assert len(second["observations"]) == Topology.parse(topology).processes
+        assert [first.run_of, second.run_of] == [VALUES.id, ERROR.id]
+        assert len(second.observations) == Topology.parse(topology).processes
 
     @parameterized.expand(
         [
@@ -142,7 +143,7 @@ class OtherRunTest(TestCase):
         alone = clause_of(returns(doubled), "errors.alone", **other)
         records = run(runner_on(pool, VALUES, ERROR, alone), VALUES, alone, ERROR)
         assert [case.clause for case in pool.cases] == [VALUES.id, alone.id]
-        assert [record["run_of"] for record in records] == [VALUES.id, alone.id, VALUES.id]
+        assert [record.run_of for record in records] == [VALUES.id, alone.id, VALUES.id]
 
 
 def test_another_target_is_another_run() -> None:
@@ -161,8 +162,8 @@ def test_a_clause_that_is_not_run_leaves_no_run_to_the_next() -> None:
     means_nothing = clause_of({**expect, NEW_PMAP: not_applicable("no")}, "errors.nothing")
     pool = FakePool(observations())
     records = run(runner_on(pool, means_nothing, VALUES), means_nothing, VALUES)
-    assert [record["verdict"] for record in records] == [NOT_APPLICABLE, CONFORMS]
-    assert records[1]["run_of"] == VALUES.id
+    assert [record.verdict for record in records] == [NOT_APPLICABLE, CONFORMS]
+    assert records[1].run_of == VALUES.id
 
 
 def test_a_target_that_was_down_is_asked_again() -> None:
@@ -174,8 +175,8 @@ def test_a_target_that_was_down_is_asked_again() -> None:
             return super().run(*of, **options)
 
     records = run(runner_on(Down(observations()), VALUES, ERROR), VALUES, ERROR)
-    assert [record["verdict"] for record in records] == [NOT_RUN, DEVIATES]
-    assert records[1]["run_of"] == ERROR.id
+    assert [record.verdict for record in records] == [NOT_RUN, DEVIATES]
+    assert records[1].run_of == ERROR.id
 
 
 # What is kept
@@ -190,7 +191,7 @@ def test_clauses_that_measure_time_do_not_share() -> None:
     pool = FakePool(observations(), observations())
     records = run(runner_on(pool, *timed), *timed)
     assert [case.clause for case, _ in pool.cases] == ["timing.first", "timing.second"]
-    assert [record["run_of"] for record in records] == ["timing.first", "timing.second"]
+    assert [record.run_of for record in records] == ["timing.first", "timing.second"]
 
 
 def test_a_run_that_no_other_clause_judges_is_not_kept() -> None:
@@ -213,7 +214,7 @@ def test_the_runs_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     run(runner, *(first for first, _ in pairs))
     records = run(runner, *(second for _, second in reversed(pairs)))
     # The oldest had made room for the newest.
-    assert [record["run_of"] for record in records] == [
+    assert [record.run_of for record in records] == [
         "errors.c-first",
         "errors.b-first",
         "errors.a-second",

@@ -8,7 +8,7 @@ from unittest import TestCase
 
 from parameterized import parameterized
 
-from reports.reading.verdicts import Verdict
+from conformance.model.verdicts import Verdict
 from reports.site.hazards import HazardView, PlaceRow
 from reports.site.memory import Figure, Row, Table
 from reports.site.short import hazards, memory, peaks

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from processes import until
 
 from conformance.catalogue.claims import load_claims
@@ -25,17 +26,14 @@ from conformance.commands.recorded import ResultsError
 from harness.commandline.options import expand
 from harness.plugin.recorder import Recorder
 from harness.plugin.session import Session
+from harness.running.aside import Outcome
+from harness.running.cells import CellId
+from harness.running.runner import not_run
 
 ROOT = Path(__file__).parents[2]
 SOON_S = 60.0  # of a command that imports what it needs, on a loaded machine
 CLAIMS = load_claims()
-CELL = {
-    "kind": "cell",
-    "clause": "errors.none",
-    "target": "t",
-    "verdict": "conforms",
-    "reason": "",
-}
+CELL = not_run(CellId("errors.none", "new_pmap", "1x8", "t"), "no such target")
 SUITE = """
 import pytest
 
@@ -149,7 +147,7 @@ def test_the_first_cell_puts_the_file_in_its_place_and_the_earlier_aside(
         file.write_text(earlier)
         one = recorder(file, keep=keep)
         one.cell(CELL, None)
-        one.cell({**CELL, "reason": "another"}, None)
+        one.cell(replace(CELL, reason="another"), None)
         assert [json.loads(line)["kind"] for line in file.open()][-2:] == ["cell", "cell"]
         one.close()
     kept = {"precious.jsonl.bak": "precious\n", "precious.jsonl.bak2": "second\n"} if keep else {}
@@ -254,9 +252,9 @@ def test_a_disk_that_fills_up_ends_the_run_in_a_line(tmp_path: Path) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "results.jsonl")
 
-    session: Any = SimpleNamespace(recorder=SimpleNamespace(cell=full), died={}, count=len)
+    session: Any = SimpleNamespace(recorder=SimpleNamespace(cell=full), died={}, count=repr)
     with pytest.raises(pytest.exit.Exception) as ended:
-        Session.take(session, "id", {"record": CELL, "facts": None})
+        Session.take(session, "id", Outcome(CELL, None))
     assert ended.value.returncode == 2
     assert str(ended.value.msg) == (
         "results cannot be written: results.jsonl: No space left on device"

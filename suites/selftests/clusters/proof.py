@@ -21,6 +21,7 @@ from processes import until
 
 from conformance.catalogue import loading, names
 from conformance.judging import deviations
+from conformance.model.records import Cell
 from conformance.probing.jobs import found
 from harness.running.cells import CellId
 from harness.running.fleet import Fleet, HostFleet, Hosts
@@ -88,15 +89,15 @@ def runner_on(pool: Pool) -> Runner:
     return Runner(loading.Catalogue(clauses), deviations.load_all(), asked, pool)
 
 
-def _told(record: Mapping[str, Any]) -> Told:
+def _told(record: Cell) -> Told:
     # Of a killed process's peers, those that die of it before they are looked at may differ.
-    reason = re.sub(r"; then process .+", "", record["reason"])
-    states = record["fault"]["processes"] if record["fault"] else []
+    reason = re.sub(r"; then process .+", "", record.reason)
+    states = record.fault.processes if record.fault else []
     return Told(
-        record["verdict"],
+        record.verdict,
         reason,
-        len(record["observations"]) if not record["fault"] else 0,
-        tuple(one["process"] for one in states),
+        len(record.observations) if not record.fault else 0,
+        tuple(one.process for one in states),
     )
 
 
@@ -151,11 +152,11 @@ def _lose_one(fleet: Fleet, port: int) -> None:
     record = run(fleet, "faults.stalls-in-collective", STALLED_S)
     thread.join()
     assert killed
-    assert record["verdict"] == names.CRASHED, record["reason"]
-    assert re.match(r"host \S+ \(rank \d\) was lost: its agent went away", record["reason"])
-    assert record["seconds"] < STALLED_S / 2
-    states = record["fault"]["processes"]
-    assert re.match(r"ended with its host's agent \(on \S+ \(rank \d\)\)", states[0]["state"])
+    assert record.verdict == names.CRASHED, record.reason
+    assert re.match(r"host \S+ \(rank \d\) was lost: its agent went away", record.reason)
+    assert record.seconds < STALLED_S / 2
+    states = record.fault.processes
+    assert re.match(r"ended with its host's agent \(on \S+ \(rank \d\)\)", states[0].state)
 
 
 def agents(port: int) -> list[psutil.Process]:

@@ -21,7 +21,11 @@ class Verdict(StrEnum):
     FLAKY = "flaky"
     NOT_RUN = "not run"
     LEFT_OUT = "left out"  # never recorded: of a run that takes each fact once
-    UNKNOWN = "unknown"
+    UNKNOWN = "unknown"  # a newer program's word for how a cell ended
+
+    @classmethod
+    def _missing_(cls, value: object) -> Verdict:
+        return cls.UNKNOWN
 
     @property
     def css(self) -> str:
@@ -38,6 +42,9 @@ class Verdict(StrEnum):
         """One line for the legend."""
         return _MEANINGS[self]
 
+
+NEVER_RECORDED = (Verdict.LEFT_OUT, Verdict.UNKNOWN)
+RECORDED = tuple(one for one in Verdict if one not in NEVER_RECORDED)
 
 _BADGES = {
     Verdict.CONFORMS: "ok",
