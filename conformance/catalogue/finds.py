@@ -44,10 +44,13 @@ EVENTS: Mapping[str, frozenset[str]] = {
     "text": frozenset({"text", "files"}),
     # A package is pinned in a requirements file.
     "requirement": frozenset({"package", "versions"}),
+    # A name that JAX removed is used: stands for a rule on each, of the published list of names.
+    "removed": frozenset({"of"}),
     # What takes code to recognise: `detector` names it.
     "detected": frozenset({"detector", "map"}),
 }
 TEXT, REQUIREMENT, NAME, CALL, OUTPUT = "text", "requirement", "name", "call", "output"
+REMOVED = "removed"
 
 # What may stand in braces in a rewriting, besides what the event captured.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_.]+)\}")

@@ -100,6 +100,25 @@ def _pods(chosen: argparse.Namespace) -> int:
     return DONE
 
 
+def _add_names(parser: argparse.ArgumentParser) -> None:
+    options.add_targets(parser, "newest")
+    options.add_output(parser, "the file (default: the one of this installation)")
+
+
+def _names(chosen: argparse.Namespace) -> int:
+    from packaging.version import Version
+
+    from conformance.commandline.outputs import write_text
+    from harness.running.public_names import look_up
+    from reports.public_names import FILE, as_text, history
+
+    releases = look_up(chosen.target or ["newest"], progress=report_progress)
+    found = history(sorted(releases, key=lambda one: Version(one.jax)))
+    write_text(chosen.output or FILE, as_text(found))
+    print(f"{len(found.gone)} names are gone, {len(found.names) - len(found.gone)} warn")
+    return DONE
+
+
 def _add_freeze(parser: argparse.ArgumentParser) -> None:
     options.add_results(parser)
     where = parser.add_mutually_exclusive_group(required=True)
@@ -130,6 +149,7 @@ ACTIONS = {
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
     "dev docs": Action(_add_docs, _docs, (OSError,)),
     "dev changes": Action(_add_changes, _changes, (), keeps_all=True),
+    "dev names": Action(_add_names, _names, (OSError,)),
     "dev pods": Action(_add_pods, _pods),
     "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),
 }

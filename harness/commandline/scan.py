@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.catalogue.causes import Cause
     from conformance.scanning.configuration import Configuration
     from conformance.scanning.findings import Change, Finding, Report
+    from conformance.scanning.removed import Removed
     from conformance.scanning.rules import Side
 
 SARIF = "sarif"
@@ -152,6 +153,7 @@ def _issues(
     from conformance.catalogue.causes import load_causes
     from conformance.catalogue.spelling import did_you_mean
     from conformance.scanning import rules
+    from conformance.scanning.removed import with_removed
 
     causes = load_causes()
     ignored = {*chosen.ignore, *configuration.ignore}
@@ -159,7 +161,8 @@ def _issues(
         meant = did_you_mean(slug, causes) or f"; `{PROGRAM} causes list` lists them"
         raise UsageError(f"--ignore {slug}: no known issue is called so{meant}")
     published = _published(old, new)
-    found = rules.changes(causes, published, old, new, unchanged=chosen.unchanged)
+    changed = rules.changes(causes, published, old, new, unchanged=chosen.unchanged)
+    found = with_removed(changed, causes.values(), removed(old, new))
     return [
         (cause, change)
         for cause, change in found
@@ -183,6 +186,16 @@ def _published(old: Side, new: Side) -> Mapping[str, Change]:
         change = Change(one.severity, (one.severity,), one.processes, one.refused)
         found.setdefault(one.cause, []).append(change)
     return {slug: gravest(some) for slug, some in found.items()}
+
+
+def removed(old: Side, new: Side) -> Iterator[Removed]:
+    """The names that go away between two releases, without options."""
+    from conformance.scanning.removed import Removed
+    from reports.public_names import ARGUMENT, MODULE, NAME, load_names
+
+    for one in load_names().gone_between(old.jax, new.jax):
+        if one.kind in (MODULE, NAME, ARGUMENT):
+            yield Removed(one.name, one.owner, one.gone, one.instead)
 
 
 def _report(

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from reports.comparing.changes import cause_of
 from reports.errors.messages import Message, Sort
+from reports.public_names import load_names
 from reports.reading.order import implementation_order
 from reports.reading.results import Results
-from reports.site import documents, guide
+from reports.site import documents, guide, removed
 from reports.site.errors import error_path, headline
 from reports.site.marks import Mark, together
 from reports.site.names import (
@@ -127,6 +128,15 @@ def _whole(results: Results) -> Iterator[Entry]:
         "Claims without a test, and topologies and platforms that were not run.",
         0,
     )
+    yield Entry(
+        "page",
+        "My import fails: names that JAX removed",
+        removed.PAGE,
+        "removed · import · imports · ImportError · AttributeError · ModuleNotFoundError · "
+        "cannot import name · has no attribute · no module named · my import fails · deprecated",
+        "Public names of JAX that went away, since when, and what JAX says of a replacement.",
+        0,
+    )
     packages = sorted({name for one in results.targets for name in one.packages})
     yield Entry(
         "page",
@@ -181,6 +191,7 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "",
             seen.get(cause.cause, ""),
         )
+    yield from _removed()
     for message in found:
         yield Entry(
             message.sort.value,
@@ -216,6 +227,20 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             1,
             "Expected",
             expected.get(clause.clause, f"not run on JAX {newest}"),
+        )
+
+
+def _removed() -> Iterator[Entry]:
+    """Names that JAX removed or warns of, by the errors that a program with them ends with."""
+    for one in load_names().names:
+        until = f"removed in JAX {one.gone}" if one.gone else "deprecated"
+        yield Entry(
+            "removed",
+            f"{one.text}: {until}",
+            removed.name_path(one),
+            " · ".join((one.text, one.attribute, *removed.errors(one))),
+            one.warning,
+            1 if one.is_of_subject else 0,
         )
 
 

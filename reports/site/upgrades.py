@@ -29,6 +29,7 @@ from reports.site.entries import (
 from reports.site.names import Link, clause_path
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
+from reports.site.removed import Removed, removed_between
 
 MOST_WORDS = 320  # of the edits that are shown at once: a page is read in three minutes
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
@@ -142,6 +143,11 @@ class UpgradeView:
     @property
     def missing(self) -> str:
         return missing(self.found)
+
+    @cached_property
+    def removed(self) -> Removed:
+        """The public names that go away between the two releases."""
+        return removed_between(self.pair.old.jax, self.pair.new.jax)
 
     @property
     def as_shard_map(self) -> bool:

@@ -11,8 +11,10 @@ from pathlib import Path
 from conformance.catalogue.causes import load_causes
 from conformance.scanning.files import listed
 from conformance.scanning.findings import Change, Report
+from conformance.scanning.removed import with_removed
 from conformance.scanning.rules import Rules, Side, changes, gravest, rules
 from conformance.scanning.scan import scan
+from harness.commandline.scan import removed
 from reports.effects.published import load_changes
 
 FOLDER = Path(__file__).parent / "scanning" / "programs"
@@ -64,8 +66,9 @@ def published(old: str, new: str) -> Mapping[str, Change]:
 def rules_between(old: str, new: str, *, unchanged: bool = False) -> Rules:
     """The rules of a scan from one side to another."""
     sides = Side(*old.split("@")), Side(*new.split("@"))
-    some = changes(load_causes(), published(old, new), *sides, unchanged=unchanged)
-    return rules(some, *sides)
+    causes = load_causes()
+    some = changes(causes, published(old, new), *sides, unchanged=unchanged)
+    return rules(with_removed(some, causes.values(), removed(*sides)), *sides)
 
 
 def report_of(

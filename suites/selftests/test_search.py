@@ -75,8 +75,20 @@ QUERIES = [
     ("out_axes=None", "causes/unmapped-output-communicates-nothing.html"),
     ("in_axes=-1", "causes/negative-axis-taken-literally.html"),
     ("download", "targets.html"),
+    ("AttributeError: module 'jax.lax' has no attribute 'pvary'", "removed/jax.lax.pvary.html"),
+    (
+        "cannot import name 'pvary' from 'jax.lax' (/opt/jax/lax/__init__.py)",
+        "removed/jax.lax.pvary",
+    ),
+    ("cannot import name 'xla_pmap_p' from 'jax.extend.core.primitives'", "removed/.*xla_pmap_p"),
+    ("module 'jax.interpreters.pxla' has no attribute 'MapTracer'", "removed/.*maptracer"),
+    ("ModuleNotFoundError: No module named 'jax.util'", "removed/jax.util"),
+    ("ImportError: cannot import name 'safe_map' from 'jax.util'", "removed/jax.util"),
+    ("make_mesh() got an unexpected keyword argument 'axis_shapes'", "removed/.*axis-shapes"),
+    ("Unrecognized config option: jax_dynamic_shapes", "removed/jax_dynamic_shapes.html"),
+    ("my import fails", "removed.html"),
 ]
-NOWHERE = ["pallas_call", "numpyro", "zzzz"]
+NOWHERE = ["brainpy", "numpyro", "zzzz"]
 
 
 def searcher(results: Results) -> Callable[[str], dict[str, Any]]:

@@ -1,0 +1,3 @@
+from jax.lax import pvary
+
+print(pvary.__name__)

@@ -1,0 +1,64 @@
+"""Public names that went away with the old pmap: whether the error of their use says what to do.
+
+All names that went away are listed by `pmap-conformance dev names`; these stand for what becomes of
+such a name, in the modules that libraries import them from.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.catalogue.family import family, table
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.judging.releases import by_release
+from conformance.probing.protocols import Cluster, Implementation
+from conformance.sections.switches import REMOVED_IN
+
+REPLACES = r"(?i)\buse `?jax\."
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A public name that JAX 0.10 no longer has."""
+
+    key: str
+    module: str
+    name: str
+
+
+NAMES: Mapping[str, Gone] = table(
+    Gone("pvary", "jax.lax", "pvary"),
+    Gone("sharding-spec", "jax.interpreters.pxla", "ShardingSpec"),
+    Gone("pmap-primitive", "jax.extend.core.primitives", "xla_pmap_p"),
+)
+
+
+def there_or_explained() -> Expectation:
+    """It is there until it is removed, and then the error names what to use."""
+    there = twice(returns(lambda place: np.True_, text="yes: the module has it"))
+    return by_release(REMOVED_IN, before=there, since=twice(raises(AttributeError, REPLACES)))
+
+
+@family(
+    "switches.removed.{gone}",
+    gone=NAMES,
+    claim="pmap-silence.removed-names-say-so",
+    title="`{gone.module}.{gone.name}` is there, or its error names what to use.",
+    left_out="a name is the same in every process",
+    expect=lambda gone: of_jax(there_or_explained()),
+)
+def look_up(impl: Implementation, cluster: Cluster, gone: Gone) -> None:
+    """A public name is looked up in its module, twice."""
+    module = importlib.import_module(gone.module)
+
+    def there() -> np.bool_:
+        with warnings.catch_warnings(action="ignore"):  # once in a process: asked of elsewhere
+            return np.bool_(getattr(module, gone.name) is not None)
+
+    cluster.twice(there)
