@@ -6,8 +6,8 @@ The evidence is folded below it: a reader wants first what their code would meet
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
@@ -18,6 +18,7 @@ from reports.reading.alike import failed
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
+from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
 from reports.site.evidence import Evidence, FindingView, Views, evidence, findings, timing_said
 from reports.site.marks import Mark, mark_of
@@ -97,14 +98,16 @@ class Implementation:
     told: tuple[Told, ...]
 
 
+Span = tuple[Mark, str, str, str]  # mark, words, versions, anchor of the outcome
+
+
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A row of the overview: for a topology, what happened in which versions."""
+    """A row of the overview: for topologies that did alike, what happened in which versions."""
 
     implementation: str
-    topology: str
-    anchor: str
-    spans: tuple[tuple[Mark, str, str, str], ...]  # mark, words, versions, anchor of the outcome
+    topologies: tuple[tuple[str, str], ...]  # each with the anchor of its cells
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True)
@@ -190,33 +193,38 @@ class ClausePage:
     @property
     def glances(self) -> tuple[Glance, ...]:
         """The overview, in the order of the parts below it."""
-        named = self._named
-        order = {name: i for i, name in enumerate(one.name for one in self.implementations)}
         rows: dict[tuple[str, str], list[Seen]] = {}
         for seen in self._seen:
             rows.setdefault((seen.key.implementation, seen.key.topology), []).append(seen)
-        found = []
-        for (implementation, topology), row in sorted(rows.items(), key=lambda r: order[r[0][0]]):
-            spans: dict[tuple[Mark, str], list[Seen]] = {}
-            for seen in row:
-                spans.setdefault((seen.mark, seen.words), []).append(seen)
-            found.append(
-                Glance(
-                    implementation,
-                    topology,
-                    cell_anchor(row[0].key),
-                    tuple(
-                        (
-                            some[0].mark,
-                            some[0].words,
-                            ranges(named, [named[one.number] for one in some]),
-                            self._outcome_anchor(some[0]),
-                        )
-                        for some in spans.values()
-                    ),
-                )
-            )
-        return tuple(found)
+        found: dict[tuple[str, tuple[Span, ...]], list[tuple[str, str]]] = {}
+        for one in self.implementations:
+            for topology in self.results.grid[self.clause.clause]:
+                row = rows.get((one.name, topology), [])
+                alike = found.setdefault((one.name, tuple(self._spans(row))), [])
+                alike.append((topology, cell_anchor(one.name, topology)))
+        return tuple(Glance(name, tuple(on), spans) for (name, spans), on in found.items())
+
+    def _spans(self, row: list[Seen]) -> Iterator[Span]:
+        """What happened on a topology, each outcome once with its versions, newest first."""
+        spans: dict[tuple[Mark, str], list[Seen]] = {}
+        for seen in row:
+            spans.setdefault((seen.mark, seen.words), []).append(seen)
+        for (mark, words), some in spans.items():
+            where = self._ranges(self._named[one.number] for one in some)
+            yield mark, words, where, self._outcome_anchor(some[0])
+
+    @cached_property
+    def left_out(self) -> str:
+        """The versions of which only the core tier was run, to which the clause does not belong."""
+        seen = {one.number for one in self._seen}
+        named = enumerate(self._named)
+        return ranges(self._named, [name for number, name in named if number not in seen])
+
+    def _ranges(self, some: Iterable[str]) -> str:
+        """Versions as ranges, over those in which the clause was to run."""
+        there = {one.number for one in self._seen}
+        named = [name for number, name in enumerate(self._named) if number in there]
+        return ranges(named, some)
 
     @property
     def timings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -243,7 +251,7 @@ class ClausePage:
 
     @cached_property
     def _seen(self) -> tuple[Seen, ...]:
-        """Every cell that there should be, newest first."""
+        """Every cell that there should be, newest first, without those that a tier leaves out."""
         results = self.results
         found = []
         for number, target in reversed(list(enumerate(results.targets))):
@@ -251,6 +259,8 @@ class ClausePage:
                 for topology in results.grid[self.clause.clause]:
                     key = CellKey(self.clause.clause, target.key, implementation, topology)
                     outcome = results.outcome(key)
+                    if outcome.verdict is Verdict.LEFT_OUT:
+                        continue
                     run = outcome.runs[-1] if outcome.runs else None
                     found.append(
                         Seen(
@@ -316,19 +326,18 @@ class ClausePage:
 
     def _places(self, some: list[Seen]) -> tuple[str, ...]:
         """Where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
-        named = self._named
         by_topology: dict[str, list[str]] = {}
         for seen in some:
-            by_topology.setdefault(seen.key.topology, []).append(named[seen.number])
+            by_topology.setdefault(seen.key.topology, []).append(self._named[seen.number])
         by_range: dict[str, list[str]] = {}
         for topology, held in by_topology.items():
-            by_range.setdefault(ranges(named, held), []).append(topology)
+            by_range.setdefault(self._ranges(held), []).append(topology)
         return tuple(f"{where} on {', '.join(on)}" for where, on in by_range.items())
 
 
 @dataclass(slots=True)
 class _Budget:
-    """How much evidence a page still has room for; the first piece is shown whatever its size."""
+    """How much evidence a page still has room for; the first piece is shown, cut to it."""
 
     left: int
     spent: bool = False
@@ -338,9 +347,10 @@ class _Budget:
         for one in some:
             if self.spent and one.size > self.left:
                 return
+            shown = one if self.spent else replace(one, text=shortened(one.text, self.left))
             self.spent = True
-            self.left -= one.size
-            yield one
+            self.left -= shown.size
+            yield shown
 
 
 def pages(effects: Effects) -> Iterator[Page]:
@@ -357,5 +367,5 @@ def pages(effects: Effects) -> Iterator[Page]:
             "clause",
             ClausePage(effects, clause, default, fixed_by, views, runs),
             shortened(clause.title, 300) or clause.clause,
-            shortened(f"What JAX does, version by version: {clause.title}", 300),
+            "",
         )

@@ -6,7 +6,7 @@ is none, to the smallest test that shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from reports.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
@@ -40,7 +40,6 @@ class EntryView:
     where: str
     places: str
     example: str
-    example_href: str
     usage: str
     edit: str
     ran_before: bool
@@ -72,9 +71,16 @@ class GroupView:
     entries: tuple[EntryView, ...]
 
     @property
+    def counted(self) -> tuple[tuple[str, str], ...]:
+        """The counts with the classes by which a page shows one; no class where all are equal."""
+        if self.places or len({one.says for one in self.counts}) == 1:
+            return (("", self.counts[0].says),)
+        return tuple((f"for-{one.of}", one.says) for one in self.counts)
+
+    @property
     def places(self) -> str:
         """The classes by which a page filters: where it has anything at all."""
-        return " ".join(f"at-{one.of}" for one in self.counts if one.causes and one.of in _PLACES)
+        return places_class({one.of for one in self.counts if one.causes and one.of in _PLACES})
 
 
 def side_words(side: Side) -> str:
@@ -132,9 +138,8 @@ def entry_view(
         href=entry_href(results, found, entry),
         notes=tuple(notes(entry)),
         where=where(entry),
-        places=" ".join(sorted(f"at-{one}" for one in filtered(entry))),
+        places=places_class(filtered(entry)),
         example="" if entry.cause is not None else entry.example.felt.sentence,
-        example_href=_example(results, found, entry),
         usage=usage(results, entry).words,
         edit=describe_edit(entry),
         ran_before=entry.ran_before,
@@ -164,6 +169,11 @@ def entry_anchor(entry: Entry) -> str:
     """Where an entry stands on its page: a cause may have one in several groups."""
     by = entry.cause.cause if entry.cause is not None else entry.smallest
     return safe_name(f"{group_anchor(entry.group)}-{by}")
+
+
+def places_class(places: Collection[str]) -> str:
+    """The class of what a page hides in one of its choices; empty where both show it."""
+    return f"only-{next(iter(places))}" if len(places) == 1 else ""
 
 
 def filtered(one: Entry) -> set[str]:

@@ -15,6 +15,14 @@ from msgspec import structs
 from conformance.model.records import Cell, FaultProcess, Finding, Timing
 from reports.reading.lazily import Lazily
 from reports.reading.outcomes import Run
+from reports.site.evidence_text import (
+    failed_lines,
+    fault_lines,
+    held_lines,
+    joined,
+    known_lines,
+    observed_lines,
+)
 from reports.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
 from reports.site.text import shortened
 
@@ -25,7 +33,7 @@ _VALUES, _MESSAGE, _REST, _LINE = 500, 1500, 600, 400
 _STACK, _LOG = 1500, 1500
 _FAULTY = 3
 _FINDINGS = 12
-_SAW = 900
+_AROUND = 600  # characters of markup and of the command that reproduces it
 _PROOF = "proof"
 _RUNS_KEPT, _LEAVES_KEPT = 256, 8192  # in memory at once
 
@@ -41,15 +49,6 @@ class FindingView:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What of a run's observations a page holds; `size` is about how many characters that is."""
-
-    observed: tuple[ObservedView, ...]
-    unseen: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """One record of a cell: where it is from, and what it shows."""
 
@@ -57,16 +56,13 @@ class Evidence:
     topology: str
     cell: Cell
     source: str
-    held: tuple[FindingView, ...]
-    failed: tuple[FindingView, ...]
-    shown: Shown
-    faulty: tuple[FaultProcess, ...]
-    run: str = ""
+    text: str
+    run: str
 
     @property
     def size(self) -> int:
         """About how many characters it takes on a page."""
-        return sum(map(_length, (*self.held, *self.failed, *self.faulty))) + self.shown.size + 600
+        return len(self.text) + _AROUND
 
 
 class Views:
@@ -78,10 +74,10 @@ class Views:
     __slots__ = ("_leaves", "_shown")
 
     def __init__(self) -> None:
-        self._shown: dict[bytes, Shown] = {}
+        self._shown: dict[bytes, str] = {}
         self._leaves: dict[str, LeafView] = {}
 
-    def shown(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
+    def shown(self, observations: Sequence[Mapping[str, Any]]) -> str:
         """What of `observations` a page holds."""
         if not isinstance(observations, Lazily):
             return self._made(observations)
@@ -91,10 +87,12 @@ class Views:
             self._shown[text] = self._made(observations)
         return self._shown[text]
 
-    def _made(self, observations: Sequence[Mapping[str, Any]]) -> Shown:
+    def _made(self, observations: Sequence[Mapping[str, Any]]) -> str:
         views = observed(observations, self._leaf)
-        shown = tuple(_observed(view) for view in views[:_VIEWS])
-        return Shown(shown, max(0, len(views) - _VIEWS), sum(map(_length, shown)))
+        lines = [line for view in views[:_VIEWS] for line in observed_lines(_observed(view))]
+        if len(views) > _VIEWS:
+            lines.append(f"{len(views) - _VIEWS} more processes saw something else in turn")
+        return "\n".join(lines)
 
     def _leaf(self, leaf: Mapping[str, Any]) -> LeafView:
         text = repr(leaf)
@@ -113,34 +111,28 @@ def _make_room(kept: dict[Any, Any], most: int) -> None:
 def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
     """What the record of a run shows."""
     cell = run.cell
+    held = [one for one in cell.findings if one.holds and one.step != _PROOF]
+    failed = [one for one in cell.findings if not one.holds]
+    lines = (
+        *fault_lines(cell, (_process(one) for one in _odd_first(cell)[:_FAULTY])),
+        views.shown(cell.observations),
+        *failed_lines(failed[:_FINDINGS]),
+        *held_lines(held[:_FINDINGS]),
+        *known_lines(cell),
+    )
     return Evidence(
         version=version,
         topology=topology,
         cell=cell,
         source=f"run {cell.resumed or run.run}",
-        held=findings(f for f in cell.findings if f.holds and f.step != _PROOF)[:_FINDINGS],
-        failed=findings(f for f in cell.findings if not f.holds)[:_FINDINGS],
-        shown=views.shown(cell.observations),
-        faulty=tuple(_process(one) for one in _odd_first(cell)[:_FAULTY]),
+        text="\n".join(filter(None, lines)),
         run=cell.resumed or run.run,
     )
 
 
 def findings(some: Iterable[Finding]) -> tuple[FindingView, ...]:
     """Findings, each once for all processes that agree on it."""
-    same: dict[tuple[str, str, str], list[str]] = {}
-    for f in some:
-        processes = same.setdefault((f.step or "all", f.expected, f.saw), [])
-        processes.append("all" if f.process is None else str(f.process))
-    return tuple(
-        FindingView(
-            step,
-            ", ".join(dict.fromkeys(processes)),
-            shortened(expected, _SAW),
-            shortened(saw, _SAW),
-        )
-        for (step, expected, saw), processes in same.items()
-    )
+    return tuple(FindingView(*one) for one in joined(some))
 
 
 def timing_said(timing: Timing) -> str:
@@ -225,14 +217,3 @@ def _leaf(leaf: LeafView) -> LeafView:
         values=shortened(leaf.values, _VALUES),
         rest=shortened(leaf.rest, _REST),
     )
-
-
-def _length(value: object) -> int:
-    """How many characters of text a record of records holds, with some for its markup."""
-    if isinstance(value, str):
-        return len(value)
-    names = getattr(value, "__slots__", ())
-    some = value if isinstance(value, tuple) else [getattr(value, name) for name in names]
-    # Most fields are texts, and most of those are empty.
-    inside = sum(len(one) if isinstance(one, str) else _length(one) for one in some if one)
-    return inside + 120 * bool(names)

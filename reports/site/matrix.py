@@ -258,7 +258,7 @@ def _entry(
     mark = mark_of(outcome.verdict)
     said = found.sentence if found else "" if mark is Mark.RIGHT else outcome.reason
     return Entry(
-        anchor=cell_anchor(key),
+        anchor=cell_anchor(key.implementation, key.topology),
         mark=mark,
         words=effects.happened(key),
         effect=found.effect if found else None,

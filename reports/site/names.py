@@ -78,14 +78,14 @@ def matrix_path(section: str, part: int = 0) -> str:
     return f"matrix/{safe_name(section)}{f'~{part}' if part else ''}.html"
 
 
-def cell_anchor(key: CellKey) -> str:
+def cell_anchor(implementation: str, topology: str) -> str:
     """Where the cells of an implementation on a topology stand on their clause's page."""
-    return safe_name(f"c-{key.implementation}.{key.topology}")
+    return safe_name(f"c-{implementation}.{topology}")
 
 
 def cell_path(key: CellKey) -> str:
     """A cell on its clause's page."""
-    return f"{clause_path(key.clause)}#{cell_anchor(key)}"
+    return f"{clause_path(key.clause)}#{cell_anchor(key.implementation, key.topology)}"
 
 
 def clause_link(results: Results, clause: str) -> Link:

@@ -10,13 +10,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 from typing import Any
 
 Json = Mapping[str, Any]
 
 _SORTED = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
-_INDENTED = json.JSONEncoder(ensure_ascii=False, indent=1).encode
+_WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,9 @@ def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
     ran += [f"jax {rest.pop(k)}" for k in ("jax",) if rest.get(k)]
     ran += [f"{rest.pop(k)} processes" for k in ("processes",) if rest.get(k)]
     witness = rest.pop("witness", None)
-    for one in _list(witness):
-        outputs = ", ".join(map(str, _list(_map(one).get("outputs"))))
-        ran.append(f"{_map(one).get('wrapper', _text(one))} → {outputs or 'no outputs'}")
+    for one, calls in groupby(map(_called, _list(witness))):
+        times = len(list(calls))
+        ran.append(f"{one} ({times} times)" if times > 1 else one)
     steps = rest.pop("steps", None)
     return ObservedView(
         who=("process " if len(processes) == 1 else "processes ") + ", ".join(processes),
@@ -99,6 +100,12 @@ def _observed(group: list[Json], of_leaf: Leaves) -> ObservedView:
         steps=tuple(_step(_map(step), of_leaf) for step in _list(steps)),
         rest=_rest(rest),
     )
+
+
+def _called(witness: Any) -> str:
+    """What one call of a map was, as it proves which implementation ran."""
+    outputs = ", ".join(map(str, _list(_map(witness).get("outputs"))))
+    return f"{_map(witness).get('wrapper', _text(witness))} → {outputs or 'no outputs'}"
 
 
 def _step(step: Json, of_leaf: Leaves) -> StepView:
@@ -271,7 +278,7 @@ def _others(value: Json, known: Collection[str]) -> dict[str, Any]:
 
 def _rest(value: Json) -> str:
     kept = {k: v for k, v in value.items() if v not in (None, {}, [])}
-    return _INDENTED(kept) if kept else ""
+    return _WRITTEN(kept) if kept else ""
 
 
 def _seconds(value: Any) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from importlib import resources
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ from reports.site.strips import (
 from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
 
-INDEX, SCRIPT = "search.js", "find.js"
+SCRIPT = "find.js"
+PART_SIZE = 250_000  # characters of a file of the index
 _EXAMPLE_LENGTH = 400
 _SENTENCE_LENGTH = 400
 _NAME = re.compile(r"\b(?:jax|jnp|flax|optax|chex|equinox|lax|multihost_utils)(?:\.\w+)+")
@@ -149,15 +151,38 @@ def _whole(results: Results) -> Iterator[Entry]:
 
 
 def pages(results: Results, found: Sequence[Message]) -> Iterator[Asset]:
-    """The index and the script that searches it."""
+    """The index, in files that load quickly, and the script that searches it."""
     script = resources.files("reports.site").joinpath(f"templates/{SCRIPT}")
-    yield Asset(INDEX, lambda: _index(entries(results, found)))
-    yield Asset(SCRIPT, lambda: script.read_text(encoding="utf-8"))
+    rows = (json.dumps(one.row, separators=(",", ":")) for one in entries(results, found))
+    parts = list(_parts(rows)) or [""]
+    for number, part in enumerate(parts):
+        text = f'"use strict";\nself.pmapIndex.push(\n{part}\n);\n'
+        yield Asset(index_path(number), partial(str, text))
+    yield Asset(SCRIPT, lambda: script.read_text(encoding="utf-8") + _files(len(parts)))
 
 
-def _index(found: Iterable[Entry]) -> str:
-    rows = ",\n".join(json.dumps(one.row, separators=(",", ":")) for one in found)
-    return f'"use strict";\nself.pmapIndex = [\n{rows}\n];\n'
+def index_path(number: int) -> str:
+    """The path of a part of the index."""
+    return f"search-{number}.js"
+
+
+def _files(parts: int) -> str:
+    """The line of the script that says of how many files the index is."""
+    return f"const PARTS = {parts};\n"
+
+
+def _parts(rows: Iterable[str]) -> Iterator[str]:
+    """Rows of the index as the texts of files of bounded size."""
+    part: list[str] = []
+    size = 0
+    for row in rows:
+        if part and size + len(row) > PART_SIZE:
+            yield ",\n".join(part)
+            part, size = [], 0
+        part.append(row)
+        size += len(row) + 2
+    if part:
+        yield ",\n".join(part)
 
 
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:

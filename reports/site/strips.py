@@ -59,13 +59,17 @@ def strip(
     silent: bool = False,
 ) -> Strip:
     """The strip of `marks`, one for each of `versions`; `silent`: of what no document says."""
-    runs, words, at = [], [], 0
-    for mark, some in groupby(marks):
-        times = len(list(some))
-        runs.append((mark, times))
-        words.append(f"{mark.word(silent)} {span(versions[at : at + times])}")
-        at += times
-    return Strip(implementation, topology, tuple(runs), "; ".join(words))
+    runs = tuple((mark, len(list(some))) for mark, some in groupby(marks))
+    each = list(zip(versions, marks, strict=True))
+    ran = [one for one in each if one[1] is not Mark.NOT_RUN]
+    words = [
+        f"{mark.word(silent)} {span([version for version, _ in some])}"
+        for mark, group in groupby(ran, key=lambda one: one[1])
+        for some in [list(group)]
+    ]
+    if missing := ranges(versions, (version for version, mark in each if mark is Mark.NOT_RUN)):
+        words.append(f"{Mark.NOT_RUN.word(silent)} {missing}")
+    return Strip(implementation, topology, runs, "; ".join(words))
 
 
 def span(versions: Sequence[str]) -> str:

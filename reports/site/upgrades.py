@@ -24,6 +24,7 @@ from reports.site.entries import (
     filtered,
     group_anchor,
     group_views,
+    places_class,
     side_words,
 )
 from reports.site.names import Link, clause_path
@@ -181,7 +182,7 @@ def _change(page: UpgradeView, one: Change) -> ChangeView:
 
 def _classes(entries: Sequence[Entry], effect: object = None) -> str:
     some = (entry for entry in entries if effect is None or entry.effect is effect)
-    return " ".join(sorted({f"at-{one}" for entry in some for one in filtered(entry)}))
+    return places_class({one for entry in some for one in filtered(entry)})
 
 
 def pages(effects: Effects) -> Iterator[Page | Asset]:

@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from reports.input_error import InputError
 
 MARK = "pmap-conformance report"  # the first words of the list of files
 CONTENTS = "contents.txt"  # every file of a site, itself left out
+COMPRESSED = ".xz"
 _MARK_WITHIN_BYTES = 512
 
 Fill = Callable[[Path], Iterable[str]]  # puts the files of a site into a folder, and names them
@@ -46,10 +48,10 @@ def write(fill: Fill, directory: Path) -> tuple[str, ...]:
 
 
 def put(folder: Path, name: str, text: str) -> str:
-    """Write one file of a site, whatever the system's own line ends; its name."""
-    path = folder / name
+    """Write one file of a site, compressed where its name says so; its name."""
+    path, content = folder / name, text.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    path.write_bytes(lzma.compress(content) if name.endswith(COMPRESSED) else content)
     return name
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import dirname, join, normpath
+from typing import Any
 
 from sample_results import Record, claim, clause, target, write
 
@@ -42,6 +45,13 @@ class Tags(HTMLParser):
 
     def attributes(self, name: str) -> list[str]:
         return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+def search_rows(site: Mapping[str, str]) -> list[list[Any]]:
+    """The rows of the search's index, from all of its files."""
+    parts = sorted(name for name in site if name.startswith("search-"))
+    lines = (line.rstrip(",") for name in parts for line in site[name].splitlines())
+    return [json.loads(line) for line in lines if line.startswith("[")]
 
 
 def goal(page: str, href: str) -> tuple[str, str]:

@@ -261,7 +261,7 @@ def test_a_verdict_that_nobody_knows_is_shown(load_records: Any) -> None:
     assert "the verdict 'exploded <b>' is not known to this program" in results.notes[0]
     pages = render(results)
     assert "exploded &lt;b&gt;" in pages["targets.html"]
-    assert "exploded <b>: it did" in pages["data/matrix.json"]
+    assert "exploded <b>: it did" in pages["data/matrix.json.xz"]
     assert not any("exploded <b>" in text for path, text in pages.items() if ".html" in path)
 
 

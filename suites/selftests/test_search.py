@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +94,10 @@ def searcher(results: Results) -> Callable[[str], dict[str, Any]]:
     """The function of find.js on the index of some results."""
     effects = asked(results)
     found = messages(results, effects.once.to(said_by))
-    index = next(one for one in pages(results, found) if one.path == "search.js").text
-    script = resources.files("reports.site").joinpath("templates/find.js")
     engine = quickjs.Context()
-    engine.eval("var self = {}; var document = { addEventListener() {} };")
-    engine.eval(index.replace('"use strict";', ""))
-    engine.eval(script.read_text(encoding="utf-8").replace('"use strict";', ""))
+    engine.eval("var self = { pmapIndex: [] }; var document = { addEventListener() {} };")
+    for one in pages(results, found):
+        engine.eval(one.text.replace('"use strict";', ""))
     engine.eval("var index = prepared(self.pmapIndex);")
     return partial(search, engine)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,7 @@ from typing import Any
 
 from parameterized import parameterized
 from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
-from site_pages import loaded
+from site_pages import loaded, search_rows
 
 from reports.effects.pairs import Effects
 from reports.errors.messages import messages, said_by
@@ -138,7 +137,6 @@ class Statements(unittest.TestCase):
         assert one.href == "documents/migrate-pmap.html#migrate-pmap.errors"
 
     def test_the_index_has_it(self) -> None:
-        index = next(one for one in pages(stated("deviates"), ()) if one.path == "search.js")
-        rows = [line.rstrip(",") for line in index.text.splitlines() if line.startswith("[")]
-        [row] = [json.loads(row) for row in rows if row.startswith('["statement"')]
+        index = search_rows({one.path: one.text for one in pages(stated("deviates"), ())})
+        [row] = [row for row in index if row[0] == "statement"]
         assert row[-2:] == ["“Migrating to the new pmap” says", "untrue on JAX 0.9.0"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from sample_results import (
     sample,
     target,
 )
-from site_pages import HEAD, Tags, goal, loaded
+from site_pages import HEAD, Tags, goal, loaded, search_rows
 
 from reports.reading.results import Results
 from reports.site.build import POLICY, SiteError, build, render
@@ -143,7 +142,7 @@ def links_that_lead(site: dict[str, str]) -> int:
             assert path in site, (name, href)
             assert not anchor or anchor in anchors[path], (name, href)
             count += 1
-    found = json.loads(site["search.js"].split("self.pmapIndex = ")[1].rstrip().rstrip(";"))
+    found = search_rows(site)
     for _, title, href, *_ in found:
         path, anchor = goal("index.html", href)
         assert path in site, (title, href)
@@ -193,7 +192,9 @@ def luminance(colour: str) -> float:
             [
                 "NamedSharding ('i',) · mesh i=8 · devices [0, 1, 2, 3, 4, 5, 6, 7]",
                 "Array float32[8, 2], committed",
-                'local [2, 2]:\n[[1.0, 2.0],\n [3.0, "nan"]]',
+                "local [2, 2]:",
+                "[[1.0, 2.0],",
+                '[3.0, "nan"]]',
                 "raised ValueError in phase lower",
                 "Received incompatible devices",
                 "pxla.py:10 in lower",

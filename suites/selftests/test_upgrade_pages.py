@@ -151,8 +151,8 @@ def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
     places = [page.index(f'id="{one}"') for one in ("edits", "silently", "all", "raises")]
     assert places == sorted(places)
     group = page[page.index('id="raises"') :].partition("</details>")[0]
-    row = group[group.index("Title of one-cause") - 80 :].partition("</tr>")[0]
-    for part in ("causes/one-cause.html", "Title of one-cause", "1 test on 2x2", "errors.a.html"):
+    row = group[group.index("Title of one-cause") - 80 :].partition("</li>")[0]
+    for part in ("causes/one-cause.html", "Title of one-cause", "1 test on 2x2"):
         assert part in row
     assert "<details" in page[page.index('id="raises"') - 60 : page.index('id="raises"')]
 
@@ -251,10 +251,10 @@ def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) 
 
 def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
     page = site[UPGRADE]
-    rows = re.findall(r'<tr class="line ([^"]*)" id="([^"]*)"', page)
+    rows = re.findall(r'<li class="([^"]*)" id="([^"]*)"', page)
 
-    assert ("at-several", "raises-one-cause") in rows
-    assert ("at-one", "raises-errors.b") in rows
+    assert ("only-several", "raises-one-cause") in rows
+    assert ("only-one", "raises-errors.b") in rows
 
 
 def test_counts_are_of_what_is_shown(site: dict[str, str]) -> None:
@@ -273,7 +273,7 @@ def test_edits_say_what_they_avert_and_what_no_edit_is_known_for(site: dict[str,
 
     assert "Do as in “Use <code>device_put</code>" in listed
     assert "With several processes" in Tags(listed).text
-    assert 'class="edit line at-several"' in listed
+    assert 'class="edit only-several"' in listed
     assert "errors.fix.html" in listed
     assert "errors.b.html" in unknown
     assert "errors.b.html" not in listed

@@ -1,5 +1,5 @@
 /* pmap-conformance report
-   Searches the index of search.js, which is loaded when it is first needed. All of it happens in
+   Searches the index of search-0.js and so on, which is loaded when it is first needed. All of it happens in
    the page: nothing is sent anywhere. */
 "use strict";
 
@@ -139,13 +139,16 @@ function prepared(rows) {
 let loading = null;
 
 function loaded(root) {
-  loading ??= new Promise((resolve, reject) => {
+  if (loading) return loading;
+  self.pmapIndex = [];
+  const parts = Array.from({ length: PARTS }, (_, number) => new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.src = `${root}search.js`;
-    script.onload = () => resolve(prepared(self.pmapIndex));
-    script.onerror = () => reject(new Error("search.js is not beside this page"));
+    script.src = `${root}search-${number}.js`;
+    script.onload = resolve;
+    script.onerror = () => reject(new Error(`search-${number}.js is not beside this page`));
     document.head.append(script);
-  });
+  }));
+  loading = Promise.all(parts).then(() => prepared(self.pmapIndex));
   return loading;
 }
 
@@ -157,7 +160,7 @@ function shown(form, { found, missing, complete }, asked) {
     const item = document.createElement("li");
     const link = document.createElement("a");
     const sort = document.createElement("span");
-    link.href = form.dataset.root + entry.href;
+    link.href = document.body.dataset.root + entry.href;
     link.textContent = entry.shown;
     sort.className = "tag";
     sort.textContent = KINDS[entry.sort] ?? entry.sort;
@@ -208,7 +211,7 @@ function start(form) {
   const run = async () => {
     const query = input.value;
     try {
-      const index = await loaded(form.dataset.root);
+      const index = await loaded(document.body.dataset.root);
       if (query !== input.value) return;
       shown(form, search(index, query), query.trim());
     } catch (error) {
@@ -216,9 +219,8 @@ function start(form) {
       form.querySelector("[role=status]").textContent = `The search does not work: ${error.message}.`;
     }
   };
-  form.hidden = false;
   form.addEventListener("keydown", (event) => keys(form, event));
-  input.addEventListener("focus", () => { loaded(form.dataset.root).catch(() => {}); }, { once: true });
+  input.addEventListener("focus", () => { loaded(document.body.dataset.root).catch(() => {}); }, { once: true });
   input.addEventListener("input", run);
   input.addEventListener("change", () => {
     // Remembered in the address, so that a search can be sent to somebody.
@@ -236,6 +238,20 @@ function start(form) {
   }
 }
 
+/* The search box of every page: it needs this script. Without it the lists in the navigation are there. */
+function box() {
+  const form = document.createElement("form");
+  form.className = "find";
+  form.role = "search";
+  form.innerHTML = `<label class="hear" for="find">Search: an error message, a call, an API or library name</label>
+<input type="search" id="find" name="find" autocomplete="off" autocapitalize="none" spellcheck="false"
+ placeholder="Search: error, call, API name …" aria-describedby="find-said">
+<div class="results" hidden><p id="find-said" class="dim small" role="status"></p><ol class="found" id="found"></ol></div>`;
+  return form;
+}
+
 document.addEventListener("DOMContentLoaded", () => {
-  for (const form of document.querySelectorAll("form.find")) start(form);
+  const form = box();
+  document.querySelector("header.site .name").after(form);
+  start(form);
 });

@@ -5,8 +5,11 @@
 document.documentElement.classList.add("js"); // before anything is drawn
 
 function copying() {
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
+  for (const box of document.querySelectorAll(".copied")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = box.dataset.label ?? "Copy";
+    box.append(button);
     button.addEventListener("click", async () => {
       const text = button.parentElement.querySelector("pre").textContent;
       const said = button.textContent;
@@ -168,8 +171,10 @@ function placing(chosen) {
 }
 
 function saying(chosen) {
-  const line = document.querySelector("[data-chosen]");
-  if (!line || document.querySelector("form[data-chooser]") || !Object.keys(chosen).length) return;
+  if (document.querySelector("form[data-chooser]") || !Object.keys(chosen).length) return;
+  const line = document.createElement("p");
+  line.className = "chosen-line";
+  line.dataset.chosen = "";
   const root = document.body.dataset.root;
   const words = [USES[chosen.use] ?? USES.pmap,
     [chosen.from, chosen.to].filter(Boolean).join(" → "), PROCESSES[chosen.processes]];
@@ -177,7 +182,7 @@ function saying(chosen) {
   const path = upgradeOf(chosen);
   if (path) line.append(anchor(root + path, "Its upgrade"), " · ");
   line.append(anchor(`${root}index.html`, "Change"));
-  line.hidden = false;
+  document.querySelector("main").before(line);
 }
 
 function strong(text) {
