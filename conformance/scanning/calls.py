@@ -351,7 +351,7 @@ def _tree_map(
         if tree is not None:
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
         return found
-    return UNKNOWN
+    return Value(found.tags & {"rows of this process", "rows for all devices"})
 
 
 def _leaf_of(value: Value) -> Value:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from conformance.scanning.names import SIGNATURES
+from conformance.scanning.results import tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -236,6 +237,8 @@ def _all_zero(value: Value) -> bool:
 def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
     value = one.value
     found = set(value.tags)
+    if isinstance(value, Items):
+        found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
     if isinstance(value, Array):
         found.add(f"output of {value.of}" if not value.row else f"row of {value.of}")
     if isinstance(value, Constant) and isinstance(value.value, int | float):

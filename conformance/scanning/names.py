@@ -159,7 +159,10 @@ RETURNS: Mapping[str, str] = {
     "numpy.array": "host",
 }
 KEEPS_TAGS = frozenset(
-    {"jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"}
+    {
+        *("jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"),
+        "slice",
+    }
 )
 # What makes an array that spans processes, and what keeps rows on their devices.
 MAKES_ARRAYS: Mapping[str, str] = {
