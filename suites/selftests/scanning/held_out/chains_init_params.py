@@ -24,4 +24,4 @@ class Parallel:
     return self.kernel(key, init)
 
   def last_state_of_first_chain(self):
-    return self._last_state[0]
+    return self._last_state[0]  # finds: index-replicates-the-row

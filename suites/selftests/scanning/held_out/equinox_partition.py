@@ -16,7 +16,7 @@ def train(model, batches, optim):
     updates, opt_state = optim.update(grads, opt_state)
     return eqx.apply_updates(params, updates), opt_state, value
 
-  p_step = jax.pmap(step, axis_name='devices', in_axes=(None, None, 0, 0), out_axes=(None, None, 0))  # finds: unmapped-output-communicates-nothing
+  p_step = jax.pmap(step, axis_name='devices', in_axes=(None, None, 0, 0), out_axes=(None, None, 0))
   opt_state = optim.init(params)
   values = []
   for x, y in batches:

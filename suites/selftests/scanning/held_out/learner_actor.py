@@ -53,7 +53,7 @@ class SGDLearner:
 
   def step(self):
     batch = next(self._data_iterator)
-    self._state, extra = self._sgd_step(self._state, batch)
+    self._state, extra = self._sgd_step(self._state, batch)  # finds: own-output-traced-again
     start = time.time()
     result = get_from_first_device(extra)
     return result, time.time() - start
