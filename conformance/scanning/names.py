@@ -36,6 +36,7 @@ SIGNATURES: Mapping[str, tuple[str, ...]] = {
         *("fun", "axis_name", "in_axes", "out_axes", "static_broadcasted_argnums", "devices"),
         *("backend", "axis_size", "donate_argnums", "global_arg_shapes"),
     ),
+    "equinox.filter_pmap": ("fun",),
     "jax.shard_map": ("f", "mesh", "in_specs", "out_specs", "check_vma"),
     "jax.make_mesh": ("axis_sizes", "axis_names", "axis_types"),
     "jax.sharding.Mesh": ("devices", "axis_names", "axis_types"),
@@ -130,6 +131,13 @@ OF_ARRAYS = frozenset(
         *("block_until_ready", "devices", "device", "addressable_data", "is_deleted", "delete"),
         *("copy_to_host_async", "transpose", "swapaxes", "argmax", "argmin", "all", "any", "round"),
         *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
+    }
+)
+# Methods that trees of arrays have: of dictionaries, named tuples, dataclasses and train states.
+OF_TREES = frozenset(
+    {
+        *("items", "values", "keys", "get", "pop", "copy_and"),
+        *("replace", "_replace", "apply_gradients", "update", "unfreeze"),
     }
 )
 # What a deleted array still has, and what trees of arrays have.
