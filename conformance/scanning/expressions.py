@@ -235,6 +235,8 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
             return Reference(name=canonical(full))
         case Module():
             inside = run.project.module(f"{owner.name}.{name}")
+            if inside is None and owner.name not in run.project.worth_reading:
+                return Imported(module=owner.name, name=name)
             exported = run.exported(owner.name)
             if exported is not None and name in exported.variables:
                 return exported.variables[name]
