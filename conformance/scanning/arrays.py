@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning.names import OF_ARRAYS, RESHAPING_METHODS
+from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -84,7 +84,7 @@ def attribute(
         return owner
     if name in ("shape", "dtype", "ndim", "size", "nbytes", "aval", "weak_type"):
         return UNKNOWN
-    if name in OF_ARRAYS:
+    if name in OF_ARRAYS | OF_TREES:
         return Method(name=name, owner=owner, node=node.value)
     # Neither an array's own: a field of a tree.
     return replace(owner, structure=UNKNOWN, leaf=False)
@@ -122,7 +122,7 @@ def subscript(
             return owner
         use = _index_word(index)
         tree = not owner.leaf and len(node.slice) == 1
-        if use == "index variable" and tree and "integer" not in index.tags:
+        if use == "index variable" and tree and index.tags.isdisjoint(("integer", "leaf")):
             return replace(owner, structure=UNKNOWN)  # as likely a key of a tree
     captures: dict[str, cst.CSTNode] = {"value": node.value}
     if isinstance(first, cst.Index):
@@ -228,9 +228,7 @@ def method(
         return UNKNOWN
     if name in ("items", "values", "keys"):
         return Items(items=(replace(owner, structure=UNKNOWN, leaf=False),), kind="starred")
-    if name in ("replace", "apply_gradients", "_replace", "update", "unfreeze", "copy_and"):
-        return replace(owner, structure=UNKNOWN, leaf=False)
-    if name == "get":
+    if name in OF_TREES:
         return replace(owner, structure=UNKNOWN, leaf=False)
     if name == "addressable_data":
         return UNKNOWN

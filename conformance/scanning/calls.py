@@ -64,8 +64,14 @@ def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
 
 
 def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
-    """An argument; of `**options`, a dictionary whose keys are known, each of its own."""
+    """An argument; of `**options` and `*args`, where their items are known, each of its own."""
     value = expressions.evaluate(run, scope, node.value)
+    if node.star == "*" and isinstance(value, Items) and value.kind in ("tuple", "list"):
+        return [
+            Argument(one, cst.Subscript(node.value, [cst.SubscriptElement(cst.Index(number))]))
+            for at, one in enumerate(value.items)
+            if (number := cst.Integer(str(at)))
+        ]
     if node.star == "**" and isinstance(value, Items) and value.kind == "dict":
         pairs = zip(value.keys, value.items, strict=True)
         return [Argument(one, node.value, key) for key, one in pairs if isinstance(key, str)]
@@ -351,7 +357,7 @@ def _tree_map(
         if tree is not None:
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
         return found
-    return UNKNOWN
+    return Value(found.tags & {"rows of this process", "rows for all devices"})
 
 
 def _leaf_of(value: Value) -> Value:

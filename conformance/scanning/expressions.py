@@ -41,6 +41,7 @@ _MOST_BASES = 5
 _PLAIN = re.compile(r"""(["'])[^"'\\\n]+\1""")  # a literal that says itself
 # What is still so of the result of an operation.
 _CARRIED = frozenset({"device count", "process count", "all devices", "process index"})
+_OF_ROWS = frozenset({"rows of this process"})
 _INDEXED = frozenset({"on an explicit mesh"})
 
 
@@ -234,6 +235,8 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
             return Reference(name=canonical(full))
         case Module():
             inside = run.project.module(f"{owner.name}.{name}")
+            if inside is None and owner.name not in run.project.worth_reading:
+                return Imported(module=owner.name, name=name)
             exported = run.exported(owner.name)
             if exported is not None and name in exported.variables:
                 return exported.variables[name]
@@ -300,14 +303,14 @@ def set_attribute(
 
 def _subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
     owner = evaluate(run, scope, node.value)
-    indices = []
+    indices, bounds = [], frozenset[str]()
     for one in node.slice:
         if isinstance(one.slice, cst.Index):
             indices.append(evaluate(run, scope, one.slice.value))
         elif isinstance(one.slice, cst.Slice):
             for part in (one.slice.lower, one.slice.upper, one.slice.step):
                 if part is not None:
-                    evaluate(run, scope, part)
+                    bounds |= evaluate(run, scope, part).tags
             indices.append(UNKNOWN)
     if isinstance(owner, Items):
         return item(owner, indices[0] if len(indices) == 1 else UNKNOWN)
@@ -318,7 +321,10 @@ def _subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
     if owner.tags & _INDEXED:
         words = {"of": frozenset({"explicit mesh"}), "use": frozenset({"index"})}
         run.note(scope, "output", node, words)
-    return Value(owner.tags & {"typed key", "host"})
+    kept = owner.tags & {"typed key", "host", *_OF_ROWS}
+    if "process index" in bounds.union(*(one.tags for one in indices)):
+        kept |= _OF_ROWS
+    return Value(kept)
 
 
 def _is_zero(node: cst.BaseExpression) -> bool:

@@ -21,7 +21,17 @@ _SCRIPTS = frozenset(
 )
 _NAMED = ("dockerfile", "containerfile", "makefile", ".env", "jenkinsfile")
 _SKIPPED = frozenset(
-    {"__pycache__", "node_modules", "site-packages", ".git", ".hg", ".tox", ".venv", ".eggs"}
+    {
+        ".ipynb_checkpoints",
+        "__pycache__",
+        "node_modules",
+        "site-packages",
+        ".git",
+        ".hg",
+        ".tox",
+        ".venv",
+        ".eggs",
+    }
 )
 
 
@@ -42,7 +52,7 @@ class Listed:
 def kind_of(name: str) -> str:
     """What a file is by its name; empty where it is nothing that is scanned."""
     lower = name.lower()
-    if lower.endswith((".py", ".pyi")):
+    if lower.endswith((".py", ".pyi", ".ipynb")):
         return PYTHON
     suffix = os.path.splitext(lower)[1]
     if suffix in (".txt", ".in") and ("requirements" in lower or "constraints" in lower):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.catalogue.finds import SEVERITIES
+from conformance.scanning.notebooks import Cell, cell_at
 from conformance.scanning.sources import Place
 
 UNCHANGED = "unchanged"  # in place of a severity: both sides have the issue
@@ -65,6 +66,13 @@ class Finding:
     proved: str = ""
     replacement: Replacement | None = None
     also: tuple[Issue, ...] = ()
+    cell: int = 0  # of a notebook, in which `place` is then; 0 for other files
+
+    @property
+    def spot(self) -> str:
+        """The file and the line, as people and editors know them."""
+        cell = f":cell {self.cell}" if self.cell else ""
+        return f"{self.path}{cell}:{self.place.line}"
 
     @property
     def severity(self) -> str:
@@ -100,18 +108,34 @@ class Report:
         return tuple(one for one in self.findings if ORDER[one.severity] <= ORDER[severity])
 
 
+def in_cell(finding: Finding, cells: Sequence[Cell]) -> Finding:
+    """A finding of a notebook's program, by its cell and the line there; `--fix` leaves it."""
+    cell, at = cell_at(cells, finding.place.line), finding.place
+    before = cell.line - 1
+    place = Place(at.line - before, at.column, at.end_line - before, at.end_column)
+    return replace(finding, place=place, cell=cell.number, proved="", replacement=None)
+
+
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings by file and line, each once, those of one place together."""
-    places: dict[tuple[str, int, int], dict[str, Finding]] = {}
+    places: dict[tuple[str, int, int, int], dict[str, Finding]] = {}
     for one in sorted(findings, key=lambda f: (-f.place.end_line, -f.place.end_column)):
-        start = one.path, one.place.line, one.place.column
+        start = one.path, one.cell, one.place.line, one.place.column
         known = places.setdefault(start, {}).get(one.issue.slug)
         if known is None or (one.replacement is not None and known.replacement is None):
             places[start][one.issue.slug] = one
     some = [_together(list(found.values())) for found in places.values()]
     return tuple(
         sorted(
-            some, key=lambda f: (f.path, f.place.line, f.place.column, f.place.end_line, f.severity)
+            some,
+            key=lambda f: (
+                f.path,
+                f.cell,
+                f.place.line,
+                f.place.column,
+                f.place.end_line,
+                f.severity,
+            ),
         )
     )
 

@@ -69,7 +69,8 @@ def _module(run: Interpreter, name: str) -> Value:
 
 def _named(run: Interpreter, scope: Scope, node: cst.CSTNode, name: str) -> None:
     words = frozenset({name, canonical(name)})
-    run.note(scope, "name", node, {"name": words, "how": frozenset({"import"})})
+    how = "fallback import" if "fallback" in run.within else "import"
+    run.note(scope, "name", node, {"name": words, "how": frozenset({how})})
 
 
 def dotted(node: cst.BaseExpression) -> str:

@@ -16,6 +16,7 @@ from conformance.scanning.sources import Source, UnreadableError
 from conformance.scanning.values import (
     UNKNOWN,
     Argument,
+    Array,
     Class,
     Constant,
     Function,
@@ -31,7 +32,9 @@ from conformance.scanning.values import (
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
 MOST_ROUNDS = 4  # of a loop over a display: each item by itself
 MOST_CALLS = 5  # functions of the program within each other
+_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 _IMPORTS = 3  # modules that import modules
+AGAIN = "called again"  # of a method: it finds what an earlier call has left in its instance
 INIT_METHODS = ("__init__", "setup", "__post_init__")
 
 Body = cst.BaseSuite | Sequence[cst.BaseStatement]
@@ -130,8 +133,25 @@ class Interpreter:
         """Evaluate the methods of a class, those first that set its instances' attributes."""
         instance = expressions.instance_of(self, of)
         some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
-        for one in sorted(some, key=lambda f: f.name not in INIT_METHODS):
-            self.alone(Function(node=one.node, scope=one.scope, owner=instance))
+        bound = [
+            Function(node=one.node, scope=one.scope, owner=instance)
+            for one in sorted(some, key=lambda f: f.name not in INIT_METHODS)
+        ]
+        for one in bound:
+            self.alone(one)
+        if any(isinstance(value, Array) for value in instance.attributes.values()):
+            self._again(bound)
+
+    def _again(self, methods: Sequence[Function]) -> None:
+        """Evaluate methods with the attributes that others have set, and each with its own."""
+        known = self.known
+        for one in (*methods, *(each for method in methods for each in (method, method))):
+            self.known = {}
+            if one.name not in INIT_METHODS:
+                with self.fresh():
+                    self.within = (AGAIN,)
+                    self.call(one, ())
+        self.known = known
 
     def alone(self, function: Function) -> None:
         """Evaluate a function that nothing called, unless it was evaluated."""
@@ -226,6 +246,7 @@ class Interpreter:
         for star in (params.star_arg, params.star_kwarg):
             if isinstance(star, cst.Param):
                 scope.variables[star.name.value] = UNKNOWN
+        rest: list[Value] = []
         given = list(arguments)
         if function.owner is not None:
             given.insert(0, Argument(function.owner, cst.Name("self")))
@@ -240,7 +261,9 @@ class Interpreter:
                 scope.variables[names[position]] = argument.value
                 position += 1
             else:
-                break
+                rest.append(argument.value)
+        if rest and isinstance(params.star_arg, cst.Param):
+            scope.variables[params.star_arg.name.value] = Items(items=tuple(rest))
 
     # Statements
 
@@ -444,13 +467,22 @@ class Interpreter:
         states = [scope.variables] if not ended else []
         for handler in node.handlers:
             scope.variables = dict(before)
+            self.within = (*within, "fallback") if _is_of_imports(handler) else within
             if not self.block(scope, handler.body):
                 states.append(scope.variables)
+        self.within = within
         scope.taken_over(*(states or [before]))
         for extra in (node.orelse, node.finalbody):
             if extra is not None:
                 ended = self.block(scope, extra.body) or ended
         return ended and not states
+
+
+def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
+    """Whether a handler is for an import that is not there."""
+    caught = handler.type
+    names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
+    return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)
 
 
 def is_callable(value: Value) -> bool:

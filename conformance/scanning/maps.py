@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from conformance.scanning.names import SIGNATURES
+from conformance.scanning.results import tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -30,7 +31,7 @@ from conformance.scanning.values import (
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
-KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP}
+KINDS = {"jax.pmap": PMAP, "jax.shard_map": SHARD_MAP, "equinox.filter_pmap": PMAP}
 _NONE_MEANS = ("in_axes", "out_axes")  # where None is no default
 _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
@@ -224,7 +225,13 @@ def call(
     if "out_axes" in mapped.options and not _all_zero(mapped.options["out_axes"].value):
         facts.add("out_axes")
     leaf = "leaf" in structure.tags and not isinstance(structure, Items)
-    return Array(of=mapped.kind, leaf=leaf, structure=structure, facts=frozenset(facts))
+    return Array(
+        of=mapped.kind,
+        leaf=leaf,
+        structure=structure,
+        facts=frozenset(facts),
+        maker=id(mapped),
+    )
 
 
 def _all_zero(value: Value) -> bool:
@@ -236,8 +243,18 @@ def _all_zero(value: Value) -> bool:
 def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
     value = one.value
     found = set(value.tags)
+    if isinstance(value, Items):
+        found |= tags_of_items(value) & {"rows of this process", "rows for all devices"}
+        for item in value.items:
+            found |= {
+                word
+                for word in _argument_words(mapped, Argument(item, one.node), at)
+                if word.startswith(("output of ", "row of ", "own output of "))
+            }
     if isinstance(value, Array):
         found.add(f"output of {value.of}" if not value.row else f"row of {value.of}")
+        if value.maker == id(mapped) and not value.row:
+            found.add(f"own output of {value.of}")
     if isinstance(value, Constant) and isinstance(value.value, int | float):
         in_axes = mapped.options.get("in_axes")
         axes = in_axes.value if in_axes is not None else UNKNOWN

@@ -36,6 +36,7 @@ SIGNATURES: Mapping[str, tuple[str, ...]] = {
         *("fun", "axis_name", "in_axes", "out_axes", "static_broadcasted_argnums", "devices"),
         *("backend", "axis_size", "donate_argnums", "global_arg_shapes"),
     ),
+    "equinox.filter_pmap": ("fun",),
     "jax.shard_map": ("f", "mesh", "in_specs", "out_specs", "check_vma"),
     "jax.make_mesh": ("axis_sizes", "axis_names", "axis_types"),
     "jax.sharding.Mesh": ("devices", "axis_names", "axis_types"),
@@ -132,6 +133,13 @@ OF_ARRAYS = frozenset(
         *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
     }
 )
+# Methods that trees of arrays have: of dictionaries, named tuples, dataclasses and train states.
+OF_TREES = frozenset(
+    {
+        *("items", "values", "keys", "get", "pop", "copy_and"),
+        *("replace", "_replace", "apply_gradients", "update", "unfreeze"),
+    }
+)
 # What a deleted array still has, and what trees of arrays have.
 OF_METADATA = frozenset(
     {
@@ -159,7 +167,10 @@ RETURNS: Mapping[str, str] = {
     "numpy.array": "host",
 }
 KEEPS_TAGS = frozenset(
-    {"jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"}
+    {
+        *("jax.random.split", "jax.random.fold_in", "jax.block_until_ready", "jax.random.clone"),
+        "slice",
+    }
 )
 # What makes an array that spans processes, and what keeps rows on their devices.
 MAKES_ARRAYS: Mapping[str, str] = {

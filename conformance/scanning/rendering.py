@@ -33,11 +33,10 @@ def as_text(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     for one in report.findings:
-        place = f"{one.path}:{one.place.line}:{one.place.column}"
         also = "".join(f", {other.slug}" for other in one.also)
         yield (
-            f"{place}: {one.severity}{where(one.issue)}: {one.says or title(one.issue)} "
-            f"[{one.issue.slug}{also}]"
+            f"{one.spot}:{one.place.column}: {one.severity}{where(one.issue)}: "
+            f"{one.says or title(one.issue)} [{one.issue.slug}{also}]"
         )
         yield f"    {_source_line(one)}"
         if one.after:
@@ -116,7 +115,7 @@ def as_markdown(report: Report) -> str:
         if issue.edit:
             lines += [f"Edit: {_plain(issue.edit)}", ""]
         for one in some:
-            lines.append(f"- {_plain(one.path)}:{one.place.line}: {_code(_source_line(one))}")
+            lines.append(f"- {_plain(one.spot)}: {_code(_source_line(one))}")
             if one.after:
                 lines.append(f"  - after: {_code(_one_line(one.after))}")
         lines += ["", f"Issue: `{issue.slug}`, <{issue.links[0]}>", ""]
@@ -153,6 +152,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def _finding(one: Finding) -> dict[str, Any]:
     return {
         "path": one.path,
+        "cell": one.cell or None,
         "line": one.place.line,
         "column": one.place.column,
         "end_line": one.place.end_line,

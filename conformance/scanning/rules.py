@@ -129,7 +129,7 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
 def _canonical(find: Find, other: str) -> Find:
     """A rule with the one name of each function, and about one kind of mapped functions alone."""
     where, unless = dict(find.where), dict(find.unless)
-    if "name" in where:
+    if "name" in where and find.event != NAME:  # which has a name as it is written as well
         where["name"] = where["name"] | frozenset(map(canonical, where["name"]))
     if find.event in (TEXT, REQUIREMENT, NAME, CALL):
         return replace(find, where=where)

@@ -77,6 +77,8 @@ def _result(one: Finding, issue: Issue, order: dict[str, int]) -> dict[str, Any]
     says = one.says if own and one.says else title(issue)
     edit = f" {issue.edit}" if issue.edit else ""
     text = f"{issue.change.severity}{where(issue)}: {says}. {issue.sentence}{edit}"
+    if one.cell:
+        text = f"Cell {one.cell}, line {one.place.line}: {text}"
     result: dict[str, Any] = {
         "ruleId": issue.slug,
         "ruleIndex": order[issue.slug],
@@ -90,8 +92,11 @@ def _result(one: Finding, issue: Issue, order: dict[str, int]) -> dict[str, Any]
 
 
 def _location(one: Finding) -> dict[str, Any]:
+    file = {"artifactLocation": {"uri": quote(one.path)}}
+    if one.cell:  # its line is not one of the file
+        return file
     return {
-        "artifactLocation": {"uri": quote(one.path)},
+        **file,
         "region": _region(one) | {"snippet": {"text": escaped(one.line_text)}},
     }
 

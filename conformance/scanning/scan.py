@@ -12,14 +12,21 @@ from pathlib import Path
 
 from conformance.scanning import texts
 from conformance.scanning.files import PYTHON, REQUIREMENTS, Listed, PathError
-from conformance.scanning.findings import Finding, Report, Unread, in_order
+from conformance.scanning.findings import Finding, Report, Unread, in_cell, in_order
 from conformance.scanning.ignoring import ALL, ignored_in_file, is_ignored
 from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
+from conformance.scanning.notebooks import Cell
 from conformance.scanning.project import Project
 from conformance.scanning.rules import Rules
 from conformance.scanning.scopes import Scope
-from conformance.scanning.sources import Source, UnreadableError, dotted_name, read_text
+from conformance.scanning.sources import (
+    Source,
+    UnreadableError,
+    dotted_name,
+    read_python,
+    read_text,
+)
 from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
 
 MOST_ROUNDS = 3  # modules that export what modules export
@@ -91,9 +98,26 @@ def scan(
 
 
 def _worth_reading(relevant: Sequence[Listed], files: Sequence[Listed]) -> frozenset[str]:
-    """The modules to look into for what they export: those of packages may have it from others."""
-    packages = [one for one in files if one.inside.name == "__init__.py"]
-    return frozenset(dotted_name(one.inside) for one in (*relevant, *packages))
+    """The modules to look into for what they export: packages may have it from those."""
+    found = {dotted_name(one.inside) for one in relevant}
+    packages = {dotted_name(one.inside): one for one in files if one.inside.name == "__init__.py"}
+    imported = {name: _imported_words(one) for name, one in packages.items() if name not in found}
+    for _ in range(MOST_ROUNDS):
+        last = {name.rpartition(".")[2] for name in found}
+        found |= {name for name, words in imported.items() if not words.isdisjoint(last)}
+    return frozenset(found)
+
+
+def _imported_words(one: Listed) -> frozenset[str]:
+    """The words of a file's imports; those in parentheses name no module."""
+    try:
+        return _words_of_imports(read_text(one.file))
+    except UnreadableError:
+        return frozenset()
+
+
+def _words_of_imports(text: str) -> frozenset[str]:
+    return frozenset(word for line in _IMPORT.findall(text) for word in _WORD.findall(line))
 
 
 def _evaluate(
@@ -141,7 +165,7 @@ def _relevant(
     texts_of_rules = words
     for one in files:
         try:
-            text = read_text(one.file)
+            text = read_python(one.file).text
         except UnreadableError as error:
             whole.unread.append(Unread(one.path, str(error)))
             continue
@@ -157,10 +181,10 @@ def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[L
     found = []
     for one in files:
         try:
-            text = read_text(one.file)
+            text = read_python(one.file).text
         except UnreadableError:
             continue
-        imported = {word for line in _IMPORT.findall(text) for word in _WORD.findall(line)}
+        imported = _words_of_imports(text)
         names = {name for module in imported & by_module.keys() for name in by_module[module]}
         if not names.isdisjoint(_WORD.findall(text)):
             found.append(one)
@@ -181,14 +205,16 @@ def _text_file(one: Listed, rules: Rules, whole: Part) -> None:
     _keep(found, lines, whole)
 
 
-def _keep(found: Sequence[Finding], lines: Sequence[str], part: Part) -> None:
-    """Add the findings that no comment asks to leave out."""
+def _keep(
+    found: Sequence[Finding], lines: Sequence[str], part: Part, cells: Sequence[Cell] = ()
+) -> None:
+    """Add the findings that no comment asks to leave out; those of a notebook by their cells."""
     left_out = ignored_in_file(lines)
     for one in in_order(found):
         if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
             part.ignored += 1
         else:
-            part.findings.append(one)
+            part.findings.append(in_cell(one, cells) if cells else one)
 
 
 # In each process
@@ -198,7 +224,8 @@ def _interpreter(task: Task) -> Interpreter:
     def read(module: str) -> Source | None:
         file, path = task.modules[module]
         try:
-            return Source(path, module, read_text(Path(file)))
+            code = read_python(Path(file))
+            return Source(path, module, code.text, code.cells)
         except UnreadableError:
             return None
 
@@ -240,7 +267,7 @@ def _found(run: Interpreter, source: Source, scope: Scope, rules: Rules, part: P
     for event, rule in texts.in_strings(source, rules):
         some += findings(source, scope, event, Rules({event.kind: (rule,)}))
     for where, each in found.values():
-        _keep(each, where.lines, part)
+        _keep(each, where.lines, part, where.cells)
 
 
 def exported(run: Interpreter, scope: Scope) -> set[str]:

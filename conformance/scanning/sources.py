@@ -12,6 +12,9 @@ from pathlib import Path, PurePosixPath
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
+from conformance.scanning import notebooks
+from conformance.scanning.notebooks import Cell, Notebook
+
 MOST_BYTES = 1 << 20  # of a file
 MOST_DEPTH = 150  # nested nodes of a file: LibCST's parser has no bound of its own
 _INIT = "__init__"
@@ -39,6 +42,7 @@ class Source:
     path: str  # as it is reported
     module: str  # its dotted name within the tree
     text: str
+    cells: tuple[Cell, ...] = ()  # of a notebook
 
     @cached_property
     def _wrapper(self) -> MetadataWrapper:
@@ -89,11 +93,24 @@ class Source:
         return "\n".join([some[0][at.column - 1 :], *some[1:-1], some[-1][: at.end_column - 1]])
 
 
-def read_text(file: Path) -> str:
+def read_python(file: Path) -> Notebook:
+    """The program of a Python file or a notebook. UnreadableError where there is none."""
+    if file.suffix.lower() != notebooks.SUFFIX:
+        return Notebook(read_text(file), ())
+    try:
+        found = notebooks.parse_notebook(read_text(file, notebooks.MOST_BYTES))
+    except notebooks.NotebookError as error:
+        raise UnreadableError(str(error)) from error
+    if len(found.text) > MOST_BYTES:
+        raise UnreadableError(f"its code is larger than {MOST_BYTES >> 20} MiB")
+    return found
+
+
+def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
     """The text of a file. UnreadableError where it is too large, or no text."""
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise UnreadableError(f"it is larger than {MOST_BYTES >> 20} MiB")
+        if file.stat().st_size > most_bytes:
+            raise UnreadableError(f"it is larger than {most_bytes >> 20} MiB")
         data = file.read_bytes()
     except OSError as error:
         raise UnreadableError(error.strerror or "it cannot be read") from error
@@ -156,4 +173,6 @@ def check_depth(text: str) -> None:
 def dotted_name(path: PurePosixPath) -> str:
     """The dotted name of a file within its tree."""
     parts = path.with_suffix("").parts
+    if path.suffix.lower() == notebooks.SUFFIX:
+        return f"{'.'.join(parts)}:notebook"  # which no import names
     return ".".join(parts[:-1] if parts and parts[-1] == _INIT else parts)

@@ -113,6 +113,7 @@ class Array(Value):
     structure: Value = UNKNOWN
     facts: frozenset[str] = frozenset()
     row: bool = False  # cut out of such an array
+    maker: int = 0  # the mapped function that returned it: its id
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -30,7 +30,10 @@ EXACT = 10_000  # the likeness of what ends as a known issue's own program
 MOST_ISSUES = 3  # that are named for one message
 # What an operation on a result is known as among the differences of clauses.
 KNOWN_AS: Mapping[str, str] = {"result[0]": "indexing.multi-process.first-row"}
-INDEXING = "index-replicates-the-row"  # the known issue of an index that communicates
+# The known issues of an index and of a slice that communicate, by what such a program runs.
+INDEXING, SLICING = "index-replicates-the-row", "several-rows-gather-the-whole-array"
+_GATHERS = "all-gather"
+ANY_IMPLEMENTATION = "jax"  # of an issue that shows whatever maps
 _OF_AN_INDEX = re.compile(r"jit_+(gather|dynamic_slice|multi_slice|take|rewriting_take|slice)")
 IMPLEMENTATION_OF = {"own": "shard_map"}
 
@@ -51,7 +54,7 @@ class Shown:
         """Return whether it shows where a run was: in one process, or in several."""
         several = {one.startswith("1x") for one in self.topologies}
         return (
-            _implementation(run) in self.implementations
+            not {_implementation(run), ANY_IMPLEMENTATION}.isdisjoint(self.implementations)
             and within(self.jax, run["jax"])
             and run["topology"].startswith("1x") in several
         )
@@ -120,8 +123,8 @@ def _explained(
             others = f" (or: {', '.join(i.slug for i in likely[1:])})" if likely[1:] else ""
             says = f"{words}{likely[0].title}{others}"
             return dataclasses.replace(one, cause=likely[0].slug, says=says)
-    if one.field in (COLLECTIVES, BYTES) and INDEXING in issues and _indexes(one, compared):
-        return dataclasses.replace(one, cause=INDEXING, says=issues[INDEXING].title)
+    if one.field in (COLLECTIVES, BYTES) and (slug := _indexing(one, compared)) in issues:
+        return dataclasses.replace(one, cause=slug, says=issues[slug].title)
     old, new = _implementation(compared.baseline), _implementation(compared.run)
     if old == new:
         return one  # the entries are about implementations that differ
@@ -134,10 +137,12 @@ def _explained(
     return one
 
 
-def _indexes(one: Found, compared: Compared) -> bool:
-    """Return whether all collectives that were added are those of an index into an array."""
+def _indexing(one: Found, compared: Compared) -> str:
+    """Return the known issue of an index or a slice that added all new collectives; else empty."""
     added = added_collectives(compared.baseline, compared.run, one.step)
-    return bool(added) and all(_OF_AN_INDEX.fullmatch(moved.program) for moved in added)
+    if not added or not all(_OF_AN_INDEX.fullmatch(moved.program) for moved in added):
+        return ""
+    return SLICING if any(moved.operation == _GATHERS for moved in added) else INDEXING
 
 
 def _implementation(run: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ from harness.commandline.scan import removed
 from reports.effects.published import load_changes
 
 FOLDER = Path(__file__).parent / "scanning" / "programs"
+# Written, with what is to be found in each, before any scan of them.
+HELD_OUT = Path(__file__).parent / "scanning" / "held_out"
 OLD, NEW = "legacy_pmap@0.7.2", "new_pmap@0.12.0.1"  # of a program that does not say
 _SIDES = re.compile(r"# from (\S+) to ([^\s,]+)(, unchanged)?")
 _FINDS = re.compile(r"finds: ([\w-]+)")
@@ -35,9 +37,9 @@ class Program:
 
 
 @functools.cache
-def programs() -> tuple[Program, ...]:
-    """Every program of the corpus."""
-    return tuple(map(_program, sorted(one for one in FOLDER.iterdir() if one.is_file())))
+def programs(folder: Path = FOLDER) -> tuple[Program, ...]:
+    """Every program of a part of the corpus."""
+    return tuple(map(_program, sorted(one for one in folder.iterdir() if one.is_file())))
 
 
 def _program(file: Path) -> Program:

@@ -1,70 +1,52 @@
-"""The page on the user's own code: its programs and commands run, and print what stands there."""
+"""The pages on the user's own code: their commands run, and print what stands there."""
 
 from __future__ import annotations
 
-import itertools
-import re
 import shlex
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import HANGS_S, outside_pytest
+from page_commands import Command, Page
 
 from conformance.commandline.ending import PROGRAM
 from harness.commandline.main import COMMANDS
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "your-code.md"
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(m["language"], m["text"]) for m in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
-PROGRAMS = [text for language, text in BLOCKS if language == "py"]
+YOUR_CODE, MIGRATION = Page("your-code.md"), Page("migration.md")
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    """Each command, with what the block below it says that it prints."""
-    for (language, text), (below, printed) in itertools.pairwise(BLOCKS):
-        if language == "sh":
-            assert below == "text"
-            yield text.strip(), printed
+def first_words(page: Page) -> set[str]:
+    """The command of this project that each line of a page runs; or another program."""
+    words = [shlex.split(line) for one in page.commands for line in one.lines]
+    return {some[1] if some[0] == PROGRAM else some[0] for some in words}
 
 
-def expression(line: str) -> re.Pattern[str]:
-    """A line that is printed, in which `...` stands for whatever."""
-    return re.compile(".*".join(map(re.escape, line.split("..."))))
-
-
-def test_every_program_names_its_file_and_every_command_is_one() -> None:
-    assert len(PROGRAMS) == 4
-    for text in PROGRAMS:
-        assert re.match(r"# \w+\.py\n", text)
-    named = {words.split()[1] for words, _ in commands()}
-    assert named == {"launch", "compare", "bisect"} <= {one.name for one in COMMANDS}
+@pytest.mark.parametrize(
+    ("page", "programs", "used"),
+    [
+        (YOUR_CODE, 4, {"launch", "compare", "bisect"}),
+        (MIGRATION, 3, {"launch", "scan", "compare", "cp"}),
+    ],
+    ids=["your code", "migration"],
+)
+def test_programs_name_their_files_and_commands_are_known(
+    page: Page, programs: int, used: set[str], tmp_path: Path
+) -> None:
+    page.write_programs(tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(page.programs) == programs
+    assert first_words(page) == used
+    assert used - {"cp"} <= {one.name for one in COMMANDS}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("command", "printed"), list(commands()))
-def test_commands_print_what_stands_below_them(command: str, printed: str, tmp_path: Path) -> None:
-    for text in PROGRAMS:
-        (tmp_path / text.split("\n", 1)[0].removeprefix("# ")).write_text(text)
-    program, *words = shlex.split(command)
-    assert program == PROGRAM
-    done = subprocess.run(
-        [sys.executable, "-m", "harness.commandline", *words],
-        cwd=tmp_path,
-        env={**outside_pytest(), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    lines = done.stdout.splitlines()
-    missing = [
-        line
-        for line in printed.splitlines()
-        if not any(expression(line).fullmatch(one) for one in lines)
-    ]
-    assert missing == [], done.stdout
+@pytest.mark.parametrize("command", list(YOUR_CODE.commands), ids=lambda one: one.lines[0])
+def test_commands_print_what_stands_below_them(command: Command, tmp_path: Path) -> None:
+    YOUR_CODE.write_programs(tmp_path)
+    assert command.missing(tmp_path) == []
+
+
+@pytest.mark.long
+def test_a_training_program_is_migrated_as_its_page_says(tmp_path: Path) -> None:
+    """Each step needs what the one before it left: the edited program, the checkpoints."""
+    MIGRATION.write_programs(tmp_path)
+    for command in MIGRATION.commands:
+        assert command.missing(tmp_path) == []

@@ -1,5 +1,5 @@
 # from shard_map@0.7.2 to shard_map@0.12.0.1
-from jax.experimental.shard_map import shard_map
+from jax.experimental.shard_map import shard_map  # finds: old-shard-map-import-warns-once
 from jax.sharding import Mesh, PartitionSpec as P
 import jax
 import numpy as np
