@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
+from conformance.model.verdicts import Verdict
 from reports.effects.effect import Felt
 from reports.effects.happened import ABSENT
 from reports.effects.pairs import NEW, Effects, Side
@@ -18,7 +19,6 @@ from reports.reading.alike import failed
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey, Outcome
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.columns import Column, columns
 from reports.site.evidence import Evidence, FindingView, Views, evidence, findings, timing_said
 from reports.site.marks import Mark, mark_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reports.reading.records import Cell, FaultProcess, Finding
+from conformance.model.records import Cell, FaultProcess, Finding
 from reports.site.observed import LeafView, ObservedView, StepView
 from reports.site.text import shortened
 
