@@ -82,5 +82,6 @@ def matrix(results: Results) -> dict[str, Any]:
 
 def _target(results: Results, target: Target) -> dict[str, Any]:
     order = version_order(target.jax or "")
-    known = {**asdict(target), "packages": dict(target.packages)}
+    core = target.core and asdict(target.core)
+    known = {**asdict(target), "packages": dict(target.packages), "core": core}
     return {**known, "label": results.labels[target.key], "release": list(order[1])}
