@@ -125,6 +125,12 @@ def test_the_matrix_has_every_recorded_cell(tmp_path: Path) -> None:
     }
 
 
+def test_the_matrix_says_how_much_of_a_target_was_run(tmp_path: Path) -> None:
+    target = rows.target("0.9.0", core={"runs": 3, "of": 12})
+    found = json.loads(json.dumps(matrix(results(tmp_path, target))))
+    assert [one["core"] for one in found["target"]] == [{"runs": 3, "of": 12}]
+
+
 def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
     site = render(results(tmp_path, *rows.sample()))
     assert json.loads(site[MATRIX])["format"] == 1
