@@ -6,11 +6,11 @@ when the results have moved on.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.model.tables import load_toml
 from reports.effects.changed import SEVERAL, Entry
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
@@ -41,7 +41,7 @@ class Change:
 
 def load_changes(file: Path = FILE) -> tuple[Change, ...]:
     """The changes in the order of the README."""
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))["change"]
+    tables = load_toml(file)["change"]
     return tuple(Change(one["title"], tuple(one["causes"])) for one in tables)
 
 

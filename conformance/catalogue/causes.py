@@ -12,7 +12,6 @@ import ast
 import functools
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -24,6 +23,7 @@ from packaging.version import Version
 from conformance.catalogue.finds import Find, FindError, parse_finds
 from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
 from conformance.catalogue.topology import Topology
+from conformance.model.tables import load_toml
 
 # Who errs: JAX, the document that is checked, or a platform.
 KINDS = ("implementation", "documentation", "platform")
@@ -124,10 +124,7 @@ def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
 
 def load(file: Path) -> Cause:
     """The cause of one TOML file and of the program beside it."""
-    try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise CauseError(f"{file.name} is not valid TOML: {error}") from error
+    raw = load_toml(file, CauseError)
     made = {"slug", "section", "program", "finds"}
     known = {one.name for one in fields(Cause)} - made | {"find"}
     optional = {"remedies", "edit", "part_of", "requires", "compared", "find", "find_none"}

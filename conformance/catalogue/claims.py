@@ -8,7 +8,6 @@ claims need another look, without a copy of the document being kept here.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from conformance.catalogue.documents import (
     heading_texts,
     words_of,
 )
+from conformance.model.tables import load_toml
 
 SILENCE = "silence"
 KINDS = ("switch", "error", "fix", "performance", "semantics", SILENCE)
@@ -139,10 +139,7 @@ class Drift:
 def load_claims(path: Path | None = None) -> Claims:
     """Read and check a claims file: a mistake in it would silently hide a claim from the report."""
     source = path or CLAIMS_FILE
-    try:
-        data = tomllib.loads(source.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{source.name} is not valid TOML: {error}. Correct the file.") from error
+    data = load_toml(source)
     _check_keys(data, ("documents", "headings", "claims"), source.name)
     documents = {
         slug: _document(slug, table)

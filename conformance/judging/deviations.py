@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
@@ -36,6 +35,7 @@ from conformance.judging.seen import (
     step_pattern,
     steps_of,
 )
+from conformance.model.tables import load_toml
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"
@@ -202,8 +202,7 @@ def load_all() -> tuple[Deviation, ...]:
 
 def load(path: Path) -> tuple[Deviation, ...]:
     """The entries of a TOML file; DeviationError names the entry and what is wrong with it."""
-    with path.open("rb") as file:
-        data = tomllib.load(file)
+    data = load_toml(path, DeviationError)
     tables = {name: data.pop(name, []) for name in (ENTRIES, WARNING_ENTRIES)}
     if data:
         raise DeviationError(f"{path.name}: unknown table {', '.join(data)}; use [[{ENTRIES}]]")

@@ -64,24 +64,33 @@ class NoValue(ValueError):
 class Part(Sequence[T]):
     """A list in a record that stays text, and is read each time that it is asked for."""
 
-    __slots__ = ("_decode", "text")
+    __slots__ = ("_decode", "_text")
 
     def __init__(self, text: bytes, decode: Decode[T]) -> None:
-        self.text = text
+        self._text = text
         self._decode = decode
 
+    @property
+    def text(self) -> bytes:
+        """The list as it was written."""
+        return self._text
+
+    def values(self) -> Sequence[T]:
+        """Return what is in the list; NoValue says why it is none."""
+        return self._decode(self.text)
+
     def __len__(self) -> int:
-        return len(self._decode(self.text))
+        return len(self.values())
 
     @overload
     def __getitem__(self, at: int) -> T: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[T]: ...
     def __getitem__(self, at: int | slice) -> T | Sequence[T]:
-        return self._decode(self.text)[at]
+        return self.values()[at]
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._decode(self.text))
+        return iter(self.values())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -291,8 +300,8 @@ def encode_json(value: Any) -> bytes:
 
 
 def _text_of(value: Any) -> msgspec.Raw:
-    if isinstance(value, Sequence) and isinstance(text := getattr(value, "text", None), bytes):
-        return msgspec.Raw(text)
+    if isinstance(value, Part):
+        return msgspec.Raw(value.text)
     raise TypeError(f"a {type(value).__name__} is no part of a record")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from conformance.model.tables import load_toml
 
 FILE, TABLE = "pyproject.toml", "pmap-conformance"
 _TEXTS = {"from": "old", "to": "new", "fail-on": "fail_on"}
@@ -40,10 +41,7 @@ def find_configuration(start: Path) -> Configuration:
 
 def load_configuration(file: Path) -> Configuration:
     """The configuration in a pyproject.toml."""
-    try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{file}: {error}") from error
+    raw = load_toml(file, ConfigurationError)
     tools = raw.get("tool", {})
     table: Any = tools.get(TABLE, {}) if isinstance(tools, Mapping) else {}
     if not isinstance(table, Mapping):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
@@ -17,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from conformance.model.tables import load_toml
 from reports.comparing.fields import FIELDS, Difference
 from reports.input_error import InputError
 from reports.reading.order import version_order
@@ -86,12 +86,7 @@ def load_entries(path: Path = FILE) -> tuple[Entry, ...]:
 
 def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
     """What stands under each `[[name]]` of a TOML file, after its place; EntryError as above."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise EntryError(f"{path}: cannot be read: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise EntryError(f"{path}: not valid TOML: {error}") from None
+    data = load_toml(path, EntryError)
     entries = data.pop(name, [])
     if data or not isinstance(entries, list):
         raise EntryError(f"{path}: entries are written [[{name}]], and nothing else is")

@@ -6,15 +6,15 @@ version is: it is shown only where the remedy of one of its causes worked there.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from importlib import resources
+from pathlib import Path
 
+from conformance.model.tables import load_toml
 from reports.effects.effect import Effect
 
-FILE = "rewrites.toml"
+FILE = Path(__file__).with_name("rewrites.toml")
 
 
 class Usage(StrEnum):
@@ -106,8 +106,7 @@ class Rewrites:
 @lru_cache(maxsize=1)
 def rewrites() -> Rewrites:
     """The table beside this module; KeyError or ValueError where it is not well formed."""
-    text = resources.files("reports.effects").joinpath(FILE).read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = load_toml(FILE)
     edits = tuple(
         Rewrite(
             raw["title"],

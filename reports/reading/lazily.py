@@ -14,12 +14,12 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import Any, BinaryIO, TypeVar
 
 from conformance.commandline.results import XZ, Line, ResultsError
-from conformance.model.codec import Decode, NoValue
+from conformance.model.codec import Decode, NoValue, Part
 
-T = TypeVar("T", covariant=True)
+T = TypeVar("T")
 
 _BUFFER = 1 << 20  # bytes
 MOST_RECENT = 64  # parts that are kept as objects: a page looks at those of a clause again
@@ -125,13 +125,13 @@ def _named() -> Iterator[None]:
         ) from None
 
 
-class Lazily(Sequence[T]):
-    """The values of a JSON list in a file, read when they are asked for.
+class Lazily(Part[T]):
+    """A part of a cell that is left on the disk.
 
     `alike` is equal for lists of which readers need not look at more than one (`reading.alike`).
     """
 
-    __slots__ = ("_alike", "_decode", "_length", "_likeness", "_number", "_place", "_store")
+    __slots__ = ("_alike", "_length", "_likeness", "_number", "_place", "_store")
 
     def __init__(
         self,
@@ -141,15 +141,16 @@ class Lazily(Sequence[T]):
         decode: Decode[T],
         likeness: Callable[[bytes], bytes],
     ) -> None:
+        super().__init__(b"", decode)
         self._likeness = likeness
         self._alike: bytes | None = None
         self._store = store
         self._number = line.number
         self._place = store.keep(part, line)
         self._length = len(part)
-        self._decode = decode
 
-    def _values(self) -> tuple[T, ...]:
+    def values(self) -> Sequence[T]:
+        """Return what is in the list; ResultsError names the line where it is none."""
         return self._store.values(self._place, self._length, self._decode, self._number)
 
     @property
@@ -168,22 +169,3 @@ class Lazily(Sequence[T]):
     def text(self) -> bytes:
         """The list as it was written."""
         return self._store.text(self._place, self._length)
-
-    def __len__(self) -> int:
-        return len(self._values())
-
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[T]: ...
-    def __getitem__(self, at: int | slice) -> T | Sequence[T]:
-        return self._values()[at]
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._values())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash((self._place, self._length))

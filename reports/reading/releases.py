@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
-from importlib import resources
+from pathlib import Path
+
+from conformance.model.tables import load_toml
 
 
 @cache
 def released() -> Mapping[str, date]:
     """The day of each version that the table has."""
-    text = resources.files("reports.reading").joinpath("releases.toml").read_text(encoding="utf-8")
-    dates: Mapping[str, date] = tomllib.loads(text)["jax"]
+    dates: Mapping[str, date] = load_toml(Path(__file__).with_name("releases.toml"))["jax"]
     return dates

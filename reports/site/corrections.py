@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from itertools import groupby
+from pathlib import Path
+
+from conformance.model.tables import load_toml
 
 PATCH = "data/corrections.patch"
-FILE = "corrections.toml"
+FILE = Path(__file__).with_name("corrections.toml")
 COMMAND = "git apply --unidiff-zero corrections.patch"
 
 
@@ -38,8 +39,7 @@ class Correction:
 @lru_cache(maxsize=1)
 def corrections() -> tuple[Correction, ...]:
     """The table beside this module, in the order of files and lines."""
-    text = resources.files("reports.site").joinpath(FILE).read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = load_toml(FILE)
     found = (
         Correction(
             raw["file"],

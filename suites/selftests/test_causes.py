@@ -134,7 +134,7 @@ def test_a_cause_is_read_with_its_program(make: Write) -> None:
 def test_a_mistake_in_a_cause_is_refused(make: Write, text: str, said: str) -> None:
     with pytest.raises(CauseError, match=said) as caught:
         load(make(text))
-    assert str(caught.value).startswith("a-cause.toml")
+    assert "a-cause.toml" in str(caught.value).split()[0]
 
 
 @pytest.mark.parametrize("ends", ["SIGSEGV", "SIGABRT", "hangs", "exit 1", "exit 17"])

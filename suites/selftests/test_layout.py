@@ -23,7 +23,7 @@ SECTIONS = "conformance/sections"
 # Within `conformance` and `harness` each folder is a room; `reports` and `suites` are one each.
 ROOMS: dict[str, set[str]] = {
     "conformance.model": set(),
-    "conformance.catalogue": set(),
+    "conformance.catalogue": {"conformance.model"},
     "conformance.judging": {"conformance.catalogue", "conformance.model"},
     "conformance.probing": {"conformance.catalogue", "conformance.judging"},
     "conformance.sections": {
@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "conformance.commands": {"conformance.*"},
     # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
-    "conformance.scanning": {"conformance.catalogue"},
+    "conformance.scanning": {"conformance.catalogue", "conformance.model"},
     # What all commands have in common knows nothing of what a command does.
     "conformance.commandline": {"conformance.model"},
     "conformance.plain": {"conformance.catalogue", "conformance.probing"},

@@ -202,7 +202,7 @@ fail-on = "error"
         ("form = 'x'", "has no form; it has from, to, fail-on, exclude, ignore"),
         ("from = 3", "from must be a text"),
         ("exclude = 'x'", "exclude must be a list of texts"),
-        ("from = ", "pyproject.toml: "),
+        ("from = ", "pyproject.toml is not valid TOML"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(
