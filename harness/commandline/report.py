@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
+import re
 from pathlib import Path
 
 from harness.commandline import options, terminal
@@ -12,18 +14,46 @@ from harness.commandline.results import add_no_cache, print_answer, status
 from reports import fail_on
 
 NEW = "new"
+PACKAGE = "pmap-conformance"
 
 
 def _add_site(parser: argparse.ArgumentParser) -> None:
     options.add_results(parser)
     options.add_output(parser, "the folder of the site", metavar="DIR", required=True)
+    parser.add_argument(
+        "--repository",
+        metavar="URL",
+        type=_https,
+        default=_repository(),
+        help="the address of the source code, linked on every page (default: the one that the "
+        "installed package names)",
+    )
+
+
+def _https(text: str) -> str:
+    """An address that a page may link."""
+    if not re.fullmatch(r"https://[^\s\"'<>]+", text):
+        raise argparse.ArgumentTypeError(f"{text}: no https address")
+    return text
+
+
+def _repository() -> str:
+    """The address of the source code in the package's own metadata; empty where it names none."""
+    try:
+        named = importlib.metadata.metadata(PACKAGE).get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    for word, _, address in (str(one).partition(", ") for one in named):
+        if word == "Repository":
+            return address
+    return ""
 
 
 def _site(chosen: argparse.Namespace) -> int:
     from reports.reading.results import load
     from reports.site.build import build
 
-    pages = build(load(options.expand(chosen.files)), chosen.output)
+    pages = build(load(options.expand(chosen.files)), chosen.output, chosen.repository)
     print(f"{pages} pages: {chosen.output / 'index.html'}")
     return DONE
 

@@ -140,10 +140,13 @@ class Frame:
     repository: str = ""
 
 
-def build(results: Results, directory: Path) -> int:
-    """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot."""
+def build(results: Results, directory: Path, repository: str = "") -> int:
+    """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot.
+
+    `repository` is the https address that every page links as the source.
+    """
     with paused_collector():
-        rendered = _renderer(results)
+        rendered = _renderer(results, repository)
 
         def fill(new: Path) -> Iterator[str]:
             return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
@@ -151,20 +154,20 @@ def build(results: Results, directory: Path) -> int:
         return sum(name.endswith(".html") for name in write(fill, directory))
 
 
-def render(results: Results) -> dict[str, str]:
+def render(results: Results, repository: str = "") -> dict[str, str]:
     """The text of every file of the site, by its path in the directory."""
-    rendered = _renderer(results)
+    rendered = _renderer(results, repository)
     return dict(in_parallel(rendered, len(rendered.made)))
 
 
-def _renderer(results: Results) -> Renderer:
+def _renderer(results: Results, repository: str) -> Renderer:
     effects = asked(results)
     assets = (Asset(name, partial(_template_text, name)) for name in _ASSETS)
     made = (*assets, *(one for pages in PAGES for one in pages(effects)))
     env = environment()
     for template in env.list_templates([_TEMPLATES]):
         env.get_template(template)  # compiled here, not once more in each process
-    return Renderer(_frame(results, made), made, env)
+    return Renderer(_frame(results, made, repository), made, env)
 
 
 def asked(results: Results) -> Effects:
@@ -232,7 +235,7 @@ def environment() -> Environment:
     return env
 
 
-def _frame(results: Results, made: Sequence[Page | Asset]) -> Frame:
+def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> Frame:
     paths = {one.path for one in made}
     days = sorted({target.started[:10] for target in results.targets if target.started})
     versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
@@ -245,6 +248,7 @@ def _frame(results: Results, made: Sequence[Page | Asset]) -> Frame:
     return Frame(
         navigation=tuple((word, path) for word, path in NAVIGATION if path in paths),
         measured=" · ".join(filter(None, said)),
+        repository=repository,
     )
 
 

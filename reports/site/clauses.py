@@ -38,7 +38,8 @@ from reports.site.targets import run_anchor
 from reports.site.text import shortened
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
-_WRONG_SIZE, _RIGHT_SIZE = 4_800, 1_400
+_WRONG_SIZE, _RIGHT_SIZE = 3_600, 800
+_SEEN_AT_ONCE = 4  # outcomes of all implementations
 _NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
 _REASON_SHOWN = 1200
 _VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
@@ -189,6 +190,16 @@ class ClausePage:
                 ),
             )
         )
+
+    @property
+    def overview(self) -> bool:
+        """Whether there are more outcomes than can be seen at once without a table of them."""
+        return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
+
+    def anchors(self, implementation: str) -> list[str]:
+        """The anchors of an implementation's cells, where no overview has them."""
+        topologies = () if self.overview else self.results.grid[self.clause.clause]
+        return [cell_anchor(implementation, one) for one in topologies]
 
     @property
     def glances(self) -> tuple[Glance, ...]:

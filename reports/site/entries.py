@@ -19,7 +19,6 @@ from reports.site.names import (
     cause_path,
     cell_path,
     implementation_words,
-    safe_name,
 )
 
 EVERYWHERE, _PLACES = "all", ("one", "several")
@@ -32,7 +31,6 @@ class EntryView:
     `edit` is what averts it, where the page does not say so elsewhere.
     """
 
-    anchor: str
     effect: str
     title: str
     href: str
@@ -132,7 +130,6 @@ def entry_view(
 ) -> EntryView:
     """An entry as a line, with those of the same defect below it."""
     return EntryView(
-        anchor=entry_anchor(entry),
         effect=entry.effect.value,
         title=entry.title,
         href=entry_href(results, found, entry),
@@ -163,12 +160,6 @@ def _example(results: Results, found: Upgrade, entry: Entry) -> str:
 def group_anchor(group: Group) -> str:
     """Where a group stands on its page."""
     return group.name.lower().replace("_", "-")
-
-
-def entry_anchor(entry: Entry) -> str:
-    """Where an entry stands on its page: a cause may have one in several groups."""
-    by = entry.cause.cause if entry.cause is not None else entry.smallest
-    return safe_name(f"{group_anchor(entry.group)}-{by}")
 
 
 def places_class(places: Collection[str]) -> str:

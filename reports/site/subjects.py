@@ -24,7 +24,7 @@ from reports.site.causes import CauseView, causes
 from reports.site.columns import columns
 from reports.site.cost_figures import by_story, timed
 from reports.site.documents import ClaimRow, Document, documents
-from reports.site.entries import entry_anchor, side_words
+from reports.site.entries import group_anchor, side_words
 from reports.site.evidence import timing_said
 from reports.site.fates import Fate, fates
 from reports.site.memory import Memory, Notes, Table, memory, notes
@@ -282,7 +282,7 @@ class SubjectView:
                         entry.title,
                         min(seen, key=lambda one: one.felt.effect.gravity).felt.sentence,
                         tuple(one for one in entry.topologies if one in here),
-                        f"{pair.path}#{entry_anchor(entry)}",
+                        f"{pair.path}#{group_anchor(group)}",
                     )
 
     @property

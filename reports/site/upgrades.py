@@ -34,7 +34,7 @@ from reports.site.removed import Removed, removed_between
 
 MOST_WORDS = 320  # of the edits that are shown at once: a page is read in three minutes
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
-_MOST_ISSUES = 3  # known issues that an edit names
+_MOST_ISSUES = 2  # known issues that an edit names
 _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 
 

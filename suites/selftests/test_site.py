@@ -22,7 +22,7 @@ from sample_results import (
 from site_pages import HEAD, Tags, goal, loaded, search_rows
 
 from reports.reading.results import Results
-from reports.site.build import POLICY, SiteError, build, render
+from reports.site.build import LICENSE, POLICY, SiteError, build, render
 from reports.site.names import safe_name
 from reports.site.observed import observed
 from reports.site.write import put, write
@@ -242,6 +242,18 @@ def test_strange_observations_are_shown(strange: Record, load_records: Any) -> N
     assert "Evidence: 0.9.0" in text
     if "new" in strange:
         assert '"deep"' in text
+
+
+def test_every_page_names_the_license_and_links_the_repository(load_records: Any) -> None:
+    address = "https://example.org/pmap"
+    site = render(load_records(sample()), address)
+    pages = {name: page for name, page in site.items() if name.endswith(".html")}
+    assert pages
+    for name, page in pages.items():
+        assert LICENSE in Tags(page).text, name
+        assert address in Tags(page).attributes("href"), name
+    without = render(load_records(sample()))["index.html"]
+    assert "Source code" not in without
 
 
 # Writing
