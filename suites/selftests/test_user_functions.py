@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from conformance.catalogue import names
 from conformance.commandline.ending import PROGRAM
+from harness.commandline import bisect as bisecting_command
 from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.compare import load_issues
 from harness.commandline.main import main
+from harness.targets import environments
 from harness.usercode import steps
 from harness.usercode.arguments import (
     ArgumentsError,
@@ -542,3 +545,58 @@ def test_texts_show_differences_of_several_steps_once() -> None:
     ]
     page = compared_text.markdown(old, [found], issues)
     assert page.count("| values |") == 1
+
+
+INDEX = ["0.7.2", "0.8.0.dev20250901", "0.8.0.dev20250902", "0.8.0rc1", "0.8.0", "0.8.1"]
+
+
+@pytest.fixture
+def an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installer that takes the lowest version of INDEX that it may."""
+
+    def resolved(wanted: list[str], options: list[str], *_: Any) -> tuple[None, str | None, str]:
+        [requirement] = map(Requirement, wanted)
+        early = options[options.index("--prerelease") + 1] == "allow"
+        allowed = requirement.specifier.filter(INDEX, prereleases=early)
+        return None, next(iter(allowed), None), "no solution found"
+
+    monkeypatch.setattr(environments, "_resolved", resolved)
+
+
+@pytest.mark.usefixtures("an_index")
+def test_releases_and_the_nights_between_two_of_them_are_listed(tmp_path: Path) -> None:
+    assert environments.releases("0.7.2", "0.8.1", tmp_path) == ["0.7.2", "0.8.0", "0.8.1"]
+    assert environments.nights("0.7.2", "0.8.0", tmp_path) == INDEX[1:3]
+    assert environments.nights("0.8.0", "0.8.1", tmp_path) == []
+
+
+@pytest.mark.usefixtures("an_index")
+@pytest.mark.parametrize(
+    ("change", "between"),
+    [(1, ("0.7.2", INDEX[1])), (2, (INDEX[1], INDEX[2])), (4, (INDEX[2], "0.8.0"))],
+)
+def test_a_release_that_changed_is_halved_by_its_nights(
+    change: int, between: tuple[str, str]
+) -> None:
+    releases = [INDEX[0], INDEX[4], INDEX[5]]
+
+    def observe(name: str) -> Any:
+        return INDEX.index(name) >= change
+
+    def same(one: Any, other: Any) -> bool:
+        return bool(one == other)
+
+    found = bisect(releases, observe, same)
+    nearer, looked_at = bisecting_command._by_night(found, releases, observe, same)
+    assert (nearer.last_same, nearer.changed) == between
+    assert looked_at == [INDEX[0], INDEX[1], INDEX[2], INDEX[4], INDEX[5]]
+
+
+@pytest.mark.usefixtures("an_index")
+def test_without_nights_the_release_stays() -> None:
+    releases = ["0.7.2", "0.8.0", "0.8.1"]
+    found = bisect(releases, lambda name: name == "0.8.1", lambda a, b: a == b)
+    assert bisecting_command._by_night(found, releases, lambda _: None, lambda a, b: True) == (
+        found,
+        releases,
+    )
