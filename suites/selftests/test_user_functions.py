@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import json
 import math
 import re
@@ -30,7 +33,7 @@ from harness.usercode.arguments import (
 from harness.usercode.bisecting import BisectError, Unobservable, bisect
 from harness.usercode.function import FunctionError, import_function, parse_function
 from reports.comparing.entries import load_entries
-from reports.usercode import compared_text, explained, runs
+from reports.usercode import compared_page, compared_text, explained, runs
 from reports.usercode.compared import Compared, compare
 from reports.usercode.costs import MEMORY, TIME
 from reports.usercode.explained import explain
@@ -600,3 +603,30 @@ def test_without_nights_the_release_stays() -> None:
         found,
         releases,
     )
+
+
+def test_a_page_needs_no_other_file_and_escapes_what_a_function_says() -> None:
+    hostile = "<script>alert(1)</script>\x1b[2J"
+    old, new = run(step("first call", leaf(1.0))), run(raising("ValueError", hostile))
+    text = compared_page.as_html(
+        hostile, [compared_page.part_of(old, [compare(old, new)], load_issues())]
+    )
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "outcome" in text
+    assert not re.search(r'(?:src|href)="(?!https://github)', text)
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in html.unescape(text)
+
+
+def test_a_page_names_the_issue_and_its_edit() -> None:
+    old = run(step("first call", leaf(1.0)))
+    found = Compared(
+        old, old, (runs.Found("first call", "dtype", "a", "b", "", cause=explained.INDEXING),)
+    )
+    text = compared_page.as_html(
+        "train.py:train", [compared_page.part_of(old, [found], load_issues())]
+    )
+    assert f"Known issue {explained.INDEXING}: " in text
+    assert "<code>x.addressable_shards[i].data</code>" in text
