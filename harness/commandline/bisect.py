@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -61,6 +62,12 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="look at this field alone, as `compare` names it: values, outcome, 'sharding kind'; "
         "repeatable (default: all)",
     )
+    parser.add_argument(
+        "--nightly",
+        action="store_true",
+        help="go on over JAX's nightly wheels between the two releases, of the index that "
+        "PMAP_CONFORMANCE_NIGHTLY_INDEX names (default: JAX's own)",
+    )
     options.add_extras(parser)
     options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
 
@@ -77,17 +84,47 @@ def _run(chosen: argparse.Namespace) -> int:
     if last.kind == "newest":
         last = parse_spec(resolve_newest(extras=chosen.extra))
     report_progress("asking the package index for the releases of JAX")
-    releases = list_releases(parse_spec(chosen.first), last)
+    releases: list[str] = list_releases(parse_spec(chosen.first), last)
     steps = math.ceil(math.log2(max(1, len(releases) - 1)))
     report_progress(f"{len(releases)} releases: at most {2 + steps} are run")
     with observer(catalogue, report_progress) as runs:
 
+        @functools.cache
         def observe(release: str) -> Observed:
             target = _provision(release, chosen.extra)
             return run(runs, Place(implementation, target, topology))
 
         found = bisect(releases, observe, _same(chosen.field), report_progress)
+        if chosen.nightly and found.changed is not None:
+            found, releases = _by_night(found, releases, observe, _same(chosen.field))
     return _report(found, releases, chosen)
+
+
+def _by_night(
+    found: Bisected[Observed],
+    releases: Sequence[str],
+    observe: Callable[[str], Observed],
+    same: Callable[[Observed, Observed], bool],
+) -> tuple[Bisected[Observed], list[str]]:
+    """Return the night in which it changes, and all versions that were looked at, in order."""
+    from harness.targets.target import list_nights
+    from harness.usercode.bisecting import bisect
+
+    first, last = found.last_same, found.changed
+    assert last is not None
+    report_progress(f"changed in jax {last}, after {first}: asking for the nights in between")
+    nights = list_nights(first, last)
+    if not nights:
+        report_progress(f"the index has no nightly wheels between jax {first} and {last}")
+        return found, list(releases)
+    at = releases.index(last)
+    nearer = bisect([first, *nights, last], observe, same, report_progress)
+    observed = found.observed | nearer.observed
+    return dataclasses.replace(nearer, observed=observed), [
+        *releases[:at],
+        *nights,
+        *releases[at:],
+    ]
 
 
 def _subject(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue.topology import Topology
 from conformance.commandline.limits import whole
+from conformance.commandline.outputs import write_text
 from harness.commandline import function_options, options, terminal
 from harness.commandline.command import DONE, FAILED, FOUND, Action, UsageError, report_progress
 
@@ -22,6 +23,7 @@ TARGETS = ("jax==0.9.0", "newest")  # the last with all implementations, and the
 TOPOLOGY = "1x8"
 TIMED_CALLS = 20
 MOST_TIMED_CALLS = 1000
+HTML = "html"  # one file, in the style of the site
 ANY, UNEXPLAINED = "any", "unexplained"
 EXAMPLE = f"""examples:
   pmap-conformance compare model.py:body --args 'f32[n,128] f32[128,64]' --in-axes 0,None
@@ -80,7 +82,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="exit 1 where any difference is found, or one that no known issue and no document "
         "explains (default: %(default)s)",
     )
-    options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN)
+    options.add_format(parser, options.TEXT, options.JSON, options.MARKDOWN, HTML)
+    options.add_output(parser, "write the report there (default: standard output)")
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -156,7 +159,7 @@ def _report(
 ) -> int:
     """Print the comparisons of each topology; the exit status."""
     from reports.comparing.entries import load_entries
-    from reports.usercode import compared_text
+    from reports.usercode import compared_page, compared_text
     from reports.usercode.compared import compare
     from reports.usercode.explained import explain, named_issues
 
@@ -164,6 +167,7 @@ def _report(
     records: list[dict[str, Any]] = []
     texts: list[str] = []
     pages: list[str] = []
+    parts: list[compared_page.Part] = []
     statuses: list[int] = []
     for runs in seen:
         baseline = _baseline(runs, side)
@@ -177,12 +181,19 @@ def _report(
         )
         texts += [*([""] if texts else []), *compared_text.lines(baseline, found, issues)]
         pages.append(compared_text.markdown(baseline, found, issues))
-    if chosen.format == options.JSON:
-        print(json.dumps(records, indent=2))
-    elif chosen.format == options.MARKDOWN:
-        print("\n\n".join(pages))
-    else:
+        parts.append(compared_page.part_of(baseline, found, issues))
+    made = {
+        options.TEXT: lambda: "\n".join(texts),
+        options.JSON: lambda: json.dumps(records, indent=2),
+        options.MARKDOWN: lambda: "\n\n".join(pages),
+        HTML: lambda: compared_page.as_html(chosen.function, parts),
+    }
+    if chosen.output is not None:
+        write_text(chosen.output, made[chosen.format]().rstrip("\n") + "\n")
+    elif chosen.format == options.TEXT:
         terminal.write(texts)
+    else:
+        print(made[chosen.format]())
     return max(statuses)
 
 

@@ -187,6 +187,38 @@ def releases(
     return found
 
 
+def nights(
+    first: str,
+    last: str,
+    targets: Path,
+    *,
+    uv: Path | None = None,
+    pythons: Sequence[Interpreter] | None = None,
+) -> list[str]:
+    """Return JAX's nightly wheels between two releases that their index has, oldest first.
+
+    TargetError where no index answers.
+    """
+    options = [*nightly.options(), "--resolution", "lowest-direct", "--no-deps"]
+    uv = _uv() if uv is None else uv
+    pythons = _some(pythons, uv)
+    found: list[str] = []
+    newest: str | None = first
+    while newest is not None:
+        # Without a development version as its end a range has none of the release at the end.
+        after = f"jax>{newest},<{last}.dev{nightly.FAR_OFF}"
+        _, newest, said = _resolved([after], options, targets, uv, pythons)
+        if newest is None and _UNREACHABLE.search(said):
+            raise TargetError(
+                f"The nightly wheels of JAX between {first} and {last} could not be listed: "
+                f"{nightly.index()} must be reached: connect, or name a mirror with "
+                f"{nightly.INDEX_VARIABLE}. (uv: {said})"
+            )
+        if newest is not None and nightly.is_nightly(newest):
+            found.append(newest)
+    return found
+
+
 def _resolved(
     wanted: Sequence[str],
     options: Sequence[str],

@@ -16,6 +16,8 @@ INDEX_VARIABLE = "PMAP_CONFORMANCE_NIGHTLY_INDEX"
 # The oldest that may be chosen: named as a development version, so that those may be.
 ANY = ("jax>=0.7.0.dev0", "jaxlib>=0.7.0.dev0")
 
+FAR_OFF = 99991231  # a night after all others
+
 
 def is_nightly(version: str) -> bool:
     """Whether a version of JAX is one of its nightly wheels', such as 0.12.1.dev20261122."""

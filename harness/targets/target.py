@@ -177,6 +177,11 @@ def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list
     return environments.releases(first.value, last.value, _cache(cache) / "targets")
 
 
+def list_nights(first: str, last: str, *, cache: Path | None = None) -> list[str]:
+    """Return the nightly wheels of JAX between two releases; TargetError without their index."""
+    return environments.nights(first, last, _cache(cache) / "targets")
+
+
 def cached(cache: Path | None = None) -> list[Target]:
     """The targets in the cache that can be used without a network, oldest JAX first."""
     cache = _cache(cache)

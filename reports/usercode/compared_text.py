@@ -24,7 +24,7 @@ def lines(baseline: Json, compared: Sequence[Compared], issues: Issues) -> Itera
     for one in compared:
         yield ""
         title, body = title_of(one.run), tuple(_body(one, issues))
-        yield f"{title}: {_verdict(one)}"
+        yield f"{title}: {verdict(one)}"
         if not one.missing:
             yield f"  {headline(one.run)}"
         if body and body in before:
@@ -42,7 +42,7 @@ def lines(baseline: Json, compared: Sequence[Compared], issues: Issues) -> Itera
 def _body(one: Compared, issues: Issues) -> Iterator[str]:
     """Yield what differs in a run, by what explains it."""
     for by, groups in explained(one.found):
-        title = _because(by, issues)
+        title = because(by, issues)
         yield f"  {title}:"
         for group in groups:
             yield from _lines_of(group, title)
@@ -52,7 +52,7 @@ def markdown(baseline: Json, compared: Sequence[Compared], issues: Issues) -> st
     """Return the same as Markdown, a table for each run."""
     text = [f"# Compared with {title_of(baseline)}", "", f"Baseline: {_code(headline(baseline))}"]
     for one in compared:
-        text += ["", f"## {title_of(one.run)}", "", f"{_verdict(one).capitalize()}."]
+        text += ["", f"## {title_of(one.run)}", "", f"{verdict(one).capitalize()}."]
         if one.found:
             text += [
                 "",
@@ -94,7 +94,8 @@ def grouped(found: Iterable[Found]) -> list[list[Found]]:
     return sorted(groups.values(), key=lambda group: not group[0].matters)
 
 
-def _verdict(one: Compared) -> str:
+def verdict(one: Compared) -> str:
+    """Return how many fields of a run differ from the baseline, in words."""
     if one.missing:
         return f"not compared: {one.missing}"
     many = len([g for g in grouped(one.found) if g[0].matters])
@@ -116,7 +117,8 @@ def explained(found: Iterable[Found]) -> list[tuple[By, list[list[Found]]]]:
     return [(key, groups) for key, groups in by.items() if groups]
 
 
-def _because(by: By, issues: Issues) -> str:
+def because(by: By, issues: Issues) -> str:
+    """Return what explains differences, as a heading."""
     cause, claim, says = by
     if cause:
         title = issues[cause].title if cause in issues else ""

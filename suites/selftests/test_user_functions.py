@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import json
 import math
 import re
@@ -10,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from conformance.catalogue import names
 from conformance.commandline.ending import PROGRAM
+from harness.commandline import bisect as bisecting_command
 from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.compare import load_issues
 from harness.commandline.main import main
+from harness.targets import environments
 from harness.usercode import steps
 from harness.usercode.arguments import (
     ArgumentsError,
@@ -27,7 +33,7 @@ from harness.usercode.arguments import (
 from harness.usercode.bisecting import BisectError, Unobservable, bisect
 from harness.usercode.function import FunctionError, import_function, parse_function
 from reports.comparing.entries import load_entries
-from reports.usercode import compared_text, explained, runs
+from reports.usercode import compared_page, compared_text, explained, runs
 from reports.usercode.compared import Compared, compare
 from reports.usercode.costs import MEMORY, TIME
 from reports.usercode.explained import explain
@@ -542,3 +548,85 @@ def test_texts_show_differences_of_several_steps_once() -> None:
     ]
     page = compared_text.markdown(old, [found], issues)
     assert page.count("| values |") == 1
+
+
+INDEX = ["0.7.2", "0.8.0.dev20250901", "0.8.0.dev20250902", "0.8.0rc1", "0.8.0", "0.8.1"]
+
+
+@pytest.fixture
+def an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installer that takes the lowest version of INDEX that it may."""
+
+    def resolved(wanted: list[str], options: list[str], *_: Any) -> tuple[None, str | None, str]:
+        [requirement] = map(Requirement, wanted)
+        early = options[options.index("--prerelease") + 1] == "allow"
+        allowed = requirement.specifier.filter(INDEX, prereleases=early)
+        return None, next(iter(allowed), None), "no solution found"
+
+    monkeypatch.setattr(environments, "_resolved", resolved)
+
+
+@pytest.mark.usefixtures("an_index")
+def test_releases_and_the_nights_between_two_of_them_are_listed(tmp_path: Path) -> None:
+    assert environments.releases("0.7.2", "0.8.1", tmp_path) == ["0.7.2", "0.8.0", "0.8.1"]
+    assert environments.nights("0.7.2", "0.8.0", tmp_path) == INDEX[1:3]
+    assert environments.nights("0.8.0", "0.8.1", tmp_path) == []
+
+
+@pytest.mark.usefixtures("an_index")
+@pytest.mark.parametrize(
+    ("change", "between"),
+    [(1, ("0.7.2", INDEX[1])), (2, (INDEX[1], INDEX[2])), (4, (INDEX[2], "0.8.0"))],
+)
+def test_a_release_that_changed_is_halved_by_its_nights(
+    change: int, between: tuple[str, str]
+) -> None:
+    releases = [INDEX[0], INDEX[4], INDEX[5]]
+
+    def observe(name: str) -> Any:
+        return INDEX.index(name) >= change
+
+    def same(one: Any, other: Any) -> bool:
+        return bool(one == other)
+
+    found = bisect(releases, observe, same)
+    nearer, looked_at = bisecting_command._by_night(found, releases, observe, same)
+    assert (nearer.last_same, nearer.changed) == between
+    assert looked_at == [INDEX[0], INDEX[1], INDEX[2], INDEX[4], INDEX[5]]
+
+
+@pytest.mark.usefixtures("an_index")
+def test_without_nights_the_release_stays() -> None:
+    releases = ["0.7.2", "0.8.0", "0.8.1"]
+    found = bisect(releases, lambda name: name == "0.8.1", lambda a, b: a == b)
+    assert bisecting_command._by_night(found, releases, lambda _: None, lambda a, b: True) == (
+        found,
+        releases,
+    )
+
+
+def test_a_page_needs_no_other_file_and_escapes_what_a_function_says() -> None:
+    hostile = "<script>alert(1)</script>\x1b[2J"
+    old, new = run(step("first call", leaf(1.0))), run(raising("ValueError", hostile))
+    text = compared_page.as_html(
+        hostile, [compared_page.part_of(old, [compare(old, new)], load_issues())]
+    )
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "outcome" in text
+    assert not re.search(r'(?:src|href)="(?!https://github)', text)
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in html.unescape(text)
+
+
+def test_a_page_names_the_issue_and_its_edit() -> None:
+    old = run(step("first call", leaf(1.0)))
+    found = Compared(
+        old, old, (runs.Found("first call", "dtype", "a", "b", "", cause=explained.INDEXING),)
+    )
+    text = compared_page.as_html(
+        "train.py:train", [compared_page.part_of(old, [found], load_issues())]
+    )
+    assert f"Known issue {explained.INDEXING}: " in text
+    assert "<code>x.addressable_shards[i].data</code>" in text
