@@ -143,12 +143,12 @@ class PlainCluster(Cluster):
     def devices(self) -> list[jax.Device]:
         return list(jax.devices())
 
-    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | Any:
+    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
         """Call `function`, wait for its result and print it; None where it raised."""
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
         try:
-            result = jax.block_until_ready(function(*args, **kwargs))
+            result: R = jax.block_until_ready(function(*args, **kwargs))
         except Exception as error:
             record |= {"outcome": "raised", "exception": error}
             print(f"{name}: raised {type(error).__name__}: {error}")
@@ -157,7 +157,7 @@ class PlainCluster(Cluster):
         print(f"{name}: returned {record['value']}")
         return result
 
-    def twice(self, function: Callable[..., R], *args: Any) -> R | Any:
+    def twice(self, function: Callable[..., R], *args: Any) -> R | None:
         self.step(FIRST_CALL, function, *args)
         return self.step(SECOND_CALL, function, *args)
 

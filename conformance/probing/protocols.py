@@ -126,13 +126,12 @@ class Cluster(Place, ABC):
     def devices(self) -> list[jax.Device]:
         """All devices of the cluster."""
 
-    # `R | Any` stands for `R | None`: many a probe uses what a step returned without asking.
     @abstractmethod
-    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | Any:
+    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
         """Call `function`, wait for its result and record it; None where it raised."""
 
     @abstractmethod
-    def twice(self, function: Callable[..., R], *args: Any) -> R | Any:
+    def twice(self, function: Callable[..., R], *args: Any) -> R | None:
         """Two steps of one call, the second one's result: caches differ between the two."""
 
     @abstractmethod

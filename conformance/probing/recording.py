@@ -45,7 +45,7 @@ class RecordingCluster(PlainCluster):
 
     told: Callable[[str, bool], None] = lambda name, ended: None
 
-    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | Any:
+    def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
         """Call `function`, wait for its result and record it; None where it raised.
 
         Recorded: the value or the exception, warnings, log records, seconds, and how many programs

@@ -144,7 +144,40 @@ def _freeze(chosen: argparse.Namespace) -> int:
     return FOUND if found else DONE
 
 
+def _add_boundaries(parser: argparse.ArgumentParser) -> None:
+    options.add_results(parser)
+    parser.add_argument(
+        "--programs", metavar="FILE", type=Path, help="what `causes run --everywhere` wrote"
+    )
+    parser.add_argument("--missing", action="store_true", help="only those that no run settles")
+
+
+def _boundaries(chosen: argparse.Namespace) -> int:
+    from conformance.catalogue.causes import load_causes
+    from conformance.catalogue.loading import load
+    from conformance.judging.deviations import load_all
+    from harness.running import boundaries
+    from reports.reading.releases import released
+
+    releases, causes, entries = tuple(released()), load_causes(), load_all()
+    clauses = load().clauses
+    ran = {one for file in options.expand(chosen.files) for one in boundaries.run_cells(file)}
+    found = [
+        *boundaries.of_entries(entries, clauses, releases),
+        *boundaries.of_causes(causes, entries, clauses, releases),
+    ]
+    if chosen.programs:
+        ran.update(boundaries.run_programs(chosen.programs))
+        found += boundaries.of_programs(causes.values(), releases)
+    open_ones = [one for one in found if one.missing(ran)]
+    for one in open_ones if chosen.missing else found:
+        print(boundaries.line(one, ran))
+    print(f"{len(found)} bounds between adjacent releases, {len(open_ones)} that no run settles")
+    return FOUND if open_ones else DONE
+
+
 ACTIONS = {
+    "dev boundaries": Action(_add_boundaries, _boundaries),
     "dev bench": Action(_add_bench, _bench),
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
     "dev docs": Action(_add_docs, _docs, (OSError,)),

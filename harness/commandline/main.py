@@ -109,6 +109,11 @@ COMMANDS = tuple(
             "dev",
             "write verdicts and effects, a line each, or compare with these",
         ),
+        (
+            "dev boundaries",
+            "dev",
+            "list where entries and known issues begin and end, and what settles it",
+        ),
     )
 )
 

@@ -188,8 +188,13 @@ def _places(cause: Cause, jax: str, everywhere: bool) -> Iterator[tuple[str, str
     )
     for name, topology in places:
         shows = next((s for s in cause.shows if s.here(name, jax, topology)), None)
-        if shows is not None or everywhere:
+        if shows is not None or (everywhere and _exists(name, jax)):
             yield name, topology, shows
+
+
+def _exists(implementation: str, jax: str) -> bool:
+    """Whether this JAX has the implementation: without its switch a program runs new pmap."""
+    return implementation != names.LEGACY_PMAP or Version(jax) < Version("0.10")
 
 
 def _shown(
@@ -214,8 +219,17 @@ def _shown(
         implementation,
         topology,
         tuple(ended),
-        wrong(shows, ended) if shows else "",
+        wrong(shows, ended) if shows else still_shown(cause, implementation, topology, ended),
     )
+
+
+def still_shown(cause: Cause, implementation: str, topology: str, ended: Sequence[Ended]) -> str:
+    """What is wrong where a cause says nothing and its program shows what it says elsewhere."""
+    for shows in cause.shows:
+        same = implementation in shows.implementation and topology in shows.topology
+        if same and not wrong(shows, ended):
+            return f"shows what is said of jax {shows.jax} alone"
+    return ""
 
 
 def wrong(shows: Shows, ended: Sequence[Ended]) -> str:

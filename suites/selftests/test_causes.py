@@ -466,6 +466,21 @@ def test_a_program_may_be_run_where_nothing_is_said(make: Write) -> None:
 
 
 @pytest.mark.usefixtures("at")
+def test_a_program_that_shows_the_same_where_nothing_is_said_is_wrong(make: Write) -> None:
+    """Then the bound is wrong; on another topology nothing is said of it."""
+    same = "\"['1', '8']\\nFalse\""
+    causes = {"a-cause": load(make(toml(shows(jax="'<0.1'", prints=same)), SWITCH))}
+    (one,) = running.run(causes, ["current"], [], everywhere=True, say=lambda _: None)
+    assert one.wrong == "shows what is said of jax <0.1 alone"
+
+
+@pytest.mark.usefixtures("at")
+def test_legacy_pmap_is_run_nowhere_without_its_switch(make: Write) -> None:
+    causes = {"a-cause": load(make(toml(shows(implementation="'legacy_pmap'", jax="'<0.1'"))))}
+    assert running.run(causes, ["current"], [], everywhere=True, say=lambda _: None) == []
+
+
+@pytest.mark.usefixtures("at")
 def test_a_program_that_requires_more_is_not_run(make: Write) -> None:
     causes = {"a-cause": load(make(toml(requires="['absl-py']"), SWITCH))}
     said: list[str] = []

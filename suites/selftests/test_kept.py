@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from conformance.probing.kept import keep_maps
+from conformance.sections.rewriting import program
 
 
 class Counting:
@@ -19,7 +22,7 @@ class Counting:
         self.made += 1
         return lambda x: body(x)
 
-    def adopt(self, function: Any) -> Any:
+    def adopt(self, function: Any, kind: str | None = None) -> Any:
         self.made += 1
         return function
 
@@ -55,3 +58,33 @@ def test_after_a_run_that_raised_the_next_keeps_what_was_made() -> None:
         assert impl.made == 1
     assert run() == 2
     assert impl.made == 2
+
+
+def test_a_rewritten_map_is_built_once() -> None:
+    """As a user keeps it: the second call is one of the wrapper that the first one built."""
+    impl: Any = Counting()
+    built: list[str] = []
+
+    def build() -> Any:
+        built.append("built")
+        return lambda x: 2 * x
+
+    run = program(impl, build)
+    assert [run(1), run(2)] == [2, 4]
+    assert (built, impl.made) == (["built"], 1)
+
+
+def test_of_what_cannot_be_built_nothing_is_kept() -> None:
+    """There is no wrapper that a second call could take another way through."""
+    impl: Any = Counting()
+    failing = iter([True, True, False])
+
+    def build() -> Any:
+        if next(failing):
+            raise TypeError("no such argument")
+        return lambda x: 2 * x
+
+    run = program(impl, build)
+    with pytest.raises(TypeError, match="no such argument"):
+        run(1)
+    assert run(2) == 4

@@ -202,21 +202,23 @@ def peaks(impl: Implementation, cluster: Cluster, cost: Cost) -> None:
     argument: Any = shards if cost.function is SHARDED else shards[0]
     replacement, stack = cost.function.replacement, cost.stacking.stack
 
-    def measure(step: str, put: Callable[..., Any], *more: Any) -> float:
-        def call() -> Any:
-            return jax.block_until_ready(put(argument, there, *more))
+    def measure(step: str, peak: Callable[..., int], *args: Any) -> float | None:
+        resident = cluster.step(step, peak, *args)
+        if resident is None:
+            return None
+        cluster.note(PEAK, round(resident / STACKED_BYTES, 3))
+        return resident / STACKED_BYTES
 
-        peak = cluster.step(step, peak_bytes, call) / STACKED_BYTES
-        cluster.note(PEAK, round(peak, 3))
-        return float(peak)
+    def put(function: Callable[..., Any], *more: Any) -> Callable[[], Any]:
+        return lambda: jax.block_until_ready(function(argument, there, *more))
 
-    known = cluster.step("known", known_peak, STACKED_BYTES)
-    cluster.note(PEAK, round(known / STACKED_BYTES, 3))
-    mine = measure("replacement", replacement, stack)
+    measure("known", known_peak, STACKED_BYTES)
+    mine = measure("replacement", peak_bytes, put(replacement, stack))
     original = cost.function.original
     if original is not None:
-        its = measure(ORIGINAL, original)
-        cluster.note(ABOVE, round(mine - its, 3))
+        its = measure(ORIGINAL, peak_bytes, put(original))
+        if mine is not None and its is not None:
+            cluster.note(ABOVE, round(mine - its, 3))
 
     def held() -> Any:
         result = replacement(argument, there, stack)

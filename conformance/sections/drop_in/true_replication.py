@@ -92,6 +92,7 @@ def replicate(cluster: Cluster, step: str) -> Any:
     mesh = jax.sharding.Mesh(np.array(cluster.local_devices), (AXIS,))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     x = cluster.step(step, jax.device_put, cluster.rows(4)[0], sharding)
-    held = {s.device.id: np.asarray(s.data).tolist() for s in x.addressable_shards}
-    cluster.note(HELD, [held.get(device.id) for device in cluster.local_devices])
+    if x is not None:
+        held = {s.device.id: np.asarray(s.data).tolist() for s in x.addressable_shards}
+        cluster.note(HELD, [held.get(device.id) for device in cluster.local_devices])
     return x

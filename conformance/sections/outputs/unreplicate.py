@@ -131,7 +131,8 @@ def not_tracked(impl: Implementation, cluster: Cluster) -> None:
     call = keep_maps(impl, lambda kept: copies(kept, cluster))
     for name in ("first call", "second call"):
         output = cluster.step(name, call)
-        cluster.note("fully replicated", output.is_fully_replicated)
+        if output is not None:
+            cluster.note("fully replicated", output.is_fully_replicated)
 
 
 UNMOVED = noted(

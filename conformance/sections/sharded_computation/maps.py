@@ -29,6 +29,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
@@ -216,11 +217,11 @@ IMPORTED = {
 def imported(impl: Implementation, cluster: Cluster, example: Example) -> None:
     """`from jax.experimental.shard_map import shard_map`, then a map made by it."""
 
-    def run(x: Any) -> Any:
+    def run(kept: Any) -> Any:
         make = importlib.import_module("jax.experimental.shard_map").shard_map
         function = make(
             lambda x: example.body(x), mesh=line(), in_specs=P("x"), out_specs=P(*example.out)
         )
-        return impl.adopt(function, "shard_map")(x)
+        return kept.adopt(function, "shard_map")(np.arange(SIZE, dtype=np.int32))
 
-    cluster.twice(run, np.arange(SIZE, dtype=np.int32))
+    cluster.twice(keep_maps(impl, run))
