@@ -21,8 +21,7 @@ from conformance.catalogue.causes import Cause
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import LEGACY_PMAP, NOT_RUN
 from conformance.catalogue.topology import Topology
-from conformance.commandline.results import Record, records
-from conformance.commands.recorded import target_of
+from conformance.commands import recorded
 from conformance.judging.deviations import Deviation
 from conformance.judging.rejudging import not_applicable
 
@@ -146,15 +145,9 @@ def line(boundary: Boundary, ran: Set[tuple[Cell, str]]) -> str:
 
 def run_cells(file: Path) -> Iterator[tuple[Cell, str]]:
     """The cells of a results file that were run, or need not be, each with its JAX."""
-    targets: dict[str, Record] = {}
-    for number, record in records(file):
-        if record["kind"] == "target":
-            targets[record["target"]] = record
-        elif record["kind"] == "cell" and record["verdict"] != NOT_RUN:
-            jax = target_of(record, targets, file, number)["jax"]
-            if jax is not None:
-                cell = Cell(record["clause"], record["implementation"], record["topology"])
-                yield cell, jax
+    for cell, target in recorded.cells([file]):
+        if cell.verdict != NOT_RUN and target.jax is not None:
+            yield Cell(cell.clause, cell.implementation, cell.topology), target.jax
 
 
 def _cells(clauses: Mapping[str, Clause]) -> Mapping[str, Sequence[Cell]]:
