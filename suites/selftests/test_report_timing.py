@@ -60,7 +60,7 @@ def test_hostile_text_is_shown_and_not_run(tmp_path: Path) -> None:
         (timing("errors.a", target="jax==0.1"), "no target record before it"),
         (timing("errors.a", seconds=None), "either seconds or the reason"),
         (timing("errors.a", failed="crashed"), "either seconds or the reason"),
-        (timing("errors.a") | {"colour": "green"}, "unknown key 'colour'"),
+        (timing("errors.a") | {"colour": "green"}, "unknown field `colour`"),
     ],
 )
 def test_a_record_that_cannot_be_is_refused(
