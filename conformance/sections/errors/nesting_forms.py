@@ -56,6 +56,13 @@ CONTEXTS: Mapping[str, Context] = table(
         lambda cluster: jax.set_mesh(auto_mesh(cluster)),
     ),
     Context(
+        "set-mesh-explicit",
+        "jax.set_mesh of an Explicit mesh with both axes' names",
+        lambda cluster: jax.set_mesh(
+            jax.make_mesh((OUTER, INNER), ("i", "j"), axis_types=(AxisType.Explicit,) * 2)
+        ),
+    ),
+    Context(
         "with-mesh", "`with mesh:` of both axes' names", lambda cluster: mesh_of_two_axes(cluster)
     ),
 )
@@ -180,3 +187,51 @@ def nested_shard_map(impl: Implementation, cluster: Cluster, form: Form) -> None
     """A psum over both axes of a shard_map in a shard_map."""
     function = form.make(mesh_of_two_axes(cluster))
     cluster.twice(impl.adopt(function, "jit(shard_map)"), np.asarray(grid(cluster)))
+
+
+# --- smap in smap
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Which axis of the grid each smap maps; `error` is what a wrong one raises."""
+
+    key: str
+    text: str
+    outer: int
+    inner: int
+    error: Expectation | None = None
+
+
+SMAPS: Mapping[str, Axes] = table(
+    Axes("own-axes", "in_axes=0 of the outer one, in_axes=1 of the inner one", 0, 1),
+    Axes(
+        "both-0",
+        "in_axes=0 of both, so that the inner one splits what the outer one has split",
+        0,
+        0,
+        twice(raises(ValueError, UNEVEN, otherwise=total)),
+    ),
+)
+
+
+@family(
+    "errors.context-mesh.nested-smap.{axes}",
+    axes=SMAPS,
+    claim=SILENCE,
+    title="A smap in a smap, {axes.text}.",
+    fact="errors.context-mesh.nested-smap",
+    needs=devices(OUTER * INNER),
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda axes: of_shard_map(
+        axes.error or twice(returns(total)), "the remedy replaces pmap by smap"
+    ),
+)
+def nested_smap(impl: Implementation, cluster: Cluster, axes: Axes) -> None:
+    """A psum over both axes of a smap in a smap, each of whose out_axes is None."""
+    inner = jax.smap(
+        lambda x: jax.lax.psum(x, ("i", "j")), in_axes=axes.inner, out_axes=None, axis_name="j"
+    )
+    function = jax.smap(inner, in_axes=axes.outer, out_axes=None, axis_name="i")
+    with jax.set_mesh(mesh_of_two_axes(cluster)):
+        cluster.twice(impl.adopt(jax.jit(function), "smap"), np.asarray(grid(cluster)))

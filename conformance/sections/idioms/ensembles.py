@@ -39,21 +39,11 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.sections.idioms.models import members, moved_on, shared, trained_members
 
 CLAIM = "pmap-silence.ensembles"
 
 WEIGHTS = np.array([1, -2, 3], np.float32)
-
-
-def shared(place: Place, n: int) -> tuple[Any, Any]:
-    """The one batch of all members: the first device's examples."""
-    features, targets = examples(place, n)
-    return features[0], targets[0]
-
-
-def members(place: Place) -> Any:
-    """Where each member begins."""
-    return place.all_rows(WIDTH) % 4
 
 
 def ensemble(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -72,16 +62,6 @@ def ensemble(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return weights, prediction
 
     return turn
-
-
-def trained_members(place: Place, n: int, rates: Any = RATE) -> Any:
-    """All members after so many steps."""
-    weights = members(place)
-    for k in range(1, n + 1):
-        x, y = (np.broadcast_to(one, (len(weights), *one.shape)) for one in shared(place, k))
-        own = [own_gradients(w, x[[d]], y[[d]])[0] for d, w in enumerate(weights)]
-        weights = weights - rates * np.stack(own)
-    return weights
 
 
 def ensemble_predictions(place: Place, n: int) -> Any:
@@ -178,16 +158,6 @@ def ring(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return weights
 
     return turn
-
-
-def moved_on(place: Place, n: int) -> Any:
-    """This process's members."""
-    weights = members(place)
-    for k in range(1, n + 1):
-        x, y = examples(place, k)
-        own = [own_gradients(w, x[[d]], y[[d]])[0] for d, w in enumerate(weights)]
-        weights = np.roll(weights - RATE * np.stack(own), 1, 0)
-    return mine(place, weights)
 
 
 def population(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -16,7 +16,6 @@ from conformance.judging.columns import everywhere
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     BATCH,
-    FLOAT_BYTES,
     NO_NEW_COLLECTIVE,
     NO_RETRACE,
     SAME_DEVICES,
@@ -37,12 +36,11 @@ from conformance.sections.idioms import (
     square_loss,
     steady,
 )
+from conformance.sections.idioms.models import KERNEL, normal, of_all, padded, reduced
 
 CLAIM = "pmap-silence.evaluation"
 
-CLASSES = 4
 WEIGHTS = np.array([1, -2, 3], np.float32)
-KERNEL = (np.arange(WIDTH * CLASSES) * 5 % 7 - 3).reshape(WIDTH, CLASSES).astype(np.float32)
 
 
 def whole_weights(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -85,14 +83,6 @@ def counted(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return evaluate(KERNEL, x, labels, mask)
 
     return turn
-
-
-def padded(place: Place, n: int) -> tuple[Any, Any, Any]:
-    """Features, labels, and a mask that leaves out the last `n` examples of all devices."""
-    features, targets = examples(place, n)
-    mask = np.ones(targets.size, np.float32)
-    mask[-n:] = 0
-    return features, targets.astype(np.int32) % CLASSES, mask.reshape(targets.shape)
 
 
 def sums_of_counted(place: Place, n: int) -> Any:
@@ -182,18 +172,6 @@ def normalised(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     return turn
 
 
-def normal(place: Place, n: int) -> Any:
-    """Batch norm of all devices' examples together."""
-    mean, variance = np.zeros(WIDTH), np.ones(WIDTH)
-    y = np.zeros(0)
-    for k in range(1, n + 1):
-        x = examples(place, k)[0].astype(np.float64)
-        mean = (mean + x.mean((0, 1))) / 2
-        variance = (variance + x.var((0, 1))) / 2
-        y = (x - x.mean((0, 1))) / np.sqrt(x.var((0, 1)) + 1)
-    return {"mean": on_each(place, mean), "var": on_each(place, variance)}, mine(place, y)
-
-
 def reconciled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """Each device's own running mean, which a map averages over the devices before evaluation."""
     step = impl.map(watch.traced(lambda mean, x: (mean + x.mean(0)) / 2), "batch")
@@ -214,16 +192,6 @@ def mean_of_means(place: Place, n: int) -> Any:
     for k in range(1, n + 1):
         mean = (mean + examples(place, k)[0].mean((0, 1))) / 2
     return on_each(place, mean)
-
-
-def of_all(elements: int) -> Any:
-    """An all-gather of so many elements of each device, which is as large as all of them."""
-    return lambda place: {"all-gather": place.topology.devices * elements * FLOAT_BYTES}
-
-
-def reduced(elements: int) -> Any:
-    """An all-reduce of so many elements."""
-    return lambda place: {"all-reduce": elements * FLOAT_BYTES}
 
 
 EVALUATION: Mapping[str, Idiom] = table(

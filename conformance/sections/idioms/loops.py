@@ -43,11 +43,11 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.sections.idioms.models import LIMIT, grown
 
 CLAIM = "pmap-silence.loops-and-nests"
 
 UNROLL = 2  # steps of training in one call
-LIMIT = 40.0  # up to which a chain grows
 
 
 def unrolled_examples(place: Place, n: int) -> tuple[Any, Any]:
@@ -162,18 +162,6 @@ def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
     sample = impl.map(watch.traced(body), "batch")
     return lambda n: sample(given(impl, cluster.rows() * n))
-
-
-def grown(place: Place, n: int) -> Any:
-    """The end of each device's chain, and how many steps it took."""
-    ends, counts = [], []
-    for start in place.rows() * n:
-        value, count = float(start), 0
-        while value < LIMIT:
-            value, count = value * 1.5, count + 1
-        ends.append(value)
-        counts.append(count)
-    return np.array(ends, np.float32), np.array(counts, np.int32)
 
 
 def over_both(gradient: Any) -> Any:

@@ -42,12 +42,9 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.sections.idioms.models import KEPT, MICRO, MOST
 
 CLAIM = "pmap-silence.training-step"
-
-KEPT = 0.5  # of the momentum
-MOST = 2.0  # of a gradient's norm
-MICRO = 2  # parts of each device's batch
 
 
 def averaged_gradients(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:

@@ -155,8 +155,8 @@ def summed(place: Place) -> Any:
 TOO_MANY = raises(ValueError, REFUSED, phase="lower", otherwise=summed)
 SPLIT_TOO_FAR = raises(
     ValueError,
-    r"^Sharding spec \('i',\) implies that array axis 0 is partitioned [48] times, but does not "
-    r"evenly divide the dimension size 1\. Got shape: \(1, 2\)",
+    r"^Sharding spec \('(i|rows)',\) implies that array axis 0 is partitioned [48] times, but does "
+    r"not evenly divide the dimension size 1\. Got shape: \(1, 2\)",
     phase="trace",
     otherwise=summed,
 )
@@ -177,6 +177,13 @@ GLOBALS: Mapping[str, Global] = table(
         legacy=SPLIT_TOO_FAR,
     ),
     Global("other-name", "sharded over an axis of another name", axis="rows"),
+    Global(
+        "explicit-other-name",
+        "sharded over an Explicit axis of another name",
+        axis="rows",
+        explicit=True,
+        legacy=SPLIT_TOO_FAR,
+    ),
     Global(
         "other-order", "sharded over the devices in reverse", backwards=True, shard_map=ELSEWHERE
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
-from conformance.judging.expectation import noted, raises, steps, twice
+from conformance.judging.expectation import Expectation, noted, raises, returns, steps, twice
 from conformance.judging.releases import by_release
 from conformance.probing import child
 from conformance.probing.protocols import Cluster, Implementation
@@ -106,3 +107,71 @@ def with_argument(impl: Implementation, cluster: Cluster, argument: Argument) ->
         return function(np.arange(COUNT, dtype=np.float32))
 
     cluster.twice(run)
+
+
+# --- The older function's own arguments -----------------------------------------------------------
+
+
+def total(place: Any) -> Any:
+    """the sum of all numbers"""
+    return np.arange(COUNT, dtype=np.float32).sum(keepdims=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """Arguments of the function at the older place; `gone` since 0.8.0, or never there."""
+
+    key: str
+    text: str
+    options: Mapping[str, Any]
+    gone: bool = False
+    strange: bool = False
+
+    def expected(self) -> Expectation:
+        """The sum, or Python's own refusal."""
+        right = twice(returns(total))
+        (name,) = self.options
+        refused = twice(raises(TypeError, rf"got an unexpected keyword argument '{name}'"))
+        if self.strange:
+            return refused
+        return by_release("0.8.0", before=right, since=refused) if self.gone else right
+
+
+KEYWORDS: Mapping[str, Keyword] = table(
+    Keyword("check-rep-off", "`check_rep=False`", {"check_rep": False}),
+    Keyword("check-rep-on", "`check_rep=True`", {"check_rep": True}),
+    Keyword("auto", "`auto=`", {"auto": frozenset()}, gone=True),
+    Keyword("check-vma", "`check_vma=`", {"check_vma": False}, strange=True),
+    Keyword("axis-names", "`axis_names=`", {"axis_names": {"x"}}, strange=True),
+)
+
+
+@family(
+    "sharded_computation.import.keyword.{keyword}",
+    keyword=KEYWORDS,
+    claim="sharded-computation.shard-map-import",
+    title="shard_map imported from jax.experimental.shard_map, with {keyword.text}.",
+    fact=lambda keyword: (
+        f"sharded_computation.import.keyword.{'auto' if keyword.gone else 'others'}"
+    ),
+    cause=lambda keyword: "old-shard-map-takes-no-auto" if keyword.gone else "",
+    needs=devices(COUNT),
+    left_out=ABOUT_JIT,
+    expect=lambda keyword: of_jax(keyword.expected()),
+)
+def with_keyword(impl: Implementation, cluster: Cluster, keyword: Keyword) -> None:
+    """The older function, with one of its own arguments or of the newer one."""
+    make = importlib.import_module("jax.experimental.shard_map").shard_map
+    rows = np.arange(COUNT, dtype=np.float32)
+
+    def run(x: Any) -> Any:
+        function = make(
+            lambda y: jax.lax.psum(y, "x"),
+            mesh=line(),
+            in_specs=P("x"),
+            out_specs=P(),
+            **keyword.options,
+        )
+        return jax.jit(function)(x)
+
+    cluster.twice(run, rows)

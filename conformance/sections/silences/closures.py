@@ -1,0 +1,168 @@
+"""Bodies that close over an array: where its shards are, and what kind of mesh they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere, of_shard_map
+from conformance.judging.expectation import returns, twice
+from conformance.probing.protocols import Cluster, Implementation
+
+CLAIM = "pmap-silence.closed-over-arrays"
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+LEFT_OUT = "in several processes no array is whole in each of them"
+WITHOUT_JIT = "a pmap is always compiled"
+EXPLICIT_MESH = "a pmap makes its own mesh"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """An array that a body closes over: `put` of a NumPy array of one row per device."""
+
+    key: str
+    text: str
+    put: Callable[[Any, list[jax.Device]], Any]
+
+
+def _over(*, name: str, explicit: bool = False, reverse: bool = False, spec: Any = None) -> Any:
+    """Put an array over all devices by a mesh of its own."""
+
+    def put(x: Any, all: list[jax.Device]) -> Any:
+        kind = AxisType.Explicit if explicit else AxisType.Auto
+        ordered = np.array(all[::-1] if reverse else all)
+        mesh = jax.sharding.Mesh(ordered, (name,), axis_types=(kind,))
+        return jax.device_put(x, NamedSharding(mesh, P(name) if spec is None else spec))
+
+    return put
+
+
+ARRAYS: Mapping[str, Closed] = table(
+    Closed("replicated", "an array that is replicated over its mesh", _over(name="i", spec=P())),
+    Closed("sharded", "an array that is sharded over its mesh", _over(name="i")),
+    Closed("other-name", "an array that is sharded by an axis of another name", _over(name="k")),
+    Closed(
+        "other-order",
+        "an array that is sharded over its devices in reverse",
+        _over(name="i", reverse=True),
+    ),
+    Closed("device-3", "an array that is committed to device 3", lambda x, all: _one(x, all[3])),
+    Closed(
+        "explicit", "an array that is sharded over Explicit axes", _over(name="i", explicit=True)
+    ),
+    Closed(
+        "explicit-replicated",
+        "an array that is replicated over Explicit axes",
+        _over(name="i", explicit=True, spec=P()),
+    ),
+)
+
+
+# Those that a shard_map without jit, over Explicit axes, or as an argument may take otherwise.
+WITHOUT: Mapping[str, Closed] = {
+    key: ARRAYS[key] for key in ("sharded", "other-order", "device-3", "explicit")
+}
+ON_EXPLICIT: Mapping[str, Closed] = {key: ARRAYS[key] for key in ("sharded", "explicit")}
+PASSED: Mapping[str, Closed] = {key: ARRAYS[key] for key in ("explicit", "explicit-replicated")}
+
+
+def _one(x: Any, device: jax.Device) -> Any:
+    return jax.device_put(x, device)
+
+
+def data() -> Any:
+    """What is closed over: one row per device."""
+    return np.arange(COUNT * WIDTH, dtype=np.float32).reshape(COUNT, WIDTH)
+
+
+def scaled(place: Place) -> Any:
+    """each row times the sum of what is closed over"""
+    return place.all_rows(WIDTH) * data().sum()
+
+
+RIGHT = twice(returns(scaled))
+
+
+@family(
+    "silences.closed-over.{array}",
+    array=ARRAYS,
+    claim=CLAIM,
+    title="The body of a map closes over {array.text}.",
+    fact="silences.closed-over",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=everywhere(RIGHT),
+)
+def closed_over(impl: Implementation, cluster: Cluster, array: Closed) -> None:
+    """A map whose body closes over an array."""
+    captured = array.put(data(), cluster.devices)
+    function = impl.map(lambda x: x * captured.sum())
+    cluster.twice(function, impl.given(cluster.rows(WIDTH)))
+
+
+@family(
+    "silences.closed-over.{array}.without-jit",
+    array=WITHOUT,
+    claim=CLAIM,
+    title="The body of a shard_map without jit closes over {array.text}.",
+    fact="silences.closed-over.without-jit",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=of_shard_map(RIGHT, WITHOUT_JIT),
+)
+def without_jit(impl: Implementation, cluster: Cluster, array: Closed) -> None:
+    """A shard_map without jit whose body closes over an array."""
+    captured = array.put(data(), cluster.devices)
+    function = jax.shard_map(
+        lambda x: x * captured.sum(), mesh=impl.mesh(), in_specs=P("i"), out_specs=P("i")
+    )
+    cluster.twice(impl.adopt(function), impl.given(cluster.rows(WIDTH)))
+
+
+@family(
+    "silences.closed-over.{array}.passed",
+    array=PASSED,
+    claim=CLAIM,
+    title="A map is passed {array.text} as an unmapped argument.",
+    fact="silences.closed-over.passed",
+    fixes="silences.closed-over.{array}",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=everywhere(RIGHT),
+)
+def passed(impl: Implementation, cluster: Cluster, array: Closed) -> None:
+    """JAX's own advice: the array is an argument."""
+    function = impl.map(lambda x, whole: x * whole.sum(), in_axes=(0, None))
+    rows = impl.given(cluster.rows(WIDTH))
+    cluster.twice(function, rows, array.put(data(), cluster.devices))
+
+
+@family(
+    "silences.closed-over.{array}.explicit-map",
+    array=ON_EXPLICIT,
+    claim=CLAIM,
+    title="The body of a shard_map over an Explicit axis closes over {array.text}.",
+    fact="silences.closed-over.explicit-map",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=of_shard_map(RIGHT, EXPLICIT_MESH),
+)
+def explicit_map(impl: Implementation, cluster: Cluster, array: Closed) -> None:
+    """A shard_map over a mesh with an Explicit axis whose body closes over an array."""
+    captured = array.put(data(), cluster.devices)
+    mesh = jax.make_mesh((COUNT,), ("i",), axis_types=(AxisType.Explicit,))
+    function = jax.shard_map(
+        lambda x: x * captured.sum(), mesh=mesh, in_specs=P("i"), out_specs=P("i")
+    )
+    rows = jax.device_put(cluster.rows(WIDTH), NamedSharding(mesh, P("i")))
+    cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), rows)

@@ -1,0 +1,245 @@
+"""Maps over one device, as programs are tried out, and over an axis of one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+from numpy.typing import NDArray
+
+from conformance.catalogue.clause import devices
+from conformance.catalogue.family import family, table
+from conformance.catalogue.topology import Place
+from conformance.judging.columns import everywhere, of_shard_map
+from conformance.judging.expectation import returns, twice
+from conformance.probing.protocols import Cluster, Implementation
+
+lax = jax.lax
+Rows = NDArray[Any]
+
+CLAIM = "pmap-silence.maps-over-one-device"
+COUNT = 8  # devices
+WIDTH = 3  # of a row
+LEFT_OUT = "a map over one device of several processes: multi_controller.subsets"
+ONE_AXIS = "a pmap is over one axis"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A body that is mapped over one device; NumPy makes `model` of its row."""
+
+    key: str
+    text: str
+    body: Callable[[Any], Any]
+    model: Callable[[Rows], Any]
+    out_axes: int | None = 0
+
+
+USES: Mapping[str, Use] = table(
+    Use("psum", "psum", lambda x: lax.psum(x, "i"), lambda a: a),
+    Use(
+        "pmean-whole",
+        "pmean, with out_axes=None",
+        lambda x: lax.pmean(x, "i"),
+        lambda a: a[0],
+        None,
+    ),
+    Use("row-whole", "the row, with out_axes=None", lambda x: x * 2, lambda a: a[0] * 2, None),
+    Use(
+        "gather-whole",
+        "all_gather, with out_axes=None",
+        lambda x: lax.all_gather(x, "i"),
+        lambda a: a,
+        None,
+    ),
+    Use(
+        "scan",
+        "a scan that adds the row to zeros",
+        lambda x: lax.scan(lambda s, _: (s + x, None), jnp.zeros(WIDTH), length=2)[0],
+        lambda a: a * 2,
+    ),
+    Use("ppermute", "ppermute to itself", lambda x: lax.ppermute(x, "i", [(0, 0)]), lambda a: a),
+)
+
+
+@family(
+    "silences.one-device.{use}",
+    use=USES,
+    claim=CLAIM,
+    title="A map over one device: {use.text}.",
+    fact=lambda use: f"silences.one-device.{'whole' if use.out_axes is None else 'rows'}",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=lambda use: everywhere(
+        twice(
+            returns(
+                lambda place: use.model(place.all_rows(WIDTH)[:1]),
+                text=f"what NumPy gives for {use.text}",
+            )
+        )
+    ),
+)
+def one_device(impl: Implementation, cluster: Cluster, use: Use) -> None:
+    """A map over the first device."""
+    function = impl.map(lambda x: use.body(x), out_axes=use.out_axes, devices=cluster.devices[:1])
+    cluster.twice(function, cluster.rows(WIDTH)[:1])
+
+
+# --- An axis of one device ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A body over the axes i, of all devices, and j, of one; `model` is of the whole array."""
+
+    key: str
+    text: str
+    body: Callable[[Any], Any]
+    model: Callable[[Rows], Any]
+    spec: tuple[str, ...] = ("i", "j")
+    out: tuple[str, ...] = ("i",)
+    check_vma: bool = True
+
+
+AXES: Mapping[str, Axis] = table(
+    Axis("psum", "a psum over it", lambda x: lax.psum(x, "j"), lambda a: a),
+    Axis(
+        "psum-both",
+        "a psum over both axes",
+        lambda x: lax.psum(x, ("i", "j")),
+        lambda a: a.sum(0, keepdims=True),
+        out=(),
+    ),
+    Axis(
+        "psum-equal",
+        "a psum over it of what does not name it",
+        lambda x: lax.psum(x, "j"),
+        lambda a: a,
+        spec=("i",),
+    ),
+    Axis("unnamed", "out_specs that do not name it", lambda x: x * 2, lambda a: a * 2),
+    Axis(
+        "unnamed-unchecked",
+        "out_specs that do not name it, under check_vma=False",
+        lambda x: x * 2,
+        lambda a: a * 2,
+        check_vma=False,
+    ),
+    Axis(
+        "gathered",
+        "a tiled all_gather over it",
+        lambda x: lax.all_gather(x, "j", tiled=True),
+        lambda a: a,
+    ),
+    Axis(
+        "index",
+        "axis_index of it",
+        lambda x: x + lax.axis_index("j"),
+        lambda a: a,
+        spec=("i",),
+    ),
+)
+
+
+@family(
+    "silences.one-device-axis.{axis}",
+    axis=AXES,
+    claim=CLAIM,
+    title="A shard_map over a mesh with an axis of one device: {axis.text}.",
+    fact=lambda axis: f"silences.one-device-axis{'' if axis.check_vma else '.unchecked'}",
+    fixes=lambda axis: None if axis.check_vma else "silences.one-device-axis.unnamed",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=lambda axis: of_shard_map(
+        twice(
+            returns(
+                lambda place: axis.model(place.all_rows(WIDTH)),
+                text=f"what NumPy gives for {axis.text}",
+            )
+        ),
+        ONE_AXIS,
+    ),
+)
+def one_device_axis(impl: Implementation, cluster: Cluster, axis: Axis) -> None:
+    """A shard_map over eight devices in one column."""
+    mesh = jax.sharding.Mesh(np.array(cluster.devices)[:, None], ("i", "j"))
+    function = jax.shard_map(
+        lambda x: axis.body(x),
+        mesh=mesh,
+        in_specs=P(*axis.spec),
+        out_specs=P(*axis.out),
+        check_vma=axis.check_vma,
+    )
+    cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), cluster.rows(WIDTH))
+
+
+# --- vmap's spmd_axis_name ------------------------------------------------------------------------
+
+
+def summed_by_vmap(place: Place) -> Any:
+    """for each index of the vmapped axis the sum of all rows"""
+    return np.stack([place.all_rows(WIDTH).sum(0), place.all_rows(WIDTH).sum(0) * 10])
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name that vmap is given as `spmd_axis_name`."""
+
+    key: str
+    text: str
+    name: str
+
+
+NAMED: Mapping[str, Named] = table(
+    Named("own-axis", "the map's own axis", "i"),
+    Named("no-axis", "no axis of the map", "v"),
+)
+
+
+@family(
+    "silences.spmd-axis-name.inside.{named}",
+    named=NAMED,
+    claim="pmap-silence.spmd-axis-name",
+    title="A vmap in the body, with spmd_axis_name= {named.text}.",
+    fact="silences.spmd-axis-name.inside",
+    needs=devices(COUNT),
+    left_out="what a body computes of its row is its device's own affair",
+    expect=everywhere(
+        twice(returns(lambda place: place.all_rows(WIDTH) * 2, text="each row, doubled"))
+    ),
+)
+def spmd_inside(impl: Implementation, cluster: Cluster, named: Named) -> None:
+    """A body with a vmap whose axis is given a name for the compiler."""
+    function = impl.map(lambda x: jax.vmap(lambda y: y * 2, spmd_axis_name=named.name)(x))
+    cluster.twice(function, impl.given(cluster.rows(WIDTH)))
+
+
+@family(
+    "silences.spmd-axis-name.around.{named}",
+    named=NAMED,
+    claim="pmap-silence.spmd-axis-name",
+    title="A vmap around a map, with spmd_axis_name= {named.text}.",
+    fact="silences.spmd-axis-name.around",
+    needs=devices(COUNT),
+    left_out="a map under vmap in several processes: multi_controller.map",
+    expect=everywhere(
+        twice(
+            returns(
+                lambda place: np.repeat(summed_by_vmap(place)[:, None], COUNT, 1),
+                text="the sums of all rows, on each device",
+            )
+        )
+    ),
+)
+def spmd_around(impl: Implementation, cluster: Cluster, named: Named) -> None:
+    """A vmap of a map whose axis is given a name for the compiler."""
+    function = impl.map(lambda x: lax.psum(x, "i"))
+    rows = cluster.rows(WIDTH)
+    cluster.twice(
+        jax.vmap(lambda x: function(x), spmd_axis_name=named.name), np.stack([rows, rows * 10])
+    )
