@@ -36,6 +36,7 @@ from reports.site import (
     targets,
     unknown,
     upgrades,
+    user_reports,
 )
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
@@ -57,6 +58,7 @@ PAGES: tuple[Pages, ...] = (
     matrix.pages,
     causes.pages,
     known.pages,
+    user_reports.pages,
     unknown.pages,
     cost.pages,
     lookup.pages,
@@ -89,6 +91,7 @@ _UNDER = {
     "versions": "causes.html",
     "versions.html": "causes.html",
     "hazards.html": "causes.html",
+    "user-reports.html": "causes.html",
     "times.html": "cost.html",
     "causes-legacy.html": "causes.html",
     "causes-shard_map.html": "causes.html",
