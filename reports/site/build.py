@@ -37,6 +37,7 @@ from reports.site import (
     targets,
     unknown,
     upgrades,
+    user_reports,
 )
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
@@ -59,6 +60,7 @@ PAGES: tuple[Pages, ...] = (
     causes.pages,
     known.pages,
     removed.pages,
+    user_reports.pages,
     unknown.pages,
     cost.pages,
     lookup.pages,
@@ -93,6 +95,7 @@ _UNDER = {
     "hazards.html": "causes.html",
     "removed": "causes.html",
     "removed.html": "causes.html",
+    "user-reports.html": "causes.html",
     "times.html": "cost.html",
     "causes-legacy.html": "causes.html",
     "causes-shard_map.html": "causes.html",

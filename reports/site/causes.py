@@ -33,6 +33,7 @@ from reports.site.strips import (
     versions,
     worst_strips,
 )
+from reports.site.user_reports import reports_of
 
 _MOST_REMEDIES = 4
 _LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
@@ -110,6 +111,11 @@ class CauseView:
         """Its own remedies that these results do not have."""
         there = {one.clause for _, some in self.helps for one in some}
         return tuple(one for one in self.cause.remedies if one not in there)
+
+    @property
+    def reported(self) -> tuple[Link, ...]:
+        """The user reports that it answers."""
+        return reports_of(cause=self.cause.cause)
 
     @property
     def most_remedies(self) -> int:

@@ -36,6 +36,7 @@ from reports.site.page import Page
 from reports.site.strips import ranges, versions
 from reports.site.targets import run_anchor
 from reports.site.text import shortened
+from reports.site.user_reports import reports_of
 
 # Characters of evidence on a page; the rest is one command away. What is wrong needs more.
 _WRONG_SIZE, _RIGHT_SIZE = 3_600, 800
@@ -143,6 +144,11 @@ class ClausePage:
     @property
     def section_href(self) -> str:
         return matrix_path(self.clause.section)
+
+    @property
+    def reported(self) -> tuple[Link, ...]:
+        """The user reports that this clause shows."""
+        return reports_of(clause=self.clause.clause)
 
     @property
     def cause(self) -> Cause | None:

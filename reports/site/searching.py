@@ -20,7 +20,7 @@ from reports.errors.messages import Message, Sort
 from reports.public_names import load_names
 from reports.reading.order import implementation_order
 from reports.reading.results import Results
-from reports.site import documents, guide, removed
+from reports.site import documents, guide, removed, user_reports
 from reports.site.errors import error_path, headline
 from reports.site.marks import Mark, together
 from reports.site.names import (
@@ -42,12 +42,17 @@ from reports.site.strips import (
 )
 from reports.site.subjects import clauses_of, subjects
 from reports.site.text import plain, shortened
+from reports.site.user_reports import reports
 
 SCRIPT = "find.js"
 PART_SIZE = 250_000  # characters of a file of the index
 _EXAMPLE_LENGTH = 400
 _SENTENCE_LENGTH = 400
 _NAME = re.compile(r"\b(?:jax|jnp|flax|optax|chex|equinox|lax|multihost_utils)(?:\.\w+)+")
+_OPTION = re.compile(
+    r"\b(in_axes|out_axes|axis_size|axis_index_groups|static_broadcasted_argnums|donate_argnums"
+    r"|check_vma|axis_names|in_specs|out_specs|tiled)="
+)
 _USUAL = frozenset(("jax.pmap", "jnp.arange", "jnp.ones", "jnp.zeros", "jnp.float32", "jax.Array"))
 _SAYS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does not hold"}
 
@@ -139,6 +144,15 @@ def _whole(results: Results) -> Iterator[Entry]:
         "Public names of JAX that went away, since when, and what JAX says of a replacement.",
         0,
     )
+    if results.targets:
+        yield Entry(
+            "page",
+            "User reports",
+            user_reports.PAGE,
+            "user reports · reports · github issues · bug reports · tracker · reported",
+            "What users reported to public trackers, what shows it, and where it is still so.",
+            0,
+        )
     packages = sorted({name for one in results.targets for name in one.packages})
     yield Entry(
         "page",
@@ -226,6 +240,16 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             shortened(" ".join(message.example.split()), _EXAMPLE_LENGTH),
             len(message.clauses),
         )
+    for report in reports() if results.targets else ():
+        yield Entry(
+            "report",
+            plain(report.title),
+            f"{user_reports.PAGE}#{report.anchor}",
+            f"{report.name} · {report.address}",
+            "",
+            0,
+            "Users report",
+        )
     clauses = results.clauses_of_claims()
     held, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
@@ -270,8 +294,9 @@ def _removed() -> Iterator[Entry]:
 
 
 def _names(source: str) -> str:
-    """The names of libraries' functions that a program calls, by which somebody may search."""
-    return " ".join(dict.fromkeys(one for one in _NAME.findall(source) if one not in _USUAL))
+    """The names of functions and of options in a program, by which somebody may search."""
+    names = (one for one in _NAME.findall(source) if one not in _USUAL)
+    return " ".join(dict.fromkeys((*names, *_OPTION.findall(source))))
 
 
 def _seen(results: Results) -> dict[str, str]:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from browsed_site import browsed
+from searched import PUBLISHED, searcher
 
-from reports.errors.messages import messages, said_by
-from reports.reading.results import Results, load
-from reports.site.build import asked
-from reports.site.searching import pages
+from reports.reading.results import load
 
-quickjs = pytest.importorskip("quickjs", reason="no JavaScript engine: pip install quickjs")
-
-PUBLISHED = Path(__file__).parents[2] / "reports" / "published" / "matrix.jsonl.xz"
 FIRST = 3
 DEVICES = (
     "ValueError: Received incompatible devices for jitted computation. Got argument x of my_step "
@@ -88,27 +80,6 @@ QUERIES = [
     ("my import fails", "removed.html"),
 ]
 NOWHERE = ["brainpy", "numpyro", "zzzz"]
-
-
-def searcher(results: Results) -> Callable[[str], dict[str, Any]]:
-    """The function of find.js on the index of some results."""
-    effects = asked(results)
-    found = messages(results, effects.once.to(said_by))
-    engine = quickjs.Context()
-    engine.eval("var self = { pmapIndex: [] }; var document = { addEventListener() {} };")
-    for one in pages(results, found):
-        engine.eval(one.text.replace('"use strict";', ""))
-    engine.eval("var index = prepared(self.pmapIndex);")
-    return partial(search, engine)
-
-
-def search(engine: Any, query: str) -> dict[str, Any]:
-    """What is found for a query: addresses, and the words that no page has."""
-    asked_for = f"""(() => {{
-        const found = search(index, {json.dumps(query)});
-        return JSON.stringify({{ ...found, found: found.found.map((one) => one.href) }});
-    }})()"""
-    return dict(json.loads(engine.eval(asked_for)))
 
 
 @pytest.fixture(scope="module")

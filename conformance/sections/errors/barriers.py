@@ -222,6 +222,7 @@ def hand_made_and_sync(impl: Implementation, cluster: Cluster) -> None:
     topologies=FOUR_PROCESSES,
     deadline_s=HANG_S,
     expect=everywhere(hangs("barrier again", all_but_the_last)),
+    cause="collective-waits-for-every-process",
 )
 def hand_made_process_missing(impl: Implementation, cluster: Cluster) -> None:
     """The last process never comes to a second barrier made by hand."""

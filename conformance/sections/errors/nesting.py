@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from conformance.catalogue.clause import clause, devices, processes
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, of_shard_map
+from conformance.judging.columns import Columns, everywhere, of_shard_map
 from conformance.judging.expectation import Model, raises, returns
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
@@ -280,6 +280,25 @@ def under_set_mesh(impl: Implementation, cluster: Cluster) -> None:
     function = impl.map(double(), "i")
     rows = cluster.rows(3)
     with jax.set_mesh(impl.mesh("other", cluster.devices)):
+        cluster.twice(function, rows)
+
+
+@clause(
+    "errors.context-mesh.under-own-mesh",
+    claim=SILENCE,
+    needs=devices(OUTER * INNER),
+    expect=everywhere(returns(doubled(3))),
+)
+def under_own_mesh(impl: Implementation, cluster: Cluster) -> None:
+    """A map of a while_loop that is called under `jax.set_mesh` of a mesh like its own."""
+
+    def body(x: Any) -> Any:
+        start = (0, x * 0)
+        return jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + x), start)[1]
+
+    function = impl.map(body, "i")
+    rows = cluster.rows(3)
+    with jax.set_mesh(impl.mesh("i", cluster.devices)):
         cluster.twice(function, rows)
 
 

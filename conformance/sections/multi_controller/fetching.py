@@ -109,6 +109,81 @@ def float_elsewhere(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: np.float32(float(number)))
 
 
+@clause(
+    "multi_controller.fetch.closed-over",
+    claim="multi-process.local-data-needed",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(raises(RuntimeError, r"^Closing over jax\.Array that spans non-addr"))),
+)
+def closed_over(impl: Implementation, cluster: Cluster) -> None:
+    """A jitted function closes over an array that spans several processes."""
+    array = over_all(cluster)
+    cluster.twice(lambda: jax.jit(lambda x: x + array)(array))
+
+
+# --- Where the data need not be fetched -----------------------------------------------------------
+
+
+def added(place: Place) -> Any:
+    """this process's rows, plus one"""
+    return place.rows(WIDTH) + 1
+
+
+@clause(
+    "multi_controller.fetch.added",
+    claim="multi-process.local-data-needed",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(returns(added))),
+)
+def eagerly_added(impl: Implementation, cluster: Cluster) -> None:
+    """`x + 1` of an array that spans several processes, without jit."""
+    array = over_all(cluster)
+    cluster.twice(lambda: array + 1)
+
+
+def every_row(place: Place) -> Any:
+    """all rows"""
+    return place.all_rows(WIDTH)
+
+
+@clause(
+    "multi_controller.fetch.held-whole",
+    claim="multi-process.local-data-needed",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(returns_host(every_row))),
+)
+def held_whole(impl: Implementation, cluster: Cluster) -> None:
+    """`np.asarray(x)` of an array of which each process's devices have all rows together."""
+    places = np.array(jax.devices()).reshape(jax.process_count(), -1)
+    by_row = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(places, ("process", "row")), jax.sharding.PartitionSpec("row")
+    )
+    array = jax.device_put(cluster.all_rows(WIDTH), by_row)
+    cluster.twice(lambda: np.asarray(array))
+
+
+@clause(
+    "multi_controller.fetch.put-under-guard",
+    claim="multi-process.device-put-full-array",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    expect=of_jax(twice(returns(every_row))),
+)
+def put_under_guard(impl: Implementation, cluster: Cluster) -> None:
+    """`device_put` over all processes' devices under `jax.transfer_guard("disallow")`."""
+    rows = cluster.all_rows(WIDTH)
+    everywhere = spread(row_of(jax.devices()))
+
+    def put() -> Any:
+        with jax.transfer_guard("disallow"):
+            return jax.device_put(rows, everywhere)
+
+    cluster.twice(put)
+
+
 # --- Made whole, together -------------------------------------------------------------------------
 
 
@@ -203,6 +278,18 @@ def gather(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """Every process gets what all of them have."""
     rows = cluster.rows(WIDTH)
     cluster.twice(lambda: form.gather(rows))
+
+
+@clause(
+    "multi_controller.gather.one-process",
+    claim="multi-process.fix-process-allgather",
+    fact="multi_controller.gather",
+    expect=of_jax(twice(returns_host(stacked))),
+)
+def gather_alone(impl: Implementation, cluster: Cluster) -> None:
+    """`process_allgather(rows)` of NumPy rows in one process: stacked, as with several."""
+    rows = cluster.rows(WIDTH)
+    cluster.twice(lambda: multihost_utils.process_allgather(rows))
 
 
 # --- Shard by shard -------------------------------------------------------------------------------

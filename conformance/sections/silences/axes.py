@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import of_pmaps
-from conformance.judging.expectation import Model, in_steps, raises
+from conformance.judging.expectation import Model, in_steps, raises, returns, twice
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
@@ -225,3 +225,21 @@ def refused_axes(impl: Implementation, cluster: Cluster, case: Refused) -> None:
 def no_rows(impl: Implementation, cluster: Cluster) -> None:
     """A map over an array without rows is refused."""
     cluster.step(CALL, lambda: impl.map(double())(np.zeros((0, WIDTH), np.float32)))
+
+
+def columns_doubled(place: Place) -> Any:
+    """A dict of the matrix, doubled."""
+    return {"a": square(place) * 2}
+
+
+@clause(
+    "silences.axes.taken-dicts",
+    claim="pmap-silence.pytrees-and-keywords",
+    needs=devices(8),
+    left_out=ONE_PROCESS_ALONE,
+    expect=of_pmaps(twice(returns(columns_doubled)), otherwise=NO_AXES),
+)
+def taken_dicts(impl: Implementation, cluster: Cluster) -> None:
+    """`in_axes` and `out_axes` that are dicts, as argument and result are."""
+    function = impl.map(lambda tree: {"a": tree["a"] * 2}, in_axes=({"a": 1},), out_axes={"a": 1})
+    cluster.twice(function, {"a": square(cluster)})

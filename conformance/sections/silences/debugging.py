@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import io_callback
+from jax.experimental import checkify, io_callback
 
-from conformance.catalogue.clause import devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere
+from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
 from conformance.probing.bodies import doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
@@ -374,3 +374,91 @@ def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> N
         seen.clear()
         cluster.step(name, call)
         cluster.note("host", sorted(seen))
+
+
+# --- Checks and shardings of values --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Where `checkify.check` looks at the rows, and whether they are as it wants them."""
+
+    key: str
+    text: str
+    inside: bool
+    fails: bool
+    under_mesh: bool = False
+
+
+CHECKED: Mapping[str, Checked] = table(
+    Checked("inside-holds", "in its body, which holds", True, False),
+    Checked("inside-fails", "in its body, which fails", True, True),
+    Checked("before-holds", "before the map, which holds", False, False),
+    Checked("before-fails", "before the map, which fails", False, True),
+    Checked("under-mesh", "before the map, under `jax.set_mesh`", False, False, True),
+)
+
+
+@family(
+    "silences.debugging.checkify.{checked}",
+    checked=CHECKED,
+    claim=CLAIM,
+    title="`checkify` of a map with a check {checked.text}.",
+    fact="silences.debugging.checkify",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=lambda checked: everywhere(
+        twice(
+            returns(
+                lambda place: [np.array(checked.fails), place.rows(WIDTH) * 2],
+                text=f"{'an error' if checked.fails else 'no error'}, and the rows doubled",
+            )
+        )
+    ),
+)
+def checkified(impl: Implementation, cluster: Cluster, checked: Checked) -> None:
+    """A map in a function whose checks are collected."""
+
+    def check(x: Any) -> None:
+        checkify.check(jnp.min(x) > (1000 if checked.fails else -1), "the rows are too small")
+
+    def body(x: Any) -> Any:
+        if checked.inside:
+            check(x)
+        return x * 2
+
+    function = impl.map(body, "i")
+
+    def program(x: Any) -> Any:
+        if not checked.inside:
+            check(x)
+        return function(x)
+
+    mesh = jax.set_mesh(impl.mesh("i", cluster.devices)) if checked.under_mesh else nullcontext()
+
+    def asked() -> Any:
+        error, out = checkify.checkify(program)(jnp.asarray(cluster.rows(WIDTH)))
+        return [np.array(error.get() is not None), out]
+
+    with mesh:
+        cluster.twice(asked)
+
+
+@clause(
+    "silences.debugging.inspect-sharding",
+    claim=CLAIM,
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=unless_legacy(
+        twice(raises(NotImplementedError, "ReplicaAxisContext", phase="lower")),
+        twice(returns(lambda place: place.rows(WIDTH) * 2, text="the rows, doubled")),
+    ),
+)
+def inspected(impl: Implementation, cluster: Cluster) -> None:
+    """A map whose body asks for the sharding of a value."""
+
+    def body(x: Any) -> Any:
+        jax.debug.inspect_array_sharding(x, callback=lambda _: None)
+        return x * 2
+
+    cluster.twice(impl.map(body), cluster.rows(WIDTH))

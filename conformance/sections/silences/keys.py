@@ -96,6 +96,11 @@ def _copies(place: Place) -> Any:
     return np.broadcast_to(np.array(WHOLE, np.uint32), (8, 2))
 
 
+def _gathered(place: Place) -> Any:
+    """all keys, on each device"""
+    return np.broadcast_to(data(place), (8, 8, 2))
+
+
 AROUND = [(i, (i + 1) % 8) for i in range(8)]
 
 
@@ -110,6 +115,7 @@ class Use:
     seeds: bool = False
     whole: bool = False
     again: bool = False
+    under_jit: bool = False
 
 
 USES: Mapping[str, Use] = table(
@@ -160,6 +166,19 @@ USES: Mapping[str, Use] = table(
         _sent,
     ),
     Use(
+        "gathered",
+        "the keys of all devices, gathered on each",
+        lambda typed: lambda k: jax.lax.all_gather(k, "i"),
+        _gathered,
+    ),
+    Use(
+        "under-jit",
+        "random words from a mapped key, under jit",
+        lambda typed: lambda k: jax.random.bits(k, (WIDTH,)),
+        _words,
+        under_jit=True,
+    ),
+    Use(
         "returned-whole",
         "an unmapped key, returned",
         lambda typed: lambda n, k: k,
@@ -184,6 +203,8 @@ def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
     """A map of keys, called twice."""
     wrap = jax.random.wrap_key_data if kind else jax.numpy.asarray
     function = impl.map(use.body(kind), in_axes=(0, None) if use.whole else 0)
+    if use.under_jit:
+        function = jax.jit(function)
     given = np.arange(8, dtype=np.int32) if use.seeds else wrap(data(cluster))
     arguments = [given, wrap(np.array(WHOLE, np.uint32))] if use.whole else [given]
 

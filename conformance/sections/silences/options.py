@@ -152,6 +152,19 @@ OPTIONS: Mapping[str, Refused] = table(
         ValueError,
         None,
     ),
+    Refused(
+        "in-axes-bare-tree",
+        "`in_axes` that are the tree of the one argument, not in a tuple",
+        TYPES,
+        lambda impl, place: impl.map(
+            lambda tree: tree["a"] * 2,
+            in_axes={"a": 0},  # type: ignore[arg-type]  # what is refused
+        )({"a": place.rows(WIDTH)}),
+        ValueError,
+        r"different types at key path\s+pmap in_axes\[0\]\s.*<class 'dict'>.*<class 'tuple'>",
+        None,
+        doubled,
+    ),
     _option(
         "out-axes-shorter",
         "one of `out_axes` for two results",

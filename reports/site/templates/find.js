@@ -10,9 +10,9 @@ const COMMON = new Set(("a an and any are as at be by can do does for from get h
 /* Words that are on so many pages that they say little beside another. */
 const EVERYWHERE = new Set("jax pmap shard_map jax.pmap jax.shard_map error".split(" "));
 const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.3, removed: 1.1, ended: 1.05, error: 1.25, warning: 1.15, signal: 1.4,
-  statement: 0.8, program: 0.55 };
+  statement: 0.8, program: 0.55, report: 0.45 };
 const KINDS = { page: "page", guide: "documentation", subject: "subject", cause: "known issue", ended: "fixed issue", removed: "removed name",
-  error: "error message", warning: "warning", signal: "process killed", statement: "documented claim", program: "test" };
+  error: "error message", warning: "warning", signal: "process killed", statement: "documented claim", program: "test", report: "user report" };
 
 /* What is searched for: words and names without the punctuation around them, but `x[0]` whole.
    A number or a letter alone, as a pasted call has them, is in every text. */
@@ -37,7 +37,9 @@ function split(word) {
    of many. */
 const SAME = { inside: ["under"], within: ["under"], multihost: ["several processes"], "multi-host": ["several processes"],
   freezes: ["hangs"], stuck: ["hangs"], deadlock: ["hangs"], slow: ["slower"], oom: ["memory"], gpu: ["cuda"],
-  "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["platform"], unequal: ["fewer"] };
+  "flax.jax_utils.replicate": ["device_put_replicated"], check_rep: ["check_vma"], gradient: ["grad"], gradients: ["grad"], plugin: ["platform"], unequal: ["fewer"],
+  recompiles: ["traced", "compiled"], recompile: ["traced", "compiled"], recompilation: ["traced", "compiled"], retraces: ["traced"],
+  replication: ["check_vma", "varying"], pvary: ["pcast", "varying"], pickle: ["pickle.dumps"] };
 
 function formsOf(term) {
   const some = [term, ...(SAME[term] ?? [])];
