@@ -24,7 +24,7 @@ def _add_site(parser: argparse.ArgumentParser) -> None:
         "--repository",
         metavar="URL",
         type=_https,
-        default=_repository(),
+        default=None,
         help="the address of the source code, linked on every page (default: the one that the "
         "installed package names)",
     )
@@ -53,7 +53,9 @@ def _site(chosen: argparse.Namespace) -> int:
     from reports.reading.results import load
     from reports.site.build import build
 
-    pages = build(load(options.expand(chosen.files)), chosen.output, chosen.repository)
+    pages = build(
+        load(options.expand(chosen.files)), chosen.output, chosen.repository or _repository()
+    )
     print(f"{pages} pages: {chosen.output / 'index.html'}")
     return DONE
 

@@ -110,6 +110,10 @@ def wrong(*words: str, says: str) -> object:
         wrong("results", "propose", "none.jsonl", says="none.jsonl: "),
         wrong("report", "site", "none.jsonl", "-o", "site", says="none.jsonl: "),
         wrong(
+            *("report", "site", "r.jsonl", "-o", "site", "--repository", "javascript:x"),
+            says="argument --repository: javascript:x: no https address",
+        ),
+        wrong(
             "report", "upgrade", "r.jsonl", "--from", "x", "--to", "y", says="--from x: write it"
         ),
         wrong(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from reports.effects.upgrade import upgrade
 from reports.reading.releases import released
 from reports.reading.results import Results, load
 from reports.site import feed
-from reports.site.build import render
+from reports.site.build import build, render
 from reports.site.downloads import MATRIX, SUMMARY, matrix
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -137,6 +138,13 @@ def test_the_files_are_in_the_site_and_linked(tmp_path: Path) -> None:
     assert json.loads(site[SUMMARY])["cells"]
     for name in (MATRIX, SUMMARY, feed.PAGE):
         assert f'href="{name}"' in site["targets.html"]
+
+
+def test_the_matrix_is_compressed_on_the_disk(tmp_path: Path) -> None:
+    of = results(tmp_path, *rows.sample())
+    build(of, tmp_path / "site")
+    with lzma.open(tmp_path / "site" / MATRIX, "rt", encoding="utf-8") as written:
+        assert json.load(written) == json.loads(render(of)[MATRIX])
 
 
 def test_the_machine_is_told_where_it_was_recorded_and_missed_where_not(tmp_path: Path) -> None:
