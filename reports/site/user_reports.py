@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
+from conformance.model.records import JAX
+from conformance.model.verdicts import Verdict
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
 from reports.effects.pairs import RAN, Effects
 from reports.reading.order import implementation_order
 from reports.reading.outcomes import CellKey
-from reports.reading.records import JAX
 from reports.reading.results import Results
-from reports.reading.verdicts import Verdict
 from reports.site.issues import GridCell, Where
 from reports.site.marks import Mark, mark_of
 from reports.site.names import Link, cause_link, clause_path, implementation_words
