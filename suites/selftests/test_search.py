@@ -67,7 +67,7 @@ QUERIES = [
     ("in_axes=-1", "causes/negative-axis-taken-literally.html"),
     ("download", "targets.html"),
 ]
-NOWHERE = ["pallas_call", "numpyro", "zzzz"]
+NOWHERE = ["pallas_call", "pyspark", "zzzz"]
 
 
 @pytest.fixture(scope="module")
