@@ -79,7 +79,7 @@ QUERIES = [
     ("Unrecognized config option: jax_dynamic_shapes", "removed/jax_dynamic_shapes.html"),
     ("my import fails", "removed.html"),
 ]
-NOWHERE = ["brainpy", "numpyro", "zzzz"]
+NOWHERE = ["brainpy", "pyspark", "zzzz"]
 
 
 @pytest.fixture(scope="module")

@@ -77,14 +77,14 @@ def asked_by_words() -> Asked:
             *(f"errors/{one.slug}.html" for one in found if concerned.intersection(one.clauses)),
         }
 
-    return search_of(results, found), answers, frozenset((*shown, *results.clauses))
+    return search_of(results, found), answers, frozenset((*results.causes, *results.clauses))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("report", ANSWERED, ids=lambda one: one.name)
 def test_the_words_of_a_report_find_its_answer(asked_by_words: Asked, report: Report) -> None:
     search, answers, published = asked_by_words
-    if not published.intersection((*report.causes, *report.clauses)):
+    if not published.issuperset((*report.causes, *report.clauses)):
         pytest.skip("the published results do not have what shows it yet")
     found = search(report.words)["found"][:FIRST]
     assert answers(report).intersection(found), found
