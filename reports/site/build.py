@@ -46,7 +46,7 @@ from reports.site.names import implementation_words
 from reports.site.page import Asset, Page, Pages
 from reports.site.parallel import in_parallel
 from reports.site.text import code_marked, effect_css, effect_words, parted, plain, worded
-from reports.site.write import MARK, SiteError, put, write
+from reports.site.write import SiteError, put, write
 from reports.summary import printable
 
 __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
@@ -221,7 +221,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    env.globals.update(mark=MARK, policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
+    env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
     env.globals.update(effects=_LEGEND)
     env.filters.update(
         zip=zip,

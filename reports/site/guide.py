@@ -289,8 +289,7 @@ class _Renderer:
         text = f'<pre tabindex="0">{escape(tokens[at].content)}</pre>'
         if tokens[at].info == _OUTPUT:
             return f"{text}\n"
-        button = '<button type="button" data-copy hidden>Copy</button>'
-        return f'<div class="copied">{text}{button}</div>\n'
+        return f'<div class="copied">{text}</div>\n'
 
     _code_block = _fence
 

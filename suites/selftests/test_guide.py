@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import unittest
 
 import pytest
 from parameterized import parameterized
 from sample_results import sample
-from site_pages import Tags, results_of
+from site_pages import Tags, results_of, search_rows
 
 from reports.site.build import render
 from reports.site.guide import CONTENTS, Document, GuideView, anchor, documents, parse
-from reports.site.searching import INDEX
 
 
 def html(text: str, *others: str) -> str:
@@ -36,7 +34,7 @@ def test_every_page_is_in_the_site_and_in_its_contents(site: dict[str, str]) -> 
 
 
 def test_the_search_finds_sections_of_pages(site: dict[str, str]) -> None:
-    rows = json.loads(site[INDEX].split("self.pmapIndex = ")[1].rstrip().rstrip(";"))
+    rows = search_rows(site)
     found = {row[2]: row for row in rows if row[0] == "guide"}
     plugin = found["docs/run-it-yourself.html#with-your-own-pjrt-plugin"]
     assert "PLATFORMS" in plugin[3]
