@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS
+from conformance.scanning.names import OF_ARRAYS, OF_TREES, RESHAPING_METHODS, TAKES
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -96,8 +96,9 @@ def subscript(
     node: cst.Subscript,
     owner: Array,
     indices: Sequence[Value],
+    getter: cst.BaseExpression | None = None,
 ) -> Value:
-    """`output[...]`: an item of a tree, a row, or several rows."""
+    """`output[...]`: an item of a tree, a row, or several rows; by `getter`, if it is none."""
     first = node.slice[0].slice
     structure = owner.structure
     if isinstance(first, cst.Index) and len(node.slice) == 1:
@@ -134,7 +135,7 @@ def subscript(
         extra |= {f"index={literal}"}
     if not isinstance(owner.structure, Items) and not owner.leaf:
         extra |= {"tree unknown"}
-    used(run, scope, node, owner, use, captures, extra)
+    used(run, scope, getter or node, owner, use, {} if getter else captures, extra)
     return replace(owner, row=True, leaf=True, structure=UNKNOWN)
 
 
@@ -210,7 +211,7 @@ def method(
     owner = called.owner
     if isinstance(owner, Items):
         found = next((one for one in owner.items if isinstance(one, Array)), None)
-        return found if called.name in ("pop", "get") else None
+        return found if called.name in TAKES else None
     if not isinstance(owner, Array):
         return None
     capture: dict[str, cst.CSTNode] = {"value": called.node} if called.node is not None else {}

@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import arrays, expressions, maps
+from conformance.scanning import arrays, expressions, maps, members, uses
 from conformance.scanning.names import (
+    ADDS,
     CONTROL,
-    FETCHES,
-    ITERATES,
-    KEEPS_ITERATING,
-    KEEPS_TAGS,
     MAKES_ARRAYS,
     OF_ALL_PROCESSES,
-    PRINTS,
     REDUCING_METHODS,
-    REDUCTIONS,
-    RESHAPES,
     SIGNATURES,
     TRANSFORMATIONS,
-    TREE_LEAVES,
     TREE_MAPS,
     canonical,
 )
-from conformance.scanning.results import counts_all_devices, result_tags, tags_of_items
+from conformance.scanning.results import counts_all_devices, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -36,6 +29,7 @@ from conformance.scanning.values import (
     Class,
     Constant,
     Function,
+    Getter,
     Imported,
     Instance,
     Items,
@@ -46,14 +40,11 @@ from conformance.scanning.values import (
     Stage,
     Transformed,
     Value,
-    merged,
     with_tags,
 )
 
 if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
-
-_UNREPLICATE = "flax.jax_utils.unreplicate"
 
 
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
@@ -111,13 +102,18 @@ def called(
         case Function():
             return run.call(function, arguments)
         case Class():
-            return expressions.instance_of(run, function, arguments)
+            return members.instance_of(run, function, arguments)
         case Instance():
-            method = expressions.member(function, "__call__")
+            method = members.member(function, "__call__")
             return UNKNOWN if method is UNKNOWN else called(run, scope, node, method, arguments)
+        case Getter() if arguments and isinstance(arguments[0].value, Array):
+            each = cst.Subscript(function.node, [cst.SubscriptElement(cst.Index(function.node))])
+            return arrays.subscript(
+                run, scope, each, arguments[0].value, [function.index], function.node
+            )
         case Stage():
             return _stage(run, scope, node, function)
-        case Imported() if any(_holds_array(one.value) for one in arguments):
+        case Imported() if any(uses.holds_array(one.value) for one in arguments):
             return called(run, scope, node, run.looked_up(function), arguments)
         case Method():
             return _method(run, scope, node, function, arguments)
@@ -188,7 +184,7 @@ def _method(
         for one in arguments[:1]
     ):
         return with_tags(UNKNOWN, "rows for all devices")
-    if method.name == "append" and isinstance(owner, Items):
+    if method.name in ADDS:
         _appended(run, scope, method, arguments)
     first = arguments[0].value if arguments else UNKNOWN
     if method.name == "reshape" and (
@@ -208,7 +204,7 @@ def _method(
 def _appended(
     run: Interpreter, scope: Scope, method: Method, arguments: Sequence[Argument]
 ) -> None:
-    """`outputs.append(output)`: the list holds outputs from here on."""
+    """`outputs.append(output)`: the list or queue holds outputs from here on."""
     if method.node is None or not isinstance(method.node, cst.Name) or not arguments:
         return
     value = arguments[0].value
@@ -225,6 +221,8 @@ def _reference(
     arguments: Sequence[Argument],
 ) -> Value:
     """A call of a function by its qualified name."""
+    if name == "operator.itemgetter" and len(arguments) == 1:
+        return Getter(index=arguments[0].value, node=node)
     if name == "functools.partial" and arguments:
         return Partial(function=arguments[0].value, arguments=tuple(arguments[1:]))
     if name in maps.KINDS:
@@ -240,10 +238,10 @@ def _reference(
     if name in CONTROL:
         return _control(run, node, scope, name, arguments)
     if name in TREE_MAPS and arguments:
-        return _tree_map(run, scope, node, arguments)
+        return uses.tree_map(run, scope, node, arguments)
     if name in MAKES_ARRAYS:
         return Array(of=MAKES_ARRAYS[name], structure=UNKNOWN)
-    return _used(run, scope, node, name, options, arguments)
+    return uses.used(run, scope, node, name, options, arguments)
 
 
 def _looked_up(
@@ -333,127 +331,3 @@ def _control(
             elif isinstance(one, Function | Transformed):
                 maps.body(run, one, (kind,))
     return UNKNOWN
-
-
-def _tree_map(
-    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
-) -> Value:
-    """`jax.tree.map(function, tree, ...)`: the function is called with the tree's leaves."""
-    function, *trees = arguments
-    leaves = []
-    for one in trees:
-        if one.keyword:
-            continue
-        value = _leaf_of(one.value)
-        leaves.append(Argument(value, one.node))
-    before = run.within
-    run.within = (*before, "tree map")
-    try:
-        found = called(run, scope, node, function.value, leaves)
-    finally:
-        run.within = before
-    if isinstance(found, Array):
-        tree = next((one.value for one in trees if isinstance(one.value, Array)), None)
-        if tree is not None:
-            return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
-        return found
-    return Value(found.tags & {"rows of this process", "rows for all devices"})
-
-
-def _leaf_of(value: Value) -> Value:
-    if isinstance(value, Array):
-        return Array(of=value.of, leaf=True, facts=value.facts, row=value.row)
-    if isinstance(value, Items):
-        found: Value | None = None
-        for one in value.items:
-            if isinstance(one, Array | Items):
-                found = merged(found, _leaf_of(one))
-        return found or UNKNOWN
-    return UNKNOWN
-
-
-def _used(
-    run: Interpreter,
-    scope: Scope,
-    node: cst.BaseExpression,
-    name: str,
-    options: dict[str, Argument],
-    arguments: Sequence[Argument],
-) -> Value:
-    """A call of a function that takes outputs, and what it returns."""
-    first = arguments[0] if arguments else None
-    capture: dict[str, cst.CSTNode] = {"value": first.node} if first is not None else {}
-    values = [one.value for one in arguments]
-    outputs = [one for one in values if _holds_array(one)]
-    if outputs:
-        use = _use(name)
-        if use:
-            arrays.used(run, scope, node, outputs[0], use, capture)
-        if name in ITERATES:
-            for one in arguments:
-                if isinstance(one.value, Array):
-                    each = arrays.iterated(run, scope, one.node, one.value, "iterate")
-                    if name in KEEPS_ITERATING:
-                        return Items(items=(Items(items=(UNKNOWN, each)),), kind="starred")
-            return UNKNOWN
-        if name == "reversed" and isinstance(outputs[0], Array):
-            return arrays.iterated(run, scope, node, outputs[0], "reversed")
-        kept = _kept(name, outputs[0])
-        if kept is not None:
-            return kept
-    if name == "enumerate" and values:
-        each = expressions.iterated(run, scope, arguments[0].node, values[0], "iterate")
-        count = with_tags(UNKNOWN, "integer")
-        return Items(items=(Items(items=(count, each)),), kind="starred")
-    if name == "zip" and values:
-        rounds = [
-            expressions.iterated(run, scope, one.node, one.value, "iterate") for one in arguments
-        ]
-        return Items(items=(Items(items=tuple(rounds)),), kind="starred")
-    return Value(result_tags(name, options, values))
-
-
-def _holds_array(value: Value) -> bool:
-    if isinstance(value, Items):
-        return any(_holds_array(one) for one in value.items)
-    return isinstance(value, Array)
-
-
-def _use(name: str) -> str:
-    """What a function does with an output, in a word; empty where that is not known."""
-    if name == _UNREPLICATE:
-        return "unreplicate"
-    if name in FETCHES:
-        return "fetch"
-    if name in PRINTS:
-        return "print"
-    if name in REDUCTIONS:
-        return "reduce"
-    if name in RESHAPES:
-        return "reshape"
-    return {
-        "jax.numpy.unstack": "unstack",
-        "jax.device_put": "device_put",
-        "jax.numpy.asarray": "asarray",
-        "jax.numpy.array": "asarray",
-        "jax.numpy.concatenate": "concatenate",
-        "jax.numpy.stack": "concatenate",
-        "jax.experimental.multihost_utils.process_allgather": "process_allgather",
-    }.get(name, "")
-
-
-def _kept(name: str, value: Value) -> Value | None:
-    """What becomes of an output; None where nothing is known of it any more."""
-    if name in TREE_LEAVES:
-        return Items(items=(_leaf_of(value),), kind="starred")
-    if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next"):
-        return value
-    if name == "flax.training.train_state.TrainState.replace":
-        return value
-    if isinstance(value, Array) and (name == _UNREPLICATE):
-        return Array(of=value.of, structure=value.structure, facts=value.facts, row=True)
-    if isinstance(value, Array) and name in ("jax.numpy.split", "jax.numpy.array_split"):
-        return Items(items=(Array(of=value.of, facts=value.facts, leaf=True),), kind="starred")
-    if isinstance(value, Array) and name in RESHAPES:
-        return Array(of=value.of, facts=value.facts, leaf=True, row=value.row)
-    return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from conformance.scanning import expressions, imports
+from conformance.scanning import expressions, members, statements
 from conformance.scanning.events import Event
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
@@ -18,26 +18,22 @@ from conformance.scanning.values import (
     Argument,
     Array,
     Class,
-    Constant,
     Function,
     Imported,
-    Instance,
     Items,
     Mapped,
     Reference,
     Value,
+    fingerprint,
+    is_followed,
     merged,
 )
 
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
-MOST_ROUNDS = 4  # of a loop over a display: each item by itself
 MOST_CALLS = 5  # functions of the program within each other
-_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 _IMPORTS = 3  # modules that import modules
 AGAIN = "called again"  # of a method: it finds what an earlier call has left in its instance
 INIT_METHODS = ("__init__", "setup", "__post_init__")
-
-Body = cst.BaseSuite | Sequence[cst.BaseStatement]
 
 
 @dataclass(slots=True)
@@ -81,7 +77,7 @@ class Interpreter:
             return known
         scope = self.project.scopes[source.module] = Scope(source)
         with self.fresh():
-            self.block(scope, source.tree.body)
+            statements.block(self, scope, source.tree.body)
         return scope
 
     def exported(self, module: str) -> Scope | None:
@@ -131,7 +127,7 @@ class Interpreter:
 
     def methods(self, of: Class) -> None:
         """Evaluate the methods of a class, those first that set its instances' attributes."""
-        instance = expressions.instance_of(self, of)
+        instance = members.instance_of(self, of)
         some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
         bound = [
             Function(node=one.node, scope=one.scope, owner=instance)
@@ -186,8 +182,8 @@ class Interpreter:
         node = function.node
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
             return UNKNOWN
-        values = tuple(expressions.fingerprint(one.value) for one in arguments)
-        if self._elsewhere(function) and not any(map(expressions.is_followed, arguments)):
+        values = tuple(fingerprint(one.value) for one in arguments)
+        if self._elsewhere(function) and not any(map(is_followed, arguments)):
             values = ()
         place = id(node), id(function.owner), self.under, under, self.within, values
         if place in self.known:
@@ -203,7 +199,7 @@ class Interpreter:
             if isinstance(node, cst.Lambda):
                 result = expressions.evaluate(self, scope, node.body)
             else:
-                self.block(scope, node.body)
+                statements.block(self, scope, node.body)
                 result = self._returned()
             self._nested(scope)
         finally:
@@ -264,225 +260,6 @@ class Interpreter:
                 rest.append(argument.value)
         if rest and isinstance(params.star_arg, cst.Param):
             scope.variables[params.star_arg.name.value] = Items(items=tuple(rest))
-
-    # Statements
-
-    def block(self, scope: Scope, body: Body) -> bool:
-        """Evaluate statements in order; whether they end by return, raise, continue or break."""
-        if isinstance(body, cst.SimpleStatementSuite):
-            return any(self.small(scope, one) for one in body.body)
-        statements = body.body if isinstance(body, cst.BaseSuite) else body
-        for one in statements:
-            if self.exhausted():
-                return False
-            self.steps += 1
-            if self.statement(scope, one):  # type: ignore[arg-type]
-                return True
-        return False
-
-    def statement(self, scope: Scope, node: cst.BaseStatement) -> bool:
-        """Evaluate a statement; whether nothing after it is reached."""
-        match node:
-            case cst.SimpleStatementLine():
-                return any(self.small(scope, one) for one in node.body)
-            case cst.FunctionDef():
-                self._define(scope, node)
-            case cst.ClassDef():
-                self._define_class(scope, node)
-            case cst.If():
-                return self._if(scope, node)
-            case cst.For():
-                self._for(scope, node)
-            case cst.While():
-                expressions.evaluate(self, scope, node.test)
-                self._loop(scope, node.body)
-                if node.orelse is not None:
-                    self.block(scope, node.orelse.body)
-            case cst.With():
-                return self._with(scope, node)
-            case cst.Try() | cst.TryStar():
-                return self._try(scope, node)
-            case cst.Match():
-                expressions.evaluate(self, scope, node.subject)
-                before = dict(scope.variables)
-                states = [before]
-                for case in node.cases:
-                    scope.variables = dict(before)
-                    self.block(scope, case.body)
-                    states.append(scope.variables)
-                scope.taken_over(*states)
-        return False
-
-    def small(self, scope: Scope, node: cst.BaseSmallStatement) -> bool:
-        """Evaluate a simple statement; whether nothing after it is reached."""
-        match node:
-            case cst.Expr():
-                value = expressions.evaluate(self, scope, node.value)
-                if "set mesh" in value.tags:  # for all that follows
-                    self.under = (*self.under, "set mesh")
-                expressions.dropped(self, scope, node, value)
-            case cst.Assign():
-                value = expressions.evaluate(self, scope, node.value)
-                for target in node.targets:
-                    self.assign(scope, target.target, value)
-            case cst.AnnAssign():
-                expressions.evaluate(self, scope, node.annotation.annotation)
-                if node.value is not None:
-                    self.assign(scope, node.target, expressions.evaluate(self, scope, node.value))
-            case cst.AugAssign():
-                expressions.evaluate(self, scope, node.target)
-                expressions.evaluate(self, scope, node.value)
-                self.assign(scope, node.target, UNKNOWN)
-            case cst.Return():
-                value = (
-                    expressions.evaluate(self, scope, node.value)
-                    if node.value is not None
-                    else Constant(value=None)
-                )
-                self.frames[-1].returns.append(value)
-                return True
-            case cst.Raise():
-                if node.exc is not None:
-                    expressions.evaluate(self, scope, node.exc)
-                return True
-            case cst.Assert():
-                expressions.evaluate(self, scope, node.test)
-            case cst.Import():
-                imports.import_modules(self, scope, node)
-            case cst.ImportFrom():
-                imports.import_names(self, scope, node)
-            case cst.Del():
-                if isinstance(node.target, cst.Name):
-                    scope.variables.pop(node.target.value, None)
-            case cst.Break() | cst.Continue():
-                return True
-        return False
-
-    def assign(self, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
-        """Give a name, an attribute or several names a value."""
-        match target:
-            case cst.Name():
-                scope.variables[target.value] = value
-            case cst.Attribute():
-                owner = expressions.evaluate(self, scope, target.value)
-                if isinstance(owner, Instance):
-                    owner.attributes[target.attr.value] = value
-                expressions.set_attribute(self, scope, target, owner, value)
-            case cst.Tuple() | cst.List():
-                names = [one.value for one in target.elements]
-                starred = any(isinstance(one, cst.StarredElement) for one in target.elements)
-                parts = expressions.unpacked(self, scope, target, value, len(names), starred)
-                for name, part in zip(names, parts, strict=True):
-                    self.assign(scope, name, part)
-            case cst.Subscript():
-                expressions.evaluate(self, scope, target.value)
-
-    def _define(self, scope: Scope, node: cst.FunctionDef) -> None:
-        value: Value = Function(node=node, scope=scope)
-        for one in reversed(node.decorators):
-            value = expressions.decorated(self, scope, one, value)
-        scope.variables[node.name.value] = value
-
-    def _define_class(self, scope: Scope, node: cst.ClassDef) -> None:
-        bases = tuple(expressions.evaluate(self, scope, one.value) for one in node.bases)
-        value = Class(
-            node=node,
-            scope=Scope(scope.source, parent=scope, of_class=True),
-            bases=bases,
-        )
-        self.block(value.scope, node.body)
-        scope.variables[node.name.value] = value
-
-    def _if(self, scope: Scope, node: cst.If) -> bool:
-        test = expressions.evaluate(self, scope, node.test)
-        before = dict(scope.variables)
-        outer = self.within
-        # What follows is run by one process alone.
-        if "process 0" in test.tags:
-            self.within = (*outer, "one process")
-        ended = self.block(scope, node.body)
-        self.within = outer
-        after = scope.variables
-        scope.variables = before
-        other = False
-        if isinstance(node.orelse, cst.If):
-            other = self._if(scope, node.orelse)
-        elif node.orelse is not None:
-            if "process 0" in test.tags:
-                self.within = (*outer, "one process")
-            other = self.block(scope, node.orelse.body)
-            self.within = outer
-        ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
-        scope.taken_over(*(ways or [after]))
-        return ended and other and node.orelse is not None
-
-    def _for(self, scope: Scope, node: cst.For) -> None:
-        iterable = expressions.evaluate(self, scope, node.iter)
-        each = expressions.iterated(self, scope, node.iter, iterable, "iterate")
-        rounds: Sequence[Value] = (each, each)
-        display = isinstance(iterable, Items) and iterable.kind in ("tuple", "list")
-        if display and isinstance(iterable, Items) and 1 < len(iterable.items) <= MOST_ROUNDS:
-            rounds = iterable.items
-        self._loop(scope, node.body, node.target, rounds)
-        if node.orelse is not None:
-            self.block(scope, node.orelse.body)
-
-    def _loop(
-        self,
-        scope: Scope,
-        body: cst.BaseSuite,
-        target: cst.BaseExpression | None = None,
-        rounds: Sequence[Value] = (UNKNOWN, UNKNOWN),
-    ) -> None:
-        """Evaluate a loop's body twice or more: a round begins with what the last one left."""
-        before = dict(scope.variables)
-        outer = self.within
-        self.within = (*outer, "loop") if "loop" not in outer else outer
-        for each in rounds:
-            if target is not None:
-                self.assign(scope, target, each)
-            self.block(scope, body)
-        self.within = outer
-        scope.taken_over(scope.variables, before)
-
-    def _with(self, scope: Scope, node: cst.With) -> bool:
-        entered: list[str] = []
-        for item in node.items:
-            value = expressions.evaluate(self, scope, item.item)
-            if item.asname is not None:
-                self.assign(scope, item.asname.name, value)
-            entered += [tag for tag in ("set mesh",) if tag in value.tags]
-        before = self.under
-        self.under = (*before, *entered)
-        ended = self.block(scope, node.body)
-        self.under = before
-        return ended
-
-    def _try(self, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
-        before = dict(scope.variables)
-        within = self.within
-        self.within = (*within, "try") if node.handlers and "try" not in within else within
-        ended = self.block(scope, node.body)
-        self.within = within
-        states = [scope.variables] if not ended else []
-        for handler in node.handlers:
-            scope.variables = dict(before)
-            self.within = (*within, "fallback") if _is_of_imports(handler) else within
-            if not self.block(scope, handler.body):
-                states.append(scope.variables)
-        self.within = within
-        scope.taken_over(*(states or [before]))
-        for extra in (node.orelse, node.finalbody):
-            if extra is not None:
-                ended = self.block(scope, extra.body) or ended
-        return ended and not states
-
-
-def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
-    """Whether a handler is for an import that is not there."""
-    caught = handler.type
-    names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
-    return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)
 
 
 def is_callable(value: Value) -> bool:

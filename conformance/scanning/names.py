@@ -133,6 +133,8 @@ OF_ARRAYS = frozenset(
         *("dot", "cumsum", "take", "sort", "repeat", "on_device_size_in_bytes", "is_ready"),
     }
 )
+ADDS = frozenset({"append", "appendleft", "put"})  # methods by which a list or queue grows
+TAKES = frozenset({"pop", "popleft", "get", "get_nowait"})  # and those that take one of its items
 # Methods that trees of arrays have: of dictionaries, named tuples, dataclasses and train states.
 OF_TREES = frozenset(
     {

@@ -15,7 +15,7 @@ from conformance.catalogue.names import JAX
 from conformance.scanning.events import AND, Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
-from conformance.scanning.values import PMAP, SHARD_MAP
+from conformance.scanning.values import GLOBAL, PMAP, SHARD_MAP
 
 # Words of which a file has one, if it has anything that the evaluation of maps can recognise.
 _SEEDS = ("pmap", "shard_map")
@@ -134,7 +134,10 @@ def _canonical(find: Find, other: str) -> Find:
     if find.event in (TEXT, REQUIREMENT, NAME, CALL):
         return replace(find, where=where)
     key = "of" if find.event == OUTPUT else "map"
-    unless[key] = unless.get(key, frozenset()) | {other, f"row of {other}"}
+    elsewhere = {other}
+    if key == "of" and GLOBAL not in where.get(key, frozenset()):
+        elsewhere.add(GLOBAL)  # an array that the program made by itself, in any JAX alike
+    unless[key] = unless.get(key, frozenset()) | elsewhere | {f"row of {one}" for one in elsewhere}
     return replace(find, where=where, unless=unless)
 
 

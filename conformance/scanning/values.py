@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from conformance.scanning.scopes import Scope
 
 PMAP, SHARD_MAP = "pmap", "shard_map"
+GLOBAL = "global"  # of an array: made of what several processes have
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,14 @@ class Method(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Getter(Value):
+    """`operator.itemgetter(index)`."""
+
+    index: Value = UNKNOWN
+    node: cst.BaseExpression
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Donated(Value):
     """A variable whose array was given to a call that donates it."""
 
@@ -195,3 +204,31 @@ def merged(one: Value | None, other: Value | None) -> Value:
 def with_tags(value: Value, *tags: str) -> Value:
     """An unknown value with tags, and with those that `value` has."""
     return Value(value.tags | {*tags})
+
+
+def is_followed(argument: Argument) -> bool:
+    """Whether an argument is something that the scanner follows through functions."""
+    value = argument.value
+    if isinstance(value, Items):
+        return any(is_followed(Argument(one, argument.node)) for one in value.items)
+    return isinstance(value, Array | Mapped | Transformed | Partial | Function | Instance | Donated)
+
+
+def fingerprint(value: Value) -> Any:
+    """What of an argument a function's result depends on, as far as it is followed."""
+    match value:
+        case Array():
+            return value.of, value.leaf, value.row, id(value.structure), value.facts
+        case Constant():
+            return type(value.value).__name__, repr(value.value)
+        case Reference():
+            return value.name
+        case Imported():
+            return value.module, value.name
+        case Items():
+            return tuple(map(fingerprint, value.items))
+        case Donated():
+            return fingerprint(value.value)
+        case Mapped() | Function() | Transformed() | Partial() | Instance() | Class():
+            return id(value)
+    return tuple(sorted(value.tags))

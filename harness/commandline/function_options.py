@@ -78,6 +78,7 @@ def parse_call(chosen: argparse.Namespace, timed: int = 0) -> Call:
     from harness.usercode.arguments import parse_arguments, parse_axes, parse_numbers
     from harness.usercode.observing import Call
 
+    function = find_function(chosen.function)
     _check_options(chosen)
     out = parse_axes(chosen.out_axes or "0", "--out-axes")
     if len(out) != 1:
@@ -87,7 +88,7 @@ def parse_call(chosen: argparse.Namespace, timed: int = 0) -> Call:
     if arguments and donate and max(donate) >= len(arguments):
         raise UsageError(f"--donate {chosen.donate}: there are {len(arguments)} arguments, from 0")
     return Call(
-        function=find_function(chosen.function),
+        function=function,
         mapped=chosen.mapped,
         inputs=find_function(chosen.inputs) if chosen.inputs else None,
         arguments=arguments,

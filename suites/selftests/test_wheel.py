@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
+from installed_wheel import ROOT, call, installed
 
-from harness.targets import interpreters
-
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("conformance", "harness", "reports")
-BESIDE = ("pyproject.toml", "README.md", "LICENSE")
-ENDS_S = 540.0  # with jax to download
 CLAUSE = "rank.argmax.no-axis.1d"
 OWN_TEST = """
 import sys
@@ -32,41 +22,10 @@ def test_nothing_of_ours_is_here(request):
 pytestmark = pytest.mark.long
 
 
-def call(*words: object, folder: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "PYTHON"))}
-    done = subprocess.run(
-        [str(one) for one in words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=ENDS_S,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
-
-
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the commands of an environment that has the wheel, of another Python."""
-    others = [one for one in interpreters.find() if one.version[:2] > sys.version_info[:2]]
-    if not others:
-        pytest.skip("this machine has no newer Python than this one")
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in PACKAGES:  # what a build leaves in its folder is not to be in the next wheel
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in BESIDE:
-        shutil.copy(ROOT / name, source / name)
-    uv = find_uv_bin()
-    call(uv, "build", "--wheel", "--quiet", "--out-dir", folder, source, folder=folder)
-    (wheel,) = folder.glob("*.whl")
-    call(uv, "venv", "--quiet", "--python", others[0].path, folder / "venv", folder=folder)
-    python = folder / "venv" / "bin" / "python"
-    call(uv, "pip", "install", "--quiet", "--python", python, wheel, folder=folder)
-    return python.parent
+    return installed(tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_command_runs_a_clause_and_writes_its_site(scripts: Path, tmp_path: Path) -> None:

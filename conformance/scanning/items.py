@@ -1,0 +1,115 @@
+"""Items in a scanned program: subscripts, loops over a value, several names for one value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from conformance.scanning import arrays, expressions
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    UNKNOWN,
+    Array,
+    Constant,
+    Items,
+    Value,
+    merged,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+_OF_ROWS = frozenset({"rows of this process"})
+_INDEXED = frozenset({"on an explicit mesh"})
+
+
+def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
+    owner = expressions.evaluate(run, scope, node.value)
+    indices, bounds = [], frozenset[str]()
+    for one in node.slice:
+        if isinstance(one.slice, cst.Index):
+            indices.append(expressions.evaluate(run, scope, one.slice.value))
+        elif isinstance(one.slice, cst.Slice):
+            for part in (one.slice.lower, one.slice.upper, one.slice.step):
+                if part is not None:
+                    bounds |= expressions.evaluate(run, scope, part).tags
+            indices.append(UNKNOWN)
+    if isinstance(owner, Items):
+        return item(owner, indices[0] if len(indices) == 1 else UNKNOWN)
+    if isinstance(owner, Array):
+        return arrays.subscript(run, scope, node, owner, indices)
+    if owner.tags & {"all devices", "local devices"}:
+        return _devices(owner, node.slice[0].slice)
+    if owner.tags & _INDEXED:
+        words = {"of": frozenset({"explicit mesh"}), "use": frozenset({"index"})}
+        run.note(scope, "output", node, words)
+    kept = owner.tags & {"typed key", "host", *_OF_ROWS}
+    if "process index" in bounds.union(*(one.tags for one in indices)):
+        kept |= _OF_ROWS
+    return Value(kept)
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.value == "0"
+
+
+def _devices(owner: Value, index: cst.BaseSlice) -> Value:
+    """A device of a list of devices, or a part of the list."""
+    of_all = "all devices" in owner.tags
+    if not isinstance(index, cst.Slice):
+        # Every program of one process names the first device so.
+        first = isinstance(index, cst.Index) and _is_zero(index.value)
+        return Value(frozenset({"device", *(["device of all"] if of_all and not first else [])}))
+    bounds = index.lower is not None or index.upper is not None
+    return Value(owner.tags | ({"part of all devices"} if of_all and bounds else set()))
+
+
+def item(owner: Items, index: Value) -> Value:
+    """An item of a display, by a literal index or key."""
+    if not isinstance(index, Constant):
+        return owner.items[0] if owner.kind == "starred" and owner.items else UNKNOWN
+    if owner.kind == "dict":
+        found = [v for k, v in zip(owner.keys, owner.items, strict=True) if k == index.value]
+        return found[-1] if found else UNKNOWN
+    if owner.kind == "starred":
+        return owner.items[0] if owner.items else UNKNOWN
+    at = index.value
+    if type(at) is not int or not -len(owner.items) <= at < len(owner.items):
+        return UNKNOWN
+    return owner.items[at]
+
+
+def iterated(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Value, use: str
+) -> Value:
+    """What each round of a loop over a value has; noted, where it is a mapped function's output."""
+    if isinstance(value, Items):
+        found: Value | None = None
+        for one in value.items:
+            found = merged(found, one)
+        return found or UNKNOWN
+    if isinstance(value, Array):
+        return arrays.iterated(run, scope, node, value, use)
+    if value.tags & {"all devices", "local devices"}:
+        of_all = {"device of all"} if "all devices" in value.tags else set()
+        return Value(frozenset({"device"} | of_all))
+    return Value(value.tags & {"typed key"} | ({"integer"} if "range" in value.tags else set()))
+
+
+def unpacked(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    value: Value,
+    count: int,
+    starred: bool,
+) -> list[Value]:
+    """The values that several names get."""
+    if isinstance(value, Items) and value.kind in ("tuple", "list") and not starred:
+        if len(value.items) == count:
+            return list(value.items)
+        return [UNKNOWN] * count
+    if isinstance(value, Array):
+        return arrays.unpacked(run, scope, node, value, count)
+    return [Value(value.tags & {"typed key"})] * count

@@ -1,0 +1,117 @@
+"""Attributes in a scanned program: of modules, of outputs, of instances and their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from conformance.scanning import arrays, calls, expressions
+from conformance.scanning.names import OF_METADATA, canonical
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    UNKNOWN,
+    Argument,
+    Array,
+    Class,
+    Donated,
+    Function,
+    Imported,
+    Instance,
+    Items,
+    Mapped,
+    Method,
+    Module,
+    Partial,
+    Reference,
+    Stage,
+    Transformed,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+_MOST_BASES = 5
+
+
+def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
+    """The value of an attribute, and the events of looking it up."""
+    name = node.attr.value
+    before, run.of_metadata = run.of_metadata, run.of_metadata or name in OF_METADATA
+    owner = expressions.evaluate(run, scope, node.value)
+    run.of_metadata = before
+    if isinstance(owner, Donated):
+        owner = owner.value
+    match owner:
+        case Reference():
+            full = f"{owner.name}.{name}"
+            if (inside := run.project.module(full)) is not None:  # of a package without a file
+                return Module(name=inside)
+            words = frozenset({full, canonical(full)})
+            run.note(scope, "name", node, {"name": words, "how": frozenset({"attribute"})})
+            return Reference(name=canonical(full))
+        case Module():
+            inside = run.project.module(f"{owner.name}.{name}")
+            if inside is None and owner.name not in run.project.worth_reading:
+                return Imported(module=owner.name, name=name)
+            exported = run.exported(owner.name)
+            if exported is not None and name in exported.variables:
+                return exported.variables[name]
+            return Module(name=inside) if inside is not None else UNKNOWN
+        case Instance():
+            value = member(owner, name)
+            if isinstance(value, Donated):
+                expressions.used_again(run, scope, node)
+                return value.value
+            return value
+        case Class():
+            return _of_bases(owner, name)
+        case Array() | Mapped() | Stage() | Function() | Transformed() | Partial() | Items():
+            return arrays.attribute(run, scope, node, owner, name)
+    return Method(name=name, owner=owner, node=node.value, tags=frozenset())
+
+
+def member(owner: Instance, name: str) -> Value:
+    """An attribute of an instance: its own, or its class's."""
+    if name in owner.attributes:
+        return owner.attributes[name]
+    value = _of_bases(owner.of, name)
+    if isinstance(value, Function):
+        if "staticmethod" in value.tags:
+            return value
+        return Function(node=value.node, scope=value.scope, owner=owner)
+    if isinstance(value, Mapped | Transformed | Partial):
+        return calls.bound_to(value, owner)
+    return value
+
+
+def _of_bases(of: Class, name: str, depth: int = 0) -> Value:
+    if name in of.scope.variables:
+        return of.scope.variables[name]
+    for base in of.bases:
+        if isinstance(base, Class) and depth < _MOST_BASES:
+            found = _of_bases(base, name, depth + 1)
+            if found is not UNKNOWN:
+                return found
+    return UNKNOWN
+
+
+def instance_of(run: Interpreter, of: Class, arguments: Sequence[Argument] = ()) -> Instance:
+    """An instance of a class of the program, after its __init__."""
+    instance = Instance(of=of)
+    init = _of_bases(of, "__init__")
+    if isinstance(init, Function):
+        run.call(Function(node=init.node, scope=init.scope, owner=instance), arguments)
+    return instance
+
+
+def set_attribute(
+    run: Interpreter, scope: Scope, target: cst.Attribute, owner: Value, value: Value
+) -> None:
+    """Note what setting an attribute means: an option of `jax.config`."""
+    if isinstance(owner, Reference):
+        full = canonical(f"{owner.name}.{target.attr.value}")
+        words = frozenset({full})
+        run.note(scope, "name", target, {"name": words, "how": frozenset({"assignment"})})

@@ -1,0 +1,248 @@
+"""Statements of a scanned program, evaluated abstractly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from conformance.scanning import expressions, imports, items, members
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import UNKNOWN, Class, Constant, Function, Instance, Items, Value
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+MOST_ROUNDS = 4  # of a loop over a display: each item by itself
+_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
+
+Body = cst.BaseSuite | Sequence[cst.BaseStatement]
+
+
+def block(run: Interpreter, scope: Scope, body: Body) -> bool:
+    """Evaluate statements in order; whether they end by return, raise, continue or break."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        return any(small(run, scope, one) for one in body.body)
+    statements = body.body if isinstance(body, cst.BaseSuite) else body
+    for one in statements:
+        if run.exhausted():
+            return False
+        run.steps += 1
+        if statement(run, scope, one):  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
+    """Evaluate a statement; whether nothing after it is reached."""
+    match node:
+        case cst.SimpleStatementLine():
+            return any(small(run, scope, one) for one in node.body)
+        case cst.FunctionDef():
+            _define(run, scope, node)
+        case cst.ClassDef():
+            _define_class(run, scope, node)
+        case cst.If():
+            return _if(run, scope, node)
+        case cst.For():
+            _for(run, scope, node)
+        case cst.While():
+            expressions.evaluate(run, scope, node.test)
+            _loop(run, scope, node.body)
+            if node.orelse is not None:
+                block(run, scope, node.orelse.body)
+        case cst.With():
+            return _with(run, scope, node)
+        case cst.Try() | cst.TryStar():
+            return _try(run, scope, node)
+        case cst.Match():
+            expressions.evaluate(run, scope, node.subject)
+            before = dict(scope.variables)
+            states = [before]
+            for case in node.cases:
+                scope.variables = dict(before)
+                block(run, scope, case.body)
+                states.append(scope.variables)
+            scope.taken_over(*states)
+    return False
+
+
+def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
+    """Evaluate a simple statement; whether nothing after it is reached."""
+    match node:
+        case cst.Expr():
+            value = expressions.evaluate(run, scope, node.value)
+            if "set mesh" in value.tags:  # for all that follows
+                run.under = (*run.under, "set mesh")
+            expressions.dropped(run, scope, node, value)
+        case cst.Assign():
+            value = expressions.evaluate(run, scope, node.value)
+            for target in node.targets:
+                assign(run, scope, target.target, value)
+        case cst.AnnAssign():
+            expressions.evaluate(run, scope, node.annotation.annotation)
+            if node.value is not None:
+                assign(run, scope, node.target, expressions.evaluate(run, scope, node.value))
+        case cst.AugAssign():
+            expressions.evaluate(run, scope, node.target)
+            expressions.evaluate(run, scope, node.value)
+            assign(run, scope, node.target, UNKNOWN)
+        case cst.Return():
+            value = (
+                expressions.evaluate(run, scope, node.value)
+                if node.value is not None
+                else Constant(value=None)
+            )
+            run.frames[-1].returns.append(value)
+            return True
+        case cst.Raise():
+            if node.exc is not None:
+                expressions.evaluate(run, scope, node.exc)
+            return True
+        case cst.Assert():
+            expressions.evaluate(run, scope, node.test)
+        case cst.Import():
+            imports.import_modules(run, scope, node)
+        case cst.ImportFrom():
+            imports.import_names(run, scope, node)
+        case cst.Del():
+            if isinstance(node.target, cst.Name):
+                scope.variables.pop(node.target.value, None)
+        case cst.Break() | cst.Continue():
+            return True
+    return False
+
+
+def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
+    """Give a name, an attribute or several names a value."""
+    match target:
+        case cst.Name():
+            scope.variables[target.value] = value
+        case cst.Attribute():
+            owner = expressions.evaluate(run, scope, target.value)
+            if isinstance(owner, Instance):
+                owner.attributes[target.attr.value] = value
+            members.set_attribute(run, scope, target, owner, value)
+        case cst.Tuple() | cst.List():
+            names = [one.value for one in target.elements]
+            starred = any(isinstance(one, cst.StarredElement) for one in target.elements)
+            parts = items.unpacked(run, scope, target, value, len(names), starred)
+            for name, part in zip(names, parts, strict=True):
+                assign(run, scope, name, part)
+        case cst.Subscript():
+            expressions.evaluate(run, scope, target.value)
+
+
+def _define(run: Interpreter, scope: Scope, node: cst.FunctionDef) -> None:
+    value: Value = Function(node=node, scope=scope)
+    for one in reversed(node.decorators):
+        value = expressions.decorated(run, scope, one, value)
+    scope.variables[node.name.value] = value
+
+
+def _define_class(run: Interpreter, scope: Scope, node: cst.ClassDef) -> None:
+    bases = tuple(expressions.evaluate(run, scope, one.value) for one in node.bases)
+    value = Class(
+        node=node,
+        scope=Scope(scope.source, parent=scope, of_class=True),
+        bases=bases,
+    )
+    block(run, value.scope, node.body)
+    scope.variables[node.name.value] = value
+
+
+def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
+    test = expressions.evaluate(run, scope, node.test)
+    before = dict(scope.variables)
+    outer = run.within
+    # What follows is run by one process alone.
+    if "process 0" in test.tags:
+        run.within = (*outer, "one process")
+    ended = block(run, scope, node.body)
+    run.within = outer
+    after = scope.variables
+    scope.variables = before
+    other = False
+    if isinstance(node.orelse, cst.If):
+        other = _if(run, scope, node.orelse)
+    elif node.orelse is not None:
+        if "process 0" in test.tags:
+            run.within = (*outer, "one process")
+        other = block(run, scope, node.orelse.body)
+        run.within = outer
+    ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
+    scope.taken_over(*(ways or [after]))
+    return ended and other and node.orelse is not None
+
+
+def _for(run: Interpreter, scope: Scope, node: cst.For) -> None:
+    iterable = expressions.evaluate(run, scope, node.iter)
+    each = items.iterated(run, scope, node.iter, iterable, "iterate")
+    rounds: Sequence[Value] = (each, each)
+    display = isinstance(iterable, Items) and iterable.kind in ("tuple", "list")
+    if display and isinstance(iterable, Items) and 1 < len(iterable.items) <= MOST_ROUNDS:
+        rounds = iterable.items
+    _loop(run, scope, node.body, node.target, rounds)
+    if node.orelse is not None:
+        block(run, scope, node.orelse.body)
+
+
+def _loop(
+    run: Interpreter,
+    scope: Scope,
+    body: cst.BaseSuite,
+    target: cst.BaseExpression | None = None,
+    rounds: Sequence[Value] = (UNKNOWN, UNKNOWN),
+) -> None:
+    """Evaluate a loop's body twice or more: a round begins with what the last one left."""
+    before = dict(scope.variables)
+    outer = run.within
+    run.within = (*outer, "loop") if "loop" not in outer else outer
+    for each in rounds:
+        if target is not None:
+            assign(run, scope, target, each)
+        block(run, scope, body)
+    run.within = outer
+    scope.taken_over(scope.variables, before)
+
+
+def _with(run: Interpreter, scope: Scope, node: cst.With) -> bool:
+    entered: list[str] = []
+    for item in node.items:
+        value = expressions.evaluate(run, scope, item.item)
+        if item.asname is not None:
+            assign(run, scope, item.asname.name, value)
+        entered += [tag for tag in ("set mesh",) if tag in value.tags]
+    before = run.under
+    run.under = (*before, *entered)
+    ended = block(run, scope, node.body)
+    run.under = before
+    return ended
+
+
+def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
+    before = dict(scope.variables)
+    within = run.within
+    run.within = (*within, "try") if node.handlers and "try" not in within else within
+    ended = block(run, scope, node.body)
+    run.within = within
+    states = [scope.variables] if not ended else []
+    for handler in node.handlers:
+        scope.variables = dict(before)
+        run.within = (*within, "fallback") if _is_of_imports(handler) else within
+        if not block(run, scope, handler.body):
+            states.append(scope.variables)
+    run.within = within
+    scope.taken_over(*(states or [before]))
+    for extra in (node.orelse, node.finalbody):
+        if extra is not None:
+            ended = block(run, scope, extra.body) or ended
+    return ended and not states
+
+
+def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
+    """Whether a handler is for an import that is not there."""
+    caught = handler.type
+    names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
+    return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)

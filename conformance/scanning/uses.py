@@ -1,0 +1,158 @@
+"""What functions outside of a scanned program do with the outputs that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from conformance.scanning import arrays, calls, items
+from conformance.scanning.names import (
+    FETCHES,
+    ITERATES,
+    KEEPS_ITERATING,
+    KEEPS_TAGS,
+    PRINTS,
+    REDUCTIONS,
+    RESHAPES,
+    TREE_LEAVES,
+)
+from conformance.scanning.results import result_tags
+from conformance.scanning.scopes import Scope
+from conformance.scanning.values import (
+    UNKNOWN,
+    Argument,
+    Array,
+    Items,
+    Value,
+    merged,
+    with_tags,
+)
+
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
+_UNREPLICATE = "flax.jax_utils.unreplicate"
+
+
+def tree_map(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
+) -> Value:
+    """`jax.tree.map(function, tree, ...)`: the function is called with the tree's leaves."""
+    function, *trees = arguments
+    leaves = []
+    for one in trees:
+        if one.keyword:
+            continue
+        value = _leaf_of(one.value)
+        leaves.append(Argument(value, one.node))
+    before = run.within
+    run.within = (*before, "tree map")
+    try:
+        found = calls.called(run, scope, node, function.value, leaves)
+    finally:
+        run.within = before
+    if isinstance(found, Array):
+        tree = next((one.value for one in trees if isinstance(one.value, Array)), None)
+        if tree is not None:
+            return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
+        return found
+    return Value(found.tags & {"rows of this process", "rows for all devices"})
+
+
+def _leaf_of(value: Value) -> Value:
+    if isinstance(value, Array):
+        return Array(of=value.of, leaf=True, facts=value.facts, row=value.row)
+    if isinstance(value, Items):
+        found: Value | None = None
+        for one in value.items:
+            if isinstance(one, Array | Items):
+                found = merged(found, _leaf_of(one))
+        return found or UNKNOWN
+    return UNKNOWN
+
+
+def used(
+    run: Interpreter,
+    scope: Scope,
+    node: cst.BaseExpression,
+    name: str,
+    options: dict[str, Argument],
+    arguments: Sequence[Argument],
+) -> Value:
+    """A call of a function that takes outputs, and what it returns."""
+    first = arguments[0] if arguments else None
+    capture: dict[str, cst.CSTNode] = {"value": first.node} if first is not None else {}
+    values = [one.value for one in arguments]
+    outputs = [one for one in values if holds_array(one)]
+    if outputs:
+        use = _use(name)
+        if use:
+            arrays.used(run, scope, node, outputs[0], use, capture)
+        if name in ITERATES:
+            for one in arguments:
+                if isinstance(one.value, Array):
+                    each = arrays.iterated(run, scope, one.node, one.value, "iterate")
+                    if name in KEEPS_ITERATING:
+                        return Items(items=(Items(items=(UNKNOWN, each)),), kind="starred")
+            return UNKNOWN
+        if name == "reversed" and isinstance(outputs[0], Array):
+            return arrays.iterated(run, scope, node, outputs[0], "reversed")
+        kept = _kept(name, outputs[0])
+        if kept is not None:
+            return kept
+    if name == "enumerate" and values:
+        each = items.iterated(run, scope, arguments[0].node, values[0], "iterate")
+        count = with_tags(UNKNOWN, "integer")
+        return Items(items=(Items(items=(count, each)),), kind="starred")
+    if name == "zip" and values:
+        rounds = [items.iterated(run, scope, one.node, one.value, "iterate") for one in arguments]
+        return Items(items=(Items(items=tuple(rounds)),), kind="starred")
+    return Value(result_tags(name, options, values))
+
+
+def holds_array(value: Value) -> bool:
+    if isinstance(value, Items):
+        return any(holds_array(one) for one in value.items)
+    return isinstance(value, Array)
+
+
+def _use(name: str) -> str:
+    """What a function does with an output, in a word; empty where that is not known."""
+    if name == _UNREPLICATE:
+        return "unreplicate"
+    if name in FETCHES:
+        return "fetch"
+    if name in PRINTS:
+        return "print"
+    if name in REDUCTIONS:
+        return "reduce"
+    if name in RESHAPES:
+        return "reshape"
+    return {
+        "jax.numpy.unstack": "unstack",
+        "jax.device_put": "device_put",
+        "jax.numpy.asarray": "asarray",
+        "jax.numpy.array": "asarray",
+        "jax.numpy.concatenate": "concatenate",
+        "jax.numpy.stack": "concatenate",
+        "jax.experimental.multihost_utils.process_allgather": "process_allgather",
+    }.get(name, "")
+
+
+def _kept(name: str, value: Value) -> Value | None:
+    """What becomes of an output; None where nothing is known of it any more."""
+    if name in TREE_LEAVES:
+        return Items(items=(_leaf_of(value),), kind="starred")
+    if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next"):
+        return value
+    if name == "flax.training.train_state.TrainState.replace":
+        return value
+    if isinstance(value, Array) and (name == _UNREPLICATE):
+        return Array(of=value.of, structure=value.structure, facts=value.facts, row=True)
+    if isinstance(value, Array) and name in ("jax.numpy.split", "jax.numpy.array_split"):
+        return Items(items=(Array(of=value.of, facts=value.facts, leaf=True),), kind="starred")
+    if isinstance(value, Array) and name in RESHAPES:
+        return Array(of=value.of, facts=value.facts, leaf=True, row=value.row)
+    return None
