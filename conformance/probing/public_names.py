@@ -1,7 +1,7 @@
 """The public names of one JAX release: modules, what they define, arguments, options.
 
-Run in a target's Python, in two ways. With one file it lists what this release has; with a second
-one, of names that any release has, it looks each of them up.
+Run in a target's Python, in two ways. Asked for no names, it lists what this release has; asked for
+those that any release has, it looks each of them up.
 
 A name is public as JAX marks it: no part of it begins with an underscore, and its module defines
 it, imports it `as` itself, or has it in `__all__` or among its deprecations. So imports that a
@@ -274,13 +274,13 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def main(output: str, asked: str = "") -> None:
-    """Write what this release has, or what it does with the names of the file `asked`."""
+def main(output: str, asked: str) -> None:
+    """Write what this release has, or what it does with the names that the file `asked` has."""
     modules = walk("jax", Modules())
-    if not asked:
+    names = [Listed(*one) for one in json.loads(Path(asked).read_text("utf-8"))]
+    if not names:
         found: Any = listing(modules)
     else:
-        names = [Listed(*one) for one in json.loads(Path(asked).read_text("utf-8"))]
         # JAX warns of a name once in a process: names come before the arguments of what they name.
         looked = {
             one: look(modules, one) for one in sorted(names, key=lambda n: n.kind == ARGUMENT)

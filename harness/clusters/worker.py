@@ -37,6 +37,8 @@ from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE, Channel, op
 
 SETTINGS_VARIABLE = "CONFORMANCE_WORKER"
 PLATFORM_OF = {"gpu": "cuda"}  # where JAX's devices say it in another word than its settings
+# What changes how a map behaves, whether or not a clause requires it.
+LIBRARIES = ("chex", "dm-haiku", "equinox", "flax", "optax", "orbax-checkpoint")
 PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu")  # what compiles for a device
 CASES_BETWEEN_CLEARING = 100  # of JAX's caches; keeps memory flat over a long run
 
@@ -173,7 +175,9 @@ def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any
         "implementations": implementations,
         "unknown": unknown,
         "packages": {
-            name: version for name in sorted({*required, *PLUGINS}) if (version := _version(name))
+            name: version
+            for name in sorted({*required, *LIBRARIES, *PLUGINS})
+            if (version := _version(name))
         },
         "programs": [name for name in sorted(started) if found(name)],
     }

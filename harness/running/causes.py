@@ -167,7 +167,7 @@ def run(
         target = provision(spec, extras=extras, progress=progress)
         jax = describe(target)["jax"]
         for cause in some:
-            missing = [one for one in cause.requires if one not in target.extras]
+            missing = [one for one in cause.requires if one not in target.packages]
             if missing:
                 asked = " ".join(f"--extra {one}" for one in missing)
                 say(f"not run {cause.slug}, jax {jax}: it requires {', '.join(missing)}: {asked}")

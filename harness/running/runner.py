@@ -32,7 +32,7 @@ from harness.clusters.postmortem import ClusterFault
 from harness.running.cells import CellId
 from harness.running.pool import Pool, Run
 from harness.targets.platforms import CPU
-from harness.targets.target import Target
+from harness.targets.target import Target, parse_spec
 from harness.targets.tidy import Tidy
 
 MOST_KEPT = 400  # runs that clauses still to come may judge as well
@@ -105,10 +105,10 @@ class Runner:
         if target.spec in self.facts:
             return
         facts = self.pool.facts(target, topology)
-        asked = target.spec.removeprefix("jax==")
-        if asked != target.spec and facts["jax"] != asked:
+        asked = parse_spec(target.spec)
+        if asked.kind == "version" and facts["jax"] != asked.value:
             raise TargetDown(
-                f"{target.python} runs jax {facts['jax']}, not the jax {asked} asked for"
+                f"{target.python} runs jax {facts['jax']}, not the jax {asked.value} asked for"
             )
         if facts["platform"] != self.platform:
             raise TargetDown(

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -51,20 +51,25 @@ __all__ = [
 ]
 
 WORKER_PACKAGES = ("conformance", "harness")
+PIN = "+"  # stands before a library of a target, as in jax==0.8.3+flax==0.12.0
+_PINNED = re.compile(r"(?:\s*\+\s*[\w.-]+\s*==\s*[\w.]+)+$")
 ALWAYS_DESCRIBED = ("jax", "jaxlib", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A target as asked for; `value` is the version, or the interpreter's path."""
+    """A target as asked for; `value` is the version, or the interpreter's path.
+
+    `pins` are packages beside JAX, each of one version, such as `flax==0.12.0`.
+    """
 
     kind: Literal["current", "version", "newest", "nightly", "interpreter"]
     value: str = ""
+    pins: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.kind == "version":
-            return f"jax=={self.value}"
-        return self.value or self.kind
+        jax = f"jax=={self.value}" if self.kind == "version" else self.value or self.kind
+        return PIN.join((jax, *self.pins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,25 @@ class Target:
     extras: tuple[str, ...] = ()
     environment: Path | None = None
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The names of what is installed beside JAX."""
+        return tuple(Requirement(one).name for one in self.extras)
+
 
 def parse_spec(text: str) -> Spec:
     """Read a spec: `current`, `newest`, `nightly`, `jax==0.9.0` or `0.9.0`, or a Python's path.
 
-    One of JAX's nightly wheels is a version too: `jax==0.12.1.dev20261122`.
+    One of JAX's nightly wheels is a version too: `jax==0.12.1.dev20261122`. Libraries of one
+    version follow what is installed: `jax==0.8.3+flax==0.12.0`.
     """
     text = text.strip()
+    if _PINNED.search(text):
+        jax, *pins = map(str.strip, text.split(PIN))
+        spec = parse_spec(jax)
+        if spec.kind in ("current", "interpreter"):
+            raise TargetError(f"{text!r}: nothing can be installed beside the JAX of {spec}.")
+        return replace(spec, pins=_normalised(pins))
     if text == "current":
         return Spec("current")
     if text == "newest":
@@ -127,7 +144,7 @@ def provision(
     `uv` and `pythons` stand in for the uv program and the interpreters of this machine.
     """
     spec = parse_spec(spec) if isinstance(spec, str) else spec
-    wanted = _normalised(extras)
+    wanted = _normalised([*spec.pins, *_unpinned(extras, spec.pins)])
     if spec.kind == "current":
         return _existing(spec, Path(sys.executable), wanted)
     if spec.kind == "interpreter":
@@ -135,10 +152,11 @@ def provision(
     cache = _cache(cache)
     try:
         if spec.kind == "newest":
-            spec = parse_spec(resolve_newest(cache=cache, extras=wanted, uv=uv, pythons=pythons))
+            newest = resolve_newest(cache=cache, extras=wanted, uv=uv, pythons=pythons)
+            spec = replace(parse_spec(newest), pins=spec.pins)
         elif spec.kind == "nightly":
             night = environments.newest_nightly(wanted, cache / "targets", uv=uv, pythons=pythons)
-            spec = Spec("version", night)
+            spec = Spec("version", night, spec.pins)
         python = environments.provide(
             spec.value, wanted, cache / "targets", progress=progress, uv=uv, pythons=pythons
         )
@@ -279,6 +297,12 @@ def _normalised(extras: Iterable[str]) -> tuple[str, ...]:
         requirement.name = canonicalize_name(requirement.name)
         wanted.add(str(requirement))
     return tuple(sorted(wanted))
+
+
+def _unpinned(extras: Iterable[str], pins: Iterable[str]) -> list[str]:
+    """The extras of which a target names no version."""
+    pinned = {Requirement(one).name for one in pins}
+    return [one for one in _normalised(extras) if Requirement(one).name not in pinned]
 
 
 def _existing(spec: Spec, python: Path, extras: tuple[str, ...]) -> Target:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reports.effects.hazards import Danger, Hazard, Place, averts, of_version
 from reports.effects.pairs import Effects
+from reports.effects.rewrites import rewrites
 from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.site.names import (
@@ -155,7 +156,7 @@ def _line(
     new = (
         (one, _under(implementations))
         for one in some
-        if (implementations := one.new_in(versions[::-1]).get(jax))
+        if not _library(one) and (implementations := one.new_in(versions[::-1]).get(jax))
     )
     return VersionLine(
         jax,
@@ -185,6 +186,8 @@ def _effect(one: Hazard) -> str:
 
 def _news(one: Hazard, versions: Sequence[str]) -> str:
     """Since when it is there, and whether it still is."""
+    if library := _library(one):
+        return f"Follows the version of {library}, not of JAX"
     new = [
         f"new in {jax} under {_under(implementations)}"
         for jax, implementations in one.new_in(versions[::-1]).items()
@@ -192,6 +195,12 @@ def _news(one: Hazard, versions: Sequence[str]) -> str:
     ended = [] if any(of_version([one], versions[0])) else [f"not in {versions[0]}"]
     said = "; ".join([*new, *ended])
     return said[:1].upper() + said[1:]
+
+
+def _library(one: Hazard) -> str:
+    """The library whose version it follows, whichever the JAX; empty where it is JAX's."""
+    rewrite = rewrites().by_cause.get(one.cause.cause) if one.cause is not None else None
+    return "" if rewrite is None else rewrite.library
 
 
 def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:

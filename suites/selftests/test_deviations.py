@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -599,8 +600,21 @@ def test_no_cell_is_claimed_twice() -> None:
         id: [one for one in entries if one.names(id)]
         for id in {cell[0] for cell in published_cells()}
     }
+    versions = {
+        name: sorted({text for one in entries for text in _bounds(one.packages.get(name, ""))})
+        for name in {name for one in entries for name in one.packages}
+    }
     for cell in published_cells():
-        matching(named[cell[0]], *cell)
+        some = named[cell[0]]
+        names = {name for one in some for name in one.packages}
+        asked = [{name: text} for name in names for text in versions[name]]
+        for packages in asked or [None]:
+            matching(some, *cell, packages)
+
+
+def _bounds(text: str) -> list[str]:
+    """The versions that a range of a package names, and one that is older than any."""
+    return ["0.0.1", *re.findall(r"[\d.]+\d", text)] if text else []
 
 
 def test_no_review_is_overdue() -> None:

@@ -163,6 +163,18 @@ class SpecTest(TestCase):
             ("nightly", Spec("nightly"), "nightly"),
             ("jax==0.12.1.dev20261122", Spec("version", NIGHT), f"jax=={NIGHT}"),
             ("0.12.0.1", Spec("version", "0.12.0.1"), "jax==0.12.0.1"),
+            (
+                "0.9+Flax==0.12.0",
+                Spec("version", "0.9.0", ("flax==0.12.0",)),
+                "jax==0.9.0+flax==0.12.0",
+            ),
+            (
+                "jax==0.9.0 + optax==0.2.7 + flax==0.12.0",
+                Spec("version", "0.9.0", ("flax==0.12.0", "optax==0.2.7")),
+                "jax==0.9.0+flax==0.12.0+optax==0.2.7",
+            ),
+            ("newest+flax==0.12.0", Spec("newest", "", ("flax==0.12.0",)), "newest+flax==0.12.0"),
+            ("/env/a+b==1/python", Spec("interpreter", "/env/a+b==1/python"), "/env/a+b==1/python"),
             ("/env/bin/python", Spec("interpreter", "/env/bin/python"), "/env/bin/python"),
             ("/env/x/../python", Spec("interpreter", "/env/python"), "/env/python"),
         ]
@@ -183,6 +195,8 @@ class SpecTest(TestCase):
             ("jax==0.9.0.dev", "one exact version"),
             ("jax==0.9.0rc1", "one exact version"),
             ("jax==0.9.0+flax", "one exact version"),
+            ("jax==0.9.0+flax>=0.12", "one exact version"),
+            ("current+flax==0.12.0", "nothing can be installed"),
         ]
     )
     def test_refuses(self, text: str, advice: str) -> None:

@@ -1,0 +1,51 @@
+"""One answer of a program that runs in a target's Python, as JSON in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.targets.target import Target, worker_environment
+
+DEADLINE_S = 900.0
+MOST_SAID = 600  # characters of what a program said that failed
+
+
+class AnswerError(ValueError):
+    """A program gave no answer; what it said, and what to do."""
+
+
+def answer(
+    target: Target, module: str, asked: Any, *, variables: Mapping[str, str] | None = None
+) -> Any:
+    """Run `python -m module ANSWER ASKED` and return what it wrote; AnswerError where it failed."""
+    with tempfile.TemporaryDirectory(prefix="conformance-answer-") as folder:
+        output, question = Path(folder) / "answer.json", Path(folder) / "asked.json"
+        question.write_text(json.dumps(asked), "utf-8")
+        try:
+            done = subprocess.run(
+                [target.python, "-m", module, output, question],
+                env={**worker_environment(target, os.environ), **(variables or {})},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AnswerError(
+                f"{module} was not done in {target.spec} after {DEADLINE_S:.0f} s: run it when the "
+                "machine has less to do"
+            ) from error
+        if done.returncode:
+            raise AnswerError(
+                f"{module} ended with status {done.returncode} in {target.spec}. Its last output: "
+                f"{done.stderr.strip()[-MOST_SAID:] or '(none)'}"
+            )
+        return json.loads(output.read_text("utf-8"))
