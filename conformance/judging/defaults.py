@@ -15,8 +15,10 @@ from conformance.judging.deviations import Deviation
 from conformance.judging.emissions import Emission, emission_text, emissions
 from conformance.judging.expectation import Expectation, Finding, claimed, parts_about
 from conformance.judging.observation import Leaf, Observation
+from conformance.judging.releases import numbers
 
 DEFAULT_MEMORY = "device"
+ONE_MEMORY = "unpinned_host"  # the only one of a CPU's device before 0.7.1, and so its default
 ONE_DEVICE = "SingleDeviceSharding"  # committed or not, by how it was made
 
 
@@ -71,7 +73,7 @@ def _unexpected_placements(
 ) -> Iterator[Finding]:
     for seen in observations:
         for step in seen.steps:
-            found = [problem for leaf in step.leaves for problem in _problems(leaf)]
+            found = [problem for leaf in step.leaves for problem in _problems(leaf, seen.jax)]
             if not found:
                 continue
             claims = claimed(expectation, step.name, jax)
@@ -80,7 +82,7 @@ def _unexpected_placements(
                     yield Finding(step.name, seen.process, False, expected, saw, code)
 
 
-def _problems(leaf: Leaf) -> Iterator[tuple[str, str, str, Code]]:
+def _problems(leaf: Leaf, jax: str) -> Iterator[tuple[str, str, str, Code]]:
     """The aspects of a leaf that are not as every leaf's: which, what is expected, what is seen."""
     if leaf.weak_type:
         yield WEAK_TYPE, "no weak type", f"a weak {leaf.dtype}: {leaf}", Code.DTYPE
@@ -90,6 +92,8 @@ def _problems(leaf: Leaf) -> Iterator[tuple[str, str, str, Code]]:
         saw = f"not committed, with a {leaf.sharding['type']}: {leaf}"
         yield COMMITTED, "committed to its devices", saw, Code.SHARDING
     kind = leaf.sharding.get("memory_kind")
-    if kind not in (None, DEFAULT_MEMORY):
+    if kind not in (None, DEFAULT_MEMORY) and not (
+        kind == ONE_MEMORY and numbers(jax) < numbers("0.7.1")
+    ):
         saw = f"in the memory {kind}: {leaf}"
         yield MEMORY_KIND, f"in the memory {DEFAULT_MEMORY}", saw, Code.SHARDING

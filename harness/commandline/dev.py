@@ -153,15 +153,21 @@ def _add_boundaries(parser: argparse.ArgumentParser) -> None:
 
 
 def _boundaries(chosen: argparse.Namespace) -> int:
+    from packaging.version import Version
+
     from conformance.catalogue.causes import load_causes
     from conformance.catalogue.loading import load
     from conformance.judging.deviations import load_all
     from harness.running import boundaries
+    from reports.effects.hazards import hazards
+    from reports.effects.pairs import Effects
+    from reports.reading import results
     from reports.reading.releases import released
 
-    releases, causes, entries = tuple(released()), load_causes(), load_all()
-    clauses = load().clauses
-    ran = {one for file in options.expand(chosen.files) for one in boundaries.run_cells(file)}
+    releases = tuple(sorted(released(), key=Version))
+    causes, entries = load_causes(), load_all()
+    clauses, files = load().clauses, options.expand(chosen.files)
+    ran = {one for file in files for one in boundaries.run_cells(file)}
     found = [
         *boundaries.of_entries(entries, clauses, releases),
         *boundaries.of_causes(causes, entries, clauses, releases),
@@ -169,11 +175,19 @@ def _boundaries(chosen: argparse.Namespace) -> int:
     if chosen.programs:
         ran.update(boundaries.run_programs(chosen.programs))
         found += boundaries.of_programs(causes.values(), releases)
-    open_ones = [one for one in found if one.missing(ran)]
-    for one in open_ones if chosen.missing else found:
-        print(boundaries.line(one, ran))
-    print(f"{len(found)} bounds between adjacent releases, {len(open_ones)} that no run settles")
-    return FOUND if open_ones else DONE
+    lines = [(boundaries.line(one, ran), bool(one.missing(ran))) for one in found]
+    for hazard in hazards(Effects(results.load(files))):
+        name = f"{hazard.danger}, {hazard.cause.cause if hazard.cause else hazard.clause}"
+        for implementation, before, after in hazard.turns(releases):
+            gap = boundaries.between(before, after, releases)
+            subject = f"{name} under {implementation}"
+            lines.append((boundaries.bound_line(subject, before, after, gap), bool(gap)))
+    for text, unsettled in lines:
+        if unsettled or not chosen.missing:
+            print(text)
+    count = sum(unsettled for _, unsettled in lines)
+    print(f"{len(lines)} bounds between adjacent releases, {count} that no run settles")
+    return FOUND if count else DONE
 
 
 ACTIONS = {

@@ -129,6 +129,11 @@ def _shown_bounds(cause: Cause, releases: Sequence[str]) -> Iterator[tuple[Cell,
     yield from found
 
 
+def between(before: str, after: str, releases: Sequence[str]) -> list[str]:
+    """The releases between two, which are adjacent where there is none."""
+    return [jax for jax in releases if Version(before) < Version(jax) < Version(after)]
+
+
 def run_programs(file: Path) -> Iterator[tuple[Cell, str]]:
     """The runs of known issues' programs that `causes run` wrote, each with its JAX."""
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -139,8 +144,13 @@ def run_programs(file: Path) -> Iterator[tuple[Cell, str]]:
 def line(boundary: Boundary, ran: Set[tuple[Cell, str]]) -> str:
     """Return a bound, the adjacent releases, and what has to be run to settle it."""
     missing = [f"{' '.join(cell)} on {jax}" for cell, jax in boundary.missing(ran)]
+    return bound_line(boundary.subject, boundary.before, boundary.after, missing)
+
+
+def bound_line(subject: str, before: str, after: str, missing: Sequence[str]) -> str:
+    """Return a bound of a subject, and what of it was not run."""
     settled = f"not run: {'; '.join(missing)}" if missing else "settled"
-    return f"{boundary.subject}: {boundary.before} | {boundary.after}: {settled}"
+    return f"{subject}: {before} | {after}: {settled}"
 
 
 def run_cells(file: Path) -> Iterator[tuple[Cell, str]]:

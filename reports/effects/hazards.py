@@ -71,13 +71,19 @@ class Hazard:
     def new_in(self, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Versions in which it is and was not where it ran before: the implementations of each."""
         found: dict[str, tuple[str, ...]] = {}
+        for implementation, _, jax in self.turns(versions):
+            if self.topologies(implementation, jax):
+                found[jax] = (*found.get(jax, ()), implementation)
+        return found
+
+    def turns(self, versions: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Where it begins or ends under each implementation: two versions in a row that ran."""
         for implementation in self.implementations:
             ran = [jax for jax in versions if Place(implementation, jax) in self.ran]
-            for before, jax in pairwise(ran):
-                shown = self.topologies(implementation, jax)
-                if shown and not self.topologies(implementation, before):
-                    found[jax] = (*found.get(jax, ()), implementation)
-        return found
+            for before, after in pairwise(ran):
+                shown = [bool(self.topologies(implementation, jax)) for jax in (before, after)]
+                if shown[0] != shown[1]:
+                    yield implementation, before, after
 
     def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
         """On which topologies a place shows it; `A_JOB` for programs that start their processes."""

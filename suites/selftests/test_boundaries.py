@@ -11,10 +11,12 @@ from published import published_versions
 
 from conformance.catalogue.causes import load_causes
 from conformance.judging.deviations import load_all
+from harness.running import boundaries
+from harness.running.boundaries import Boundary, Cell
 from reports.reading.releases import released
 
 PUBLISHED = {Version(text) for text in published_versions()}
-FIRST = Version("0.7.2")  # the first release that is published
+FIRST = Version("0.7.1")  # the first release that is published
 RELEASED = {version for text in released() if (version := Version(text)) >= FIRST}
 
 
@@ -64,3 +66,46 @@ def test_each_entry_begins_and_ends_at_a_published_release() -> None:
 )
 def test_a_bound_that_is_no_release_is_found(text: str, found: list[str]) -> None:
     assert unsettled(text) == found
+
+
+# --- Run on both sides
+
+RELEASES = ("0.8.0", "0.10.0", "0.9.0")
+ONE, OTHER = Cell("a.one", "new_pmap", "1x8"), Cell("a.other", "new_pmap", "1x8")
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        ("", []),
+        ("<0.9", [("0.8.0", "0.9.0")]),
+        (">=0.9.0,<0.10", [("0.8.0", "0.9.0"), ("0.9.0", "0.10.0")]),
+        (">=0.7.2", []),
+    ],
+)
+def test_a_bound_lies_between_adjacent_releases(
+    versions: str, found: list[tuple[str, str]]
+) -> None:
+    assert list(boundaries.bounds(versions, RELEASES)) == found
+
+
+@pytest.mark.parametrize(
+    ("one", "ran", "missing"),
+    [
+        (False, {ONE: "8 9", OTHER: "8 9"}, []),
+        (False, {ONE: "8 9", OTHER: "9"}, [(OTHER, "8")]),
+        (True, {ONE: "9", OTHER: "8 9"}, []),
+        (True, {ONE: "9", OTHER: "8"}, [(ONE, "8")]),  # each on one side is not one on both
+        (True, {OTHER: "8"}, [(OTHER, "9")]),
+    ],
+)
+def test_a_bound_is_settled_by_runs_on_both_sides(
+    one: bool, ran: dict[Cell, str], missing: list[tuple[Cell, str]]
+) -> None:
+    bound = Boundary("an entry", "8", "9", (ONE, OTHER), one=one)
+    assert bound.missing({(c, jax) for c, some in ran.items() for jax in some.split()}) == missing
+
+
+def test_between_adjacent_releases_there_is_none() -> None:
+    assert boundaries.between("0.8.0", "0.9.0", RELEASES) == []
+    assert boundaries.between("0.8.0", "0.10.0", RELEASES) == ["0.9.0"]

@@ -1,4 +1,5 @@
 import jax
 
-for name in ("reshard", "get_mesh"):
-    print(name, hasattr(jax, name))
+names = ((jax, "reshard"), (jax, "get_mesh"), (jax.sharding, "use_abstract_mesh"))
+for module, name in names:
+    print(name, hasattr(module, name))
