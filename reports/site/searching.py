@@ -19,7 +19,7 @@ from reports.errors.messages import Message, Sort
 from reports.public_names import load_names
 from reports.reading.order import implementation_order
 from reports.reading.results import Results
-from reports.site import documents, guide, removed
+from reports.site import documents, guide, libraries, removed
 from reports.site.errors import error_path, headline
 from reports.site.marks import Mark, together
 from reports.site.names import (
@@ -135,6 +135,15 @@ def _whole(results: Results) -> Iterator[Entry]:
         "removed · import · imports · ImportError · AttributeError · ModuleNotFoundError · "
         "cannot import name · has no attribute · no module named · my import fails · deprecated",
         "Public names of JAX that went away, since when, and what JAX says of a replacement.",
+        0,
+    )
+    yield Entry(
+        "page",
+        "Libraries and JAX: which versions work together",
+        libraries.PAGE,
+        "libraries · library · flax · optax · orbax · orbax-checkpoint · equinox · chex · haiku · "
+        "dm-haiku · compatible · compatibility · which version of flax · chex.fake_pmap",
+        "Which version of a library installs beside a JAX, and what its functions do there.",
         0,
     )
     packages = sorted({name for one in results.targets for name in one.packages})
