@@ -119,6 +119,22 @@ def _names(chosen: argparse.Namespace) -> int:
     return DONE
 
 
+def _add_libraries(parser: argparse.ArgumentParser) -> None:
+    options.add_targets(parser, "newest")
+    options.add_output(parser, "the file (default: the one of this installation)")
+
+
+def _libraries(chosen: argparse.Namespace) -> int:
+    from conformance.commandline.outputs import write_text
+    from harness.running.libraries import examine
+    from reports.libraries import FILE, as_text, from_records
+
+    found = from_records(examine(chosen.target or ["newest"], progress=report_progress))
+    write_text(chosen.output or FILE, as_text(found))
+    print(f"{len(found)} pairs of a library and JAX: {chosen.output or FILE}")
+    return DONE
+
+
 def _add_freeze(parser: argparse.ArgumentParser) -> None:
     options.add_results(parser)
     where = parser.add_mutually_exclusive_group(required=True)
@@ -196,6 +212,7 @@ ACTIONS = {
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
     "dev docs": Action(_add_docs, _docs, (OSError,)),
     "dev changes": Action(_add_changes, _changes, (), keeps_all=True),
+    "dev libraries": Action(_add_libraries, _libraries),
     "dev names": Action(_add_names, _names, (OSError,)),
     "dev pods": Action(_add_pods, _pods),
     "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),

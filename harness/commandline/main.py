@@ -102,6 +102,7 @@ COMMANDS = tuple(
         ("dev readme", "dev", "write what upgrades change into a README, between marks"),
         ("dev docs", "dev", "write the generated pages of the documentation"),
         ("dev changes", "dev", "write what each known issue changes between any two sides"),
+        ("dev libraries", "dev", "write what libraries do beside releases of JAX"),
         ("dev names", "dev", "write which public names of JAX went away between releases"),
         ("dev pods", "dev", "print what an access moves as a TPU pod grows: compiled, not run"),
         (

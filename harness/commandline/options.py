@@ -59,7 +59,8 @@ def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
         "--target",
         action="append",
         metavar="SPEC",
-        help="JAX to run: jax==0.9.0, newest, nightly, current, or a path of Python; repeatable "
+        help="JAX to run: jax==0.9.0, jax==0.8.3+flax==0.12.0 (with that flax), newest, nightly, "
+        "current, or a path of Python; repeatable "
         f"(default: {default})",
     )
 

@@ -20,7 +20,7 @@ from reports.errors.messages import Message, Sort
 from reports.public_names import load_names
 from reports.reading.order import implementation_order
 from reports.reading.results import Results
-from reports.site import documents, guide, removed, user_reports
+from reports.site import documents, guide, libraries, removed, user_reports
 from reports.site.errors import error_path, headline
 from reports.site.marks import Mark, together
 from reports.site.names import (
@@ -153,6 +153,15 @@ def _whole(results: Results) -> Iterator[Entry]:
             "What users reported to public trackers, what shows it, and where it is still so.",
             0,
         )
+    yield Entry(
+        "page",
+        "Libraries and JAX: which versions work together",
+        libraries.PAGE,
+        "libraries · library · flax · optax · orbax · orbax-checkpoint · equinox · chex · haiku · "
+        "dm-haiku · compatible · compatibility · which version of flax · chex.fake_pmap",
+        "Which version of a library installs beside a JAX, and what its functions do there.",
+        0,
+    )
     packages = sorted({name for one in results.targets for name in one.packages})
     yield Entry(
         "page",

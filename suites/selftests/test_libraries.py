@@ -1,0 +1,108 @@
+"""What libraries do beside releases of JAX: records of uses, the file, its tables."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published import published_versions
+
+from conformance.probing.library_use import MODULES, USES, run
+from harness.running.libraries import LIBRARIES
+from reports.libraries import (
+    LibrariesError,
+    Pair,
+    Use,
+    as_text,
+    from_records,
+    load_libraries,
+)
+from reports.site.libraries import tables
+
+RECORDS: list[dict[str, Any]] = [
+    {"library": "flax", "version": "0.12.6", "jax": "0.10.0", "python": "3.11.7", "uses": {}},
+    {
+        "library": "flax",
+        "version": "0.12.0",
+        "jax": "0.9.0",
+        "python": "3.11.7",
+        "pinned": True,
+        "uses": {"replicate": {"warning": "DeprecationWarning: x"}, "unreplicate": {}},
+    },
+    {"library": "chex", "version": "0.1.91", "jax": "0.9.0", "python": "3.11.7", "error": "E: no"},
+]
+
+
+def test_what_an_action_says_warns_of_and_raises() -> None:
+    def warn() -> str:
+        warnings.warn("old\n  name", DeprecationWarning, stacklevel=1)
+        return "on one device"
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    assert run(warn)[0] == {"warning": "DeprecationWarning: old name", "note": "on one device"}
+    assert run(fail)[0] == {"error": "ValueError: no"}
+    assert run(lambda: 1) == ({}, 1)
+
+
+def test_every_library_has_a_module_and_uses() -> None:
+    assert set(LIBRARIES) == {*MODULES} == {*USES}
+
+
+def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = from_records(RECORDS)
+    assert [(one.library, one.jax) for one in found] == [
+        ("chex", "0.9.0"),
+        ("flax", "0.9.0"),
+        ("flax", "0.10.0"),
+    ]
+    assert found[1] == Pair(
+        "flax",
+        "0.12.0",
+        "0.9.0",
+        "3.11.7",
+        pinned=True,
+        uses={"replicate": Use(warning="DeprecationWarning: x"), "unreplicate": Use()},
+    )
+    file = tmp_path / "libraries.json"
+    file.write_text(as_text(found), "utf-8")
+    assert load_libraries(file) == found
+    (tmp_path / "other.json").write_text('{"schema": 99}', "utf-8")
+    with pytest.raises(LibrariesError, match="it has schema 99"):
+        load_libraries(tmp_path / "other.json")
+
+
+def test_a_table_has_the_newest_jax_first_and_a_column_for_each_use() -> None:
+    chex, flax = tables(from_records(RECORDS))
+    assert (chex.library, chex.uses) == ("chex", ())
+    assert [one.jax for one in flax.rows] == ["0.10.0", "0.9.0"]
+    assert flax.uses == ("replicate", "unreplicate")
+
+
+def test_the_published_pairs_are_of_every_published_release() -> None:
+    found = load_libraries()
+    for library in LIBRARIES:
+        there = [one.jax for one in found if one.library == library and not one.pinned]
+        assert tuple(there) == published_versions()
+
+
+@pytest.mark.parametrize(
+    ("jax", "flax", "devices"),
+    [
+        ("0.8.3", "0.12.0", 2),
+        ("0.8.3", "0.12.6", 1),
+        ("0.9.2", "0.12.0", 2),
+        ("0.9.2", "0.12.6", 1),
+    ],
+)
+def test_unreplicate_follows_flax_and_not_jax(jax: str, flax: str, devices: int) -> None:
+    (found,) = (
+        one
+        for one in load_libraries()
+        if (one.library, one.version, one.jax, one.pinned) == ("flax", flax, jax, True)
+    )
+    note = found.uses["flax.jax_utils.unreplicate"].note
+    assert note == f"returns an array on {devices} of 2 devices"
