@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import real
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from published import published_versions
 
+import reports
 from conformance.catalogue.causes import load_causes
 from conformance.judging.deviations import load_all
 from harness.running import boundaries
@@ -70,6 +73,7 @@ def test_a_bound_that_is_no_release_is_found(text: str, found: list[str]) -> Non
 
 # --- Run on both sides
 
+MATRIX = Path(reports.__file__).parent / "published" / "matrix.jsonl.xz"
 RELEASES = ("0.8.0", "0.10.0", "0.9.0")
 ONE, OTHER = Cell("a.one", "new_pmap", "1x8"), Cell("a.other", "new_pmap", "1x8")
 
@@ -109,3 +113,15 @@ def test_a_bound_is_settled_by_runs_on_both_sides(
 def test_between_adjacent_releases_there_is_none() -> None:
     assert boundaries.between("0.8.0", "0.9.0", RELEASES) == []
     assert boundaries.between("0.8.0", "0.10.0", RELEASES) == ["0.9.0"]
+
+
+def test_every_bound_is_settled_by_published_cells() -> None:
+    """`pmap-conformance dev boundaries reports/published/matrix.jsonl.xz` lists them all."""
+    entries, clauses = real.entries(), real.catalogue().clauses
+    ran = set(boundaries.run_cells(MATRIX))
+    found = [
+        *boundaries.of_entries(entries, clauses, tuple(released())),
+        *boundaries.of_causes(load_causes(), entries, clauses, tuple(released())),
+    ]
+    assert found
+    assert [boundaries.line(one, ran) for one in found if one.missing(ran)] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import namedtuple
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from conformance.catalogue.names import NEW_PMAP
 from conformance.catalogue.topology import Place
 from conformance.judging.arrays import WEAKLY, returns_weak
 from conformance.judging.containers import Node, flattened
+from conformance.judging.defaults import check_defaults
 from conformance.judging.deviations import Deviation, DeviationError, load
 from conformance.judging.emissions import EmissionPattern, log_record, warning
 from conformance.judging.expectation import Expectation, every, in_steps, raises, returns, warns
@@ -189,6 +191,22 @@ def test_a_result_is_strong_committed_and_in_device_memory(name: str) -> None:
     rows = doubled(Place(TOPOLOGY, 0))
     steps = [returned(rows, name=FIRST), returned(leaf(rows, **OTHERWISE[name]), name=SECOND)]
     assert judged(RIGHT, *steps).verdict == names.DEVIATES
+
+
+@pytest.mark.parametrize(
+    ("jax", "kind", "found"),
+    [
+        ("0.7.0", "unpinned_host", 0),  # the one memory that a CPU's device had
+        ("0.7.1", "unpinned_host", 2),
+        ("0.7.0", "pinned_host", 2),
+    ],
+)
+def test_the_default_memory_of_a_release_is_meant(jax: str, kind: str, found: int) -> None:
+    sharding: Any = OTHERWISE["in the host's memory"]["sharding"]
+    rows = leaf(doubled(Place(TOPOLOGY, 0)), sharding=sharding | {"memory_kind": kind})
+    seen = [received(observation(returned(rows, name=FIRST), process=0))]
+    seen = [replace(one, jax=jax) for one in seen * 2]
+    assert len(check_defaults(RIGHT, jax, seen)) == found
 
 
 def test_an_array_on_one_device_may_be_uncommitted() -> None:
