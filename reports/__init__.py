@@ -1,5 +1,5 @@
-"""Reads result files, merges them, and publishes what they say.
+"""Read results files, merge them, and publish what they contain.
 
-Nothing here imports the harness or the clauses: a results file carries the texts that it needs, so
-that one written long ago still renders.
+Nothing here imports the harness or the clauses: a results file contains the texts that it needs, so
+that an old one still renders.
 """

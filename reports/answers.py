@@ -1,9 +1,8 @@
-"""What a command printed of the same files before, kept in the user's cache folder.
+"""A cache of commands' output for the same files, in the user's cache folder.
 
-What `summary` and `upgrade` print depends on their options, on the contents of the files and on
-this program, and on nothing else; reading a hundred thousand cells takes seconds. An answer is kept
-under a digest of these three, so that a change of any of them asks for another answer. An answer
-that is damaged, or is another's, is not used: it is made again.
+The output of `summary` and `upgrade` depends only on their options, the contents of the files and
+this program; reading a hundred thousand cells takes seconds. An answer is stored under a digest of
+these three, so that any change leads to another answer. A damaged answer is not used.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ _BLOCK = 1 << 20  # bytes that are read at once
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints, and what it counted for each policy of --fail-on."""
+    """The output of a command, and its counts for each policy of --fail-on."""
 
     text: str
     counted: Mapping[str, int]
 
 
 def folder() -> Path:
-    """The folder of the answers, beside the targets that the harness keeps (`harness.targets`)."""
+    """Return the folder of the answers, beside the harness's targets (`harness.targets`)."""
     if named := os.environ.get("PMAP_CONFORMANCE_CACHE"):
         return Path(named).expanduser().absolute() / "answers"
     shared = os.environ.get("XDG_CACHE_HOME")
@@ -45,7 +44,7 @@ def folder() -> Path:
 def answered(
     options: Mapping[str, object], files: Sequence[Path], make: Callable[[], Answer]
 ) -> Answer:
-    """The answer to `options` of `files`: the one that is kept, or what `make` returns."""
+    """Return the answer to `options` of `files`: the stored one, or what `make` returns."""
     key = _key(options, files)
     if key is None:
         return make()
@@ -61,7 +60,7 @@ def answered(
 
 
 def _key(options: Mapping[str, object], files: Sequence[Path]) -> str | None:
-    """The digest of all that an answer depends on; None where a file cannot be read."""
+    """Return the digest of everything that an answer depends on; None if a file cannot be read."""
     if not all(file.is_file() for file in files):
         return None  # a pipe is read once
     try:
@@ -74,7 +73,7 @@ def _key(options: Mapping[str, object], files: Sequence[Path]) -> str | None:
 
 
 def _of_this_program() -> list[Path]:
-    """The files of this package and of the reader: modules, and the tables that they read."""
+    """Return the files of this package: its modules, and the tables that they read."""
     folders = [Path(__file__).parent, *(Path(one.__path__[0]) for one in (model, commandline))]
     return [
         file
@@ -93,7 +92,9 @@ def _digest(file: Path) -> str:
 
 
 def _kept(place: Path, key: str) -> Answer | None:
-    """The answer in a file; None where there is none, or not a whole one of this key."""
+    """Return the answer in a file; None if there is none, or it is incomplete or has
+    another key.
+    """
     try:
         checksum, _, body = place.read_bytes().partition(b"\n")
         if checksum != hashlib.sha256(body).hexdigest().encode():
@@ -110,7 +111,7 @@ def _kept(place: Path, key: str) -> Answer | None:
 
 
 def _keep(place: Path, key: str, answer: Answer) -> None:
-    """Write an answer beside its place, and then move it there; the oldest answers go."""
+    """Write an answer beside its place and move it there; remove the oldest answers."""
     body = json.dumps({"key": key, "text": answer.text, "counted": dict(answer.counted)}).encode()
     place.parent.mkdir(parents=True, exist_ok=True)
     descriptor, written = tempfile.mkstemp(dir=place.parent, prefix=".")

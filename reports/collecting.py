@@ -1,4 +1,4 @@
-"""Pauses Python's cyclic garbage collector while very many records are made that all stay."""
+"""Pause Python's cyclic garbage collector while many long-lived records are created."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Do not look for garbage within: a third of the time goes into looking at what is kept."""
+    """Disable garbage collection within: it would take a third of the time."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The policies that `--fail-on` takes, by name; `policies` counts what each is about."""
+"""The policies of `--fail-on`, by name; `policies` counts the cases of each."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ OF_UPGRADES = (
 
 
 class PolicyError(InputError):
-    """A policy is none of the command's; the message names those that are."""
+    """An unknown policy; the message names the command's policies."""
 
 
 def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
-    """The policies that `--fail-on` names, parted by commas; PolicyError says which there are."""
+    """Return the policies that `--fail-on` names, separated by commas; PolicyError lists the valid
+    ones.
+    """
     if text is None:
         return tuple(default)
     some = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -47,5 +49,5 @@ def named(text: str | None, known: Sequence[str], default: Sequence[str] = ()) -
 
 
 def broken(counted: Mapping[str, int]) -> str:
-    """Which policies are broken and how often, as one line; empty where none is."""
+    """Return which policies are violated and how often, as one line; empty if none is."""
     return ", ".join(f"{name} {count}" for name, count in counted.items() if count)

@@ -1,8 +1,7 @@
-"""What JAX does that no document says, a line each: its cause, its versions, a program.
+"""What JAX does that no document says, one line each: known issue, versions, program.
 
-Generated from results alone, so that nothing stands in it that was not seen: the causes by which
-cells deviate or implementations differ, the differences that are known but have none, those that
-nobody has looked at yet, and the claims that no clause checks.
+Generated from results only: the known issues by which cells deviate or implementations differ,
+known differences without one, new differences, and claims without a clause.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _KINDS = {"documentation": "the document errs", "platform": "of the platform"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that JAX does and no document says; `program` is how it is seen alone."""
+    """One undocumented behaviour of JAX; `program` shows it by itself."""
 
     section: str
     title: str
@@ -40,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All of it: by cause, without one, not looked at yet; and the claims without a clause."""
+    """All of it: by known issue, without one, new; and the claims without a clause."""
 
     jax: tuple[str, ...]
     clauses: int
@@ -51,7 +50,7 @@ class Findings:
 
 
 def findings(results: Results, agreement: Agreement | None) -> Findings:
-    """What the results show; without an agreement only what has a cause."""
+    """Return what the results show; without an agreement only what has a known issue."""
     known = by_sentence(agreement) if agreement else {}
     new = ordered(agreement.new) if agreement else ()
     jax = {t.jax for t in results.targets if t.jax and not t.unavailable}
@@ -91,7 +90,9 @@ def _causes(results: Results, agreement: Agreement | None) -> Iterator[Finding]:
 
 
 def _compared(results: Results, agreement: Agreement | None) -> dict[str, list[CellKey]]:
-    """By cause, the cells in which a comparison's entry finds it, though they conform."""
+    """Return, by known issue, the cells in which a comparison's entry finds it, though they
+    conform.
+    """
     of = {target.jax: target.key for target in results.targets if not target.unavailable}
     found: dict[str, list[CellKey]] = {}
     for one in agreement.found.values() if agreement else ():
@@ -126,7 +127,7 @@ def _by_implementation(results: Results, seen: Sequence[Where]) -> Iterator[Show
 
 
 def as_markdown(found: Findings) -> str:
-    """The page, as Markdown with a line per finding."""
+    """Return the page, as Markdown with a line per finding."""
     return printable("\n".join(_page(found)) + "\n")
 
 
@@ -175,12 +176,12 @@ def _line(one: Finding) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """A text in one line, in which nothing is markup."""
+    """Return a text in one line, in which nothing is markup."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|" else c for c in " ".join(text.split()))
 
 
 def as_json(found: Findings) -> dict[str, Any]:
-    """The findings as one JSON object."""
+    """Return the findings as one JSON object."""
 
     def each(some: Iterable[Finding]) -> list[dict[str, Any]]:
         return [

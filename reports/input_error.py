@@ -1,4 +1,4 @@
-"""The base of all errors that a command answers with one line, and no traceback."""
+"""The base class of all errors that a command reports in one line, without a traceback."""
 
 from __future__ import annotations
 

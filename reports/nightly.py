@@ -1,7 +1,6 @@
-"""What a nightly run tells in an issue: what became worse since the last one, before all else.
+"""The text of a nightly run's issue: regressions since the last run first.
 
-The text is Markdown for a place that takes 65,536 characters; what does not fit is counted, and the
-regressions are what fits first.
+The text is Markdown, limited to 65,536 characters; what does not fit is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _HEADS = {
 
 
 def as_issue(found: Comparison, new: Results) -> str:
-    """The issue's text: how it stands, then each cause of a change, the gravest kind first."""
+    """Return the issue's text: the state, then each cause of a change, most severe first."""
     text = "\n".join(_head(found, new)) + "\n"
     left = 0
     for part in _parts(found):
@@ -84,5 +83,5 @@ def _group(group: Group) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A text in which nothing is markup, and which calls nobody by name."""
+    """Return a text without markup and without mentions of users."""
     return in_markdown(text).replace("@", "@\N{WORD JOINER}")

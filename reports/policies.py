@@ -1,7 +1,7 @@
-"""What makes a command exit with 1: policies by name, each a count of what it is about.
+"""Policies that make a command exit with 1, each a count.
 
-A pipeline says which of them it does not accept; what is counted is what the command tells of:
-all cells of a run, the cells that changed between two, or the causes of an upgrade.
+A pipeline names those that it does not accept. What is counted depends on the command: the cells of
+a run, the cells that changed between two, or the known issues of an upgrade.
 """
 
 from __future__ import annotations
@@ -67,20 +67,22 @@ _OF_CAUSES: Mapping[str, tuple[Group, ...]] = {
 
 
 def of_run(results: Results, policies: Iterable[str]) -> dict[str, int]:
-    """How many cells of a run each policy is about; measurements of the time lane count too."""
+    """Return for each policy how many cells of a run violate it; the time lane's count too."""
     outcomes = [outcome for _, outcome in results.cells()]
     outcomes += measurements(results)
     return {one: sum(map(_OF_CELLS[one], outcomes)) for one in policies}
 
 
 def measurements(results: Results) -> list[Outcome]:
-    """How the programs that the time lane measured were judged, as far as that is recorded."""
+    """Return how the time lane's measurements were judged, as far as that is recorded."""
     found = {id(one): one for some in results.timings.values() for one in some}
     return [Outcome(t.verdict, t.failed or "") for t in found.values() if t.verdict is not None]
 
 
 def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:
-    """How many of the cells that changed each policy is about, as they are in the new run."""
+    """Return for each policy how many of the changed cells violate it, as they are in the
+    new run.
+    """
     changed = [change.new for group in found.groups for change in group.changes]
     return {
         one: found.cells(Kind.REGRESSION)
@@ -91,5 +93,5 @@ def of_changes(found: Comparison, policies: Iterable[str]) -> dict[str, int]:
 
 
 def of_upgrade(found: Upgrade, policies: Iterable[str]) -> dict[str, int]:
-    """How many causes of an upgrade each policy is about."""
+    """Return for each policy how many known issues of an upgrade violate it."""
     return {one: sum(len(found.entries_in(group)) for group in _OF_CAUSES[one]) for one in policies}

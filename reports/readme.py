@@ -1,7 +1,7 @@
-"""The part of the README that is made of published results: what was measured, what changes most.
+"""The part of the README that is generated from published results.
 
-It stands between two marks, is written by `pmap-conformance dev readme`, and a self-test fails
-when the results have moved on.
+It stands between two marks and is written by `pmap-conformance dev readme`; a self-test fails if
+the results have changed since.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ LEGACY, NEW = "legacy_pmap", "new_pmap"
 
 
 class ReadmeError(InputError, ValueError):
-    """A README has no place for the summary, or results have nothing to say of it."""
+    """A README lacks the marks, or the results lack what it names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that the README names: a heading of the guide, and the known issues behind it."""
+    """A change that the README names: a heading of the guide, and its known issues."""
 
     title: str
     causes: tuple[str, ...]
 
 
 def load_changes(file: Path = FILE) -> tuple[Change, ...]:
-    """The changes in the order of the README."""
+    """Return the changes in the order of the README."""
     tables = load_toml(file)["change"]
     return tuple(Change(one["title"], tuple(one["causes"])) for one in tables)
 
 
 def replaced(readme: str, results: Results, changes: Sequence[Change]) -> str:
-    """`readme` with what `results` say now. ReadmeError where its marks are not there."""
+    """Return `readme` with the content from `results`; ReadmeError if its marks are missing."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -55,7 +55,9 @@ def replaced(readme: str, results: Results, changes: Sequence[Change]) -> str:
 
 
 def lines(results: Results, changes: Sequence[Change]) -> Iterator[str]:
-    """A line for each change, and what was measured. ReadmeError where one is no longer seen."""
+    """Yield a line for each change, and what was measured; ReadmeError if a change is no longer
+    seen.
+    """
     seen = _seen(results)
     for number, one in enumerate(changes, start=1):
         here = {
@@ -75,7 +77,9 @@ def lines(results: Results, changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _seen(results: Results) -> dict[str, tuple[Entry, ...]]:
-    """What changes from the oldest legacy pmap to each new one that is the default, by version."""
+    """Return what changes from the oldest legacy pmap to each new pmap that is the default, by
+    version.
+    """
     there = sides(results)
     legacy = [one for one in there if one.implementation == LEGACY]
     if not legacy:
@@ -91,7 +95,7 @@ def _is_later(one: Side, old: Side) -> bool:
 
 
 def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
-    """The most serious effect in the last version, and in which earlier ones a worse one was."""
+    """Return the most serious effect in the last version, and earlier versions with a worse one."""
     worst = {
         jax: min((entry.effect for entry in entries), key=lambda effect: effect.gravity)
         for jax, entries in here.items()
@@ -106,14 +110,14 @@ def _effect(here: Mapping[str, Sequence[Entry]]) -> str:
 
 
 def _places(here: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
-    """That it shows in several processes alone, where it does."""
+    """Yield that it shows in several processes only, if so."""
     places = {place for entries in here.values() for entry in entries for place in entry.places}
     if places == {SEVERAL}:
         yield f"{SEVERAL} only"
 
 
 def _versions(some: Sequence[str], of: Sequence[str]) -> str:
-    """The versions of a change, of all that were compared; both are in order."""
+    """Return the versions of a change among those compared; both are in order."""
     if some[-1] == of[-1]:
         return f"JAX {some[0]} and later"
     return f"JAX {some[0]} to {some[-1]}" if some[1:] else f"JAX {some[0]}"

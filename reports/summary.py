@@ -1,7 +1,7 @@
-"""Counts of a set of results, as a table for people and as one object for programs.
+"""Count results, as a table and as JSON.
 
-Facts come before cells, as one thing that JAX does may show in dozens of cells. Both count the
-whole grid: what no file has is counted as `not run`.
+Facts come before cells, because one behaviour of JAX may show in dozens of cells. Both counts cover
+the whole grid: what no file contains counts as `not run`.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """`text` with control characters and lone surrogates spelled out.
+    """Return `text` with control characters and lone surrogates escaped.
 
-    Messages and logs carry terminal escapes, and a lone surrogate cannot be written as UTF-8.
+    Messages and logs contain terminal escapes, and a lone surrogate cannot be written as UTF-8.
     """
     return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], text)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Cells by verdict, and facts by the gravest verdict of their cells.
+    """Cells by verdict, and facts by the most severe verdict of their cells.
 
-    Each for every target and implementation, and over everything.
+    Each for every target and implementation, and in total.
     """
 
     cells: Mapping[Column, Counts]
@@ -61,7 +61,7 @@ class Counted:
 
 
 def counted(results: Results) -> Counted:
-    """All counts of a summary, in one pass over the cells."""
+    """Return all counts of a summary, in one pass over the cells."""
     fact_of = {id: fact for fact, ids in results.facts().items() for id in ids}
     columns = [(t.key, name) for t in results.targets for name in results.implementations]
     cells: dict[Column, Counts] = {column: Counts() for column in columns}
@@ -88,7 +88,7 @@ def _graver(one: Verdict, other: Verdict) -> Verdict:
 
 
 def as_json(results: Results) -> dict[str, Any]:
-    """The summary as one JSON object; targets are named as in `names`, verdicts by their words."""
+    """Return the summary as one JSON object with the names of `names` and verdicts' words."""
     by_target: dict[str, dict[str, dict[str, int]]] = {}
     found = counted(results)
     for (key, implementation), some in found.cells.items():
@@ -114,7 +114,7 @@ def as_json(results: Results) -> dict[str, Any]:
 
 
 def as_text(results: Results) -> str:
-    """The summary as a table, and below it what is missing."""
+    """Return the summary as a table, followed by what is missing."""
     facts, ran, found = results.facts(), results.ran(), counted(results)
     lines = [*_flaky(results), *_core(results)]
     lines += [f"{len(facts)} facts, each by the gravest of its cells:", ""]
@@ -135,7 +135,7 @@ def as_text(results: Results) -> str:
 
 
 def _flaky(results: Results) -> list[str]:
-    """A line for each cell whose verdict two runs did not agree on."""
+    """Return a line for each cell whose two runs had different verdicts."""
     found = [
         f"FLAKY {key.clause} {key.implementation} {key.topology} {results.labels[key.target]}: "
         f"{' '.join(outcome.reason.split())}"
@@ -146,14 +146,14 @@ def _flaky(results: Results) -> list[str]:
 
 
 def _core(results: Results) -> list[str]:
-    """How much of the whole was run, where some target was run by the core tier alone."""
+    """Return what share was run, if some target ran only the core tier."""
     found = {t.core for t in results.targets if t.core is not None}
     said = [f"core: {one.runs} of {one.of} runs; --tier full runs all" for one in found]
     return [*sorted(said), ""] if said else []
 
 
 def claims_said(results: Results) -> str:
-    """Of how many claims these results tell anything, and how many have no clause at all."""
+    """Return for how many claims these results have cells, and how many have no clause."""
     ran, claims = results.ran(), results.clauses_of_claims()
     told = sum(bool(ran.intersection(claims[slug])) for slug in results.claims)
     gaps = len(results.gaps())

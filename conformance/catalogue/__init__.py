@@ -1,1 +1,1 @@
-"""What is claimed: claims, the clauses that check them, and the words that both share."""
+"""Claims, the clauses that test them, and the names that all packages share."""

@@ -1,9 +1,9 @@
-"""The causes: each one thing that JAX does and a user feels, with a program that shows it.
+"""Known issues (causes): each one thing that JAX does and a user notices, with a program that shows
+it.
 
-A cause is a pair of files in `causes/` of the section that it belongs to: `<slug>.toml` says it,
-`<slug>.py` is a program of plain JAX, with nothing of this project in it, that prints it.
-Deviation entries name their cause, and so do the clauses under which something changes as
-documented: a reader meets causes, not cells.
+A known issue is a pair of files in `causes/` of its section: `<slug>.toml` describes it,
+`<slug>.py` is a program of plain JAX, without this project, that prints it. Deviation entries name
+their known issue, and so do clauses under which behaviour changes as documented.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _MODULE_OF = {"absl-py": "absl"}  # of a package that is not called as its modul
 
 
 class CauseError(ValueError):
-    """A cause that cannot be read, or that names what does not exist."""
+    """A known issue that is invalid, or that names something that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shows:
-    """What the program shows, and where: under which maps, in which JAX, on which topologies.
+    """What the program shows, and where: which implementations, JAX versions and topologies.
 
-    `prints` is its output and `raises` the last line of what it was ended by, both with `...` for
-    what may be anything. `ends` is how it ended otherwise: a signal's name, "hangs", or "exit 3".
-    `process` is whose end and output they are; None means every process's.
+    `prints` is its output and `raises` the last line of its exception, both with `...` for any
+    text. `ends` is another end: a signal's name, "hangs", or "exit 3". `process` is the process
+    that it holds for; None means every process.
     """
 
     implementation: tuple[str, ...]
@@ -63,7 +63,7 @@ class Shows:
     process: int | None = None
 
     def here(self, implementation: str, jax: str, topology: str) -> bool:
-        """Whether the program is to show this here."""
+        """Return whether the program is expected to show the issue here."""
         return (
             implementation in self.implementation
             and topology in self.topology
@@ -73,15 +73,14 @@ class Shows:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that JAX does and a user feels.
+    """One thing that JAX, a library or a document does and a user notices.
 
-    `tags` are the calls and the parts of messages by which someone would search for it; `remedies`
-    ids of clauses, the best first, and `edit` what someone changes in a program, as the first of
-    them does; `links` JAX's commits, source lines, issues; `requires` names the packages that its
-    program needs beside JAX. `compared` is a cause that no clause judges: the implementations
-    differ by it, and an entry of that comparison names it. `part_of` is the cause of the same
-    defect of which this is one appearance. `finds` are the rules by which a scan of a program finds
-    it, and `find_none` says why there is none.
+    `tags` are calls and parts of messages for the search; `remedies` are clause ids, the best
+    first, and `edit` describes the change in a program that the first of them makes; `links` are
+    JAX's commits, source lines and issues; `requires` names packages that its program needs beside
+    JAX. `compared` marks an issue that no clause judges: only a comparison of the implementations
+    names it. `part_of` is the issue of the same defect of which this is one appearance. `finds` are
+    the rules by which a scan finds it.
     """
 
     slug: str
@@ -103,13 +102,13 @@ class Cause:
 
     @property
     def file(self) -> str:
-        """Its program, from the package's folder on."""
+        """The path of its program below the package's folder."""
         return f"conformance/sections/{self.section}/causes/{self.slug}.py"
 
 
 @functools.cache
 def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
-    """Every cause by its slug; CauseError says which file is wrong, and how."""
+    """Return every known issue by slug; CauseError names the invalid file and the error."""
     causes: dict[str, Cause] = {}
     for file in sorted(folder.glob(FILES)):
         one = load(file)
@@ -123,7 +122,7 @@ def load_causes(folder: Path = FOLDER) -> Mapping[str, Cause]:
 
 
 def load(file: Path) -> Cause:
-    """The cause of one TOML file and of the program beside it."""
+    """Return the known issue of one TOML file and of the program beside it."""
     raw = load_toml(file, CauseError)
     made = {"slug", "section", "program", "finds"}
     known = {one.name for one in fields(Cause)} - made | {"find"}
@@ -157,9 +156,10 @@ def load(file: Path) -> Cause:
 def check(
     causes: Mapping[str, Cause], clauses: Iterable[str], named: Mapping[str, Sequence[str]]
 ) -> None:
-    """CauseError where a cause names a clause that is none, or is named wrongly or by nobody.
+    """Raise CauseError if an issue names an unknown clause, or is named by nothing or by an unknown
+    slug.
 
-    `named` are the slugs that clauses and deviation entries name, each with who names it.
+    `named` maps the slugs that clauses and deviation entries name to who names them.
     """
     ids = set(clauses)
     for one in causes.values():
@@ -184,7 +184,7 @@ def check(
 
 
 def command(shows: Shows, implementation: str, program: str = "program.py") -> str:
-    """The shell's line by which someone runs a program where it shows this."""
+    """Return the shell command that runs a program where it shows the issue."""
     place = Topology.parse(shows.topology[0])
     switch = " ".join(f"{name}={value}" for name, value in SWITCHED.get(implementation, {}).items())
     variables = (
@@ -198,7 +198,7 @@ def command(shows: Shows, implementation: str, program: str = "program.py") -> s
 
 
 def _finds(raw: dict[str, Any], file: str) -> tuple[Find, ...]:
-    """The rules by which a scan finds a cause; takes them out of `raw`."""
+    """Return the rules by which a scan finds an issue; removes them from `raw`."""
     if "find" not in raw:
         return ()
     if "find_none" in raw:
@@ -257,7 +257,7 @@ def _texts(value: Any, least: int, where: str) -> tuple[str, ...]:
 
 
 def _plain(program: str, name: str, requires: Sequence[str]) -> None:
-    """CauseError where a program needs more than a Python with JAX and what it says it requires."""
+    """Raise CauseError if a program needs more than Python, JAX and what `requires` lists."""
     known = _MODULES | {_MODULE_OF.get(one, one) for one in requires}
     for node in ast.walk(ast.parse(program)):
         modules = (

@@ -1,8 +1,8 @@
-"""The claims that the documents make, and what has changed in a document since it was reviewed.
+"""The claims of the documents, and changes of the documents since they were reviewed.
 
-A claim is one statement in our own words. It points at a heading of its document, and each heading
-carries the hash of the text below it at the reviewed revision: a newer revision then shows which
-claims need another look, without a copy of the document being kept here.
+A claim is one statement in our own words. It belongs to a heading of its document, and each heading
+has the hash of the text below it at the reviewed revision: that shows which claims a newer revision
+affects, without a copy of the document here.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _HASH = re.compile(rf"sha256:[0-9a-f]{{{HASH_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One source document at one revision; `follows` is the slug of the revision before it.
+    """One source document at one revision; `follows` is the slug of the previous revision.
 
-    `url` is where its newest revision can be read.
+    `url` is the address of its newest revision.
     """
 
     slug: str
@@ -55,10 +55,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of a document, in our own words; true or false is for the clauses to find.
+    """One statement of a document, in our own words; the clauses find whether it is true.
 
-    `document` is the first revision in which it stands. `revisions`, where the claim gives them,
-    are those that a reader found it in: they decide where a later one words its section otherwise.
+    `document` is the first revision that contains it. `revisions`, if given, are those in which a
+    reader found it: needed if a later one words its section otherwise.
     """
 
     slug: str
@@ -79,7 +79,7 @@ class Claims:
     claims: Mapping[str, Claim]
 
     def citing(self, document: str, heading: str) -> tuple[str, ...]:
-        """The slugs of the claims that rest on one heading."""
+        """Return the slugs of the claims of one heading."""
         return tuple(
             claim.slug
             for claim in self.claims.values()
@@ -87,7 +87,7 @@ class Claims:
         )
 
     def later(self, document: str) -> tuple[str, ...]:
-        """The slugs of the revisions after a document's, in their order."""
+        """Return the slugs of a document's later revisions, in order."""
         found = [document]
         for slug, one in self.documents.items():
             if one.follows == found[-1]:
@@ -95,9 +95,10 @@ class Claims:
         return tuple(found[1:])
 
     def stands_in(self, claim: Claim) -> tuple[str, ...]:
-        """The revisions that make this statement: as the claim says, else as its section's text.
+        """Return the revisions that make this statement: as the claim says, else by its section's
+        text.
 
-        A later revision whose section is word for word what was reviewed makes it as well.
+        A later revision whose section is unchanged makes it as well.
         """
         if claim.revisions or not claim.heading:
             return claim.revisions or (claim.document,)
@@ -108,7 +109,9 @@ class Claims:
         return (claim.document, *same)
 
     def undecided(self, claim: Claim) -> tuple[str, ...]:
-        """The later revisions whose section reads otherwise, while the claim does not say which."""
+        """Return the later revisions whose section changed, if the claim does not name its
+        revisions.
+        """
         if claim.revisions or not claim.heading:
             return ()
         reviewed = self._hash_in(claim.document, claim.heading)
@@ -122,7 +125,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One heading that is not as it was when its document was reviewed."""
+    """One heading that has changed since its document was reviewed."""
 
     document: str
     heading: str
@@ -137,7 +140,9 @@ class Drift:
 
 
 def load_claims(path: Path | None = None) -> Claims:
-    """Read and check a claims file: a mistake in it would silently hide a claim from the report."""
+    """Read and validate a claims file, because an error in it would hide a claim from the
+    report.
+    """
     source = path or CLAIMS_FILE
     data = load_toml(source)
     _check_keys(data, ("documents", "headings", "claims"), source.name)
@@ -157,9 +162,10 @@ def load_claims(path: Path | None = None) -> Claims:
 
 
 def drift(claims: Claims, documents: Mapping[str, str]) -> list[Drift]:
-    """The headings that changed, are gone or are new in the texts given, by document slug.
+    """Return the headings that changed, disappeared or are new in the given texts, by document
+    slug.
 
-    A text may be of another format than the one that was reviewed: a heading is known by its words.
+    A text may have another format than the reviewed one: headings are compared by their words.
     """
     found: list[Drift] = []
     for slug, text in documents.items():

@@ -1,6 +1,6 @@
-"""A clause: one executable check of a claim, with its probe beside it.
+"""A clause: one executable test of a claim, declared above its probe.
 
-A clause module reads like the document it checks: the decorator says what must happen under each
+A clause module reads like the document it tests: the decorator says what must happen under each
 implementation, the function below it is the user's program.
 """
 
@@ -25,14 +25,14 @@ ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The least cluster on which a clause means anything."""
+    """The smallest cluster on which a clause is meaningful."""
 
     devices: int = 1
     processes: int = 1
     devices_per_process: int = 1
 
     def unmet(self, topology: Topology) -> str | None:
-        """Why `topology` is too small, or None where it is large enough."""
+        """Return why `topology` is too small; None if it is large enough."""
         for what, least, has in (
             ("devices", self.devices, topology.devices),
             ("processes", self.processes, topology.processes),
@@ -44,21 +44,21 @@ class Need:
 
 
 def devices(count: int) -> Need:
-    """At least `count` devices in the cluster."""
+    """Require at least `count` devices in the cluster."""
     return Need(devices=count)
 
 
 def processes(count: int, *, devices_per_process: int = 1) -> Need:
-    """At least `count` processes, each with `devices_per_process` devices."""
+    """Require at least `count` processes, each with `devices_per_process` devices."""
     return Need(processes=count, devices_per_process=devices_per_process)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What a clause that measures time races: its steps, in which each contender is one.
+    """The contenders of a clause that measures time, as steps of its probe.
 
-    Ratios within a cell are to `baseline`. The figures prove nothing: they are shown beside the
-    clauses that they illustrate, which are judged by what JAX compiled.
+    Ratios within a cell are to `baseline`. Times prove nothing: they illustrate clauses that are
+    judged by what JAX compiled.
     """
 
     contenders: tuple[str, ...]
@@ -68,10 +68,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One executable check. `id` is stable and dotted; its first word is the section.
+    """One executable test. `id` is stable and dotted; its first word is the section.
 
-    Of a family `parameters` are the keys of its rows, which travel, and `rows` the rows themselves,
-    both by the probe's keyword.
+    For a family, `parameters` are the keys of its rows, which are sent to workers, and `rows` the
+    rows themselves, both by the probe's keyword.
     """
 
     id: str
@@ -101,14 +101,18 @@ class Clause:
 
     @property
     def title(self) -> str:
-        """What the clause checks, in a line: as named, else the probe's docstring's first line."""
+        """What the clause tests, in a line: as declared, else the first line of the probe's
+        docstring.
+        """
         return self.named or (inspect.getdoc(self.probe) or "").split("\n", 1)[0]
 
     def elsewhere(self, topology: Topology) -> str | None:
-        """Why the clause says nothing of `topology`, which it does not name; None where it does.
+        """Return why the clause does not apply to `topology`, which it does not name; None if it
+        does.
 
-        One process and several are two questions: what a clause asks of the one kind need not mean
-        anything in the other. A clause that names one process alone and does not say why is run.
+        Several processes are a question of their own, and so is one process: a clause about the one
+        need not be meaningful for the other. A clause that names only one process without a reason
+        is run.
         """
         several = topology.processes > 1
         if several in {Topology.parse(one).processes > 1 for one in self.topologies}:
@@ -119,7 +123,7 @@ class Clause:
 
     @property
     def run(self) -> tuple[Any, ...]:
-        """What is run: clauses in which this is equal judge one and the same run of a cell."""
+        """Identity of what is run: clauses with equal values judge the same run of a cell."""
         probe = (self.probe.__module__, self.probe.__qualname__)
         asked = (self.fresh, self.deadline_s, self.requires, self.programs, self.selects)
         rows = tuple(sorted((name, _identity(row)) for name, row in self.rows.items()))
@@ -138,7 +142,7 @@ class Clause:
 
 
 def _identity(row: Any) -> str:
-    """What tells a row from one with the same key in another table."""
+    """Return what distinguishes a row from one with the same key in another table."""
     return repr(row) if isinstance(row, str | int | float | tuple | None) else str(id(row))
 
 
@@ -229,7 +233,7 @@ def declared(
     parameters: Mapping[str, str] | None = None,
     rows: Mapping[str, Any] | None = None,
 ) -> Clause:
-    """One clause, checked; for `clause` and `family` alone."""
+    """Return one checked clause; only for `clause` and `family`."""
     checked(id, expect, topologies)
     one = Clause(
         id=id,
@@ -264,7 +268,7 @@ def declared(
 
 
 def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str]) -> None:
-    """ValueError where these three cannot make a clause."""
+    """Raise ValueError if these three cannot form a clause."""
     if not ID.fullmatch(id):
         raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
     missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]

@@ -1,7 +1,7 @@
-"""Where a clause is written: its probe, and the row of each table that it goes into.
+"""The text of a clause's declaration: its probe, and the row of each table that it uses.
 
-Rows that stand in a table as literals are found in the module's text. A row that is made as the
-module runs has no text of its own: its table stands for it.
+Rows that are literals in a table are found in the module's text. A row that is computed has no text
+of its own: its table stands for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.catalogue.modules import OURS, Module, declares, module_of
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A row's expression in its table, and the module that it is written in."""
+    """A row's expression in its table, and the module that contains it."""
 
     module: str
     node: ast.expr
@@ -50,7 +50,7 @@ def line_of(clause: Clause) -> tuple[str, int] | None:
 
 
 def rows(clause: Clause) -> dict[str, Found | None]:
-    """Return each table's row as it is written; None where only running the module can tell."""
+    """Return each table's row as written; None if only running the module can tell."""
     home = module_of(clause.probe.__module__)
     tables = tables_of(clause)
     return {
@@ -60,10 +60,10 @@ def rows(clause: Clause) -> dict[str, Found | None]:
 
 
 def tables_of(clause: Clause) -> dict[str, ast.expr]:
-    """Return the tables of the family that made a clause, as they are written at its probe.
+    """Return the tables of the family that made a clause, as written at its probe.
 
-    Several families of one probe may have one id with other tables: it is the one with these rows.
-    Empty where no decorator at the probe has these tables, as where a helper declares it.
+    Several families of one probe may have one id with other tables: the one with these rows is
+    used. Empty if no decorator at the probe has these tables, as when a helper declares it.
     """
     home = module_of(clause.probe.__module__)
     probe = home.bound.get(clause.probe.__name__)
@@ -108,7 +108,7 @@ def _bytes_of(line: str, first: int, last: int | None) -> str:
 
 
 def _have(module: Module, tables: Mapping[str, ast.expr], keys: Mapping[str, str]) -> bool:
-    """Return whether the rows stand in the tables, or their keys in what makes the tables."""
+    """Return whether the tables contain the rows, or their keys in the code that makes them."""
     return all(
         _row(module, tables[name], key) is not None
         or key in [n.value for n in ast.walk(tables[name]) if isinstance(n, ast.Constant)]

@@ -1,6 +1,6 @@
-"""What a clause is made of in our own modules, and which clauses an edit of them touches.
+"""Which of our modules a clause depends on, and which clauses an edit of them affects.
 
-Modules are read as text and compared as syntax trees: a comment or a line break changes no clause.
+Modules are read as text and compared as syntax trees: a comment or a line break affects no clause.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def touched(clauses: Iterable[Clause], modules: Iterable[str], old: Old) -> set[
 
 
 def _is_touched(clause: Clause, changed: set[Place], written: Mapping[str, frozenset[str]]) -> bool:
-    """Whether a clause's row is new, or something that its probe or row uses has changed."""
+    """Return whether a clause's row is new, or something that its probe or row uses has changed."""
     home = module_of(clause.probe.__module__)
     found = rows(clause)
     declared = tables_of(clause)
@@ -54,7 +54,9 @@ def _is_touched(clause: Clause, changed: set[Place], written: Mapping[str, froze
 
 
 def _uses(home: Module, probe: str, without: frozenset[str]) -> Iterator[Place]:
-    """What a probe and its declaration use, but for the tables, of which each clause has a row."""
+    """Yield what a probe and its declaration use, without the tables, of which each clause has one
+    row.
+    """
     yield Place(home.name, probe)
     for place in _of_node(home, home.bound[probe]):
         if place.name not in without:
@@ -63,7 +65,7 @@ def _uses(home: Module, probe: str, without: frozenset[str]) -> Iterator[Place]:
 
 @functools.cache
 def _closure(start: Place | None) -> frozenset[Place]:
-    """A name of our modules, and all names that it uses."""
+    """Return a name of our modules and all names that it uses, directly or not."""
     if start is None:
         return frozenset()
     seen: set[Place] = set()
@@ -81,13 +83,13 @@ def _closure(start: Place | None) -> frozenset[Place]:
 
 @functools.cache
 def _of_node(module: Module, node: ast.AST) -> tuple[Place, ...]:
-    """The names of our own modules that a node uses."""
+    """Return the names of our own modules that a node uses."""
     found = (module.place_of(name) for name in sorted(globals_of(node)))
     return tuple(place for place in found if place is not None)
 
 
 def _statements(text: str) -> dict[str, str]:
-    """Each name that a text binds at its top, with the tree of its statement."""
+    """Return, for each name that a text binds at top level, the syntax tree of its statement."""
     found: dict[str, str] = {}
     for node in ast.parse(text).body:
         for name in bindings(node):

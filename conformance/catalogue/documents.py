@@ -1,8 +1,8 @@
-"""What a document says under each of its headings, whichever format a copy of it has.
+"""The text of a document below each of its headings, whatever the format of the copy.
 
-One revision is at hand as the Markdown of a repository, another as the text of a saved page. Both
-are brought to one form, the words as a reader sees them: what only one format writes (marks of
-emphasis, links, roles, bullets, fences) is left out.
+One revision is available as the Markdown of a repository, another as the text of a saved page. Both
+are normalised to the words that a reader sees: emphasis, links, roles, bullets and fences are
+removed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ _QUOTES = frozenset("\"'`")
 
 
 def format_of(text: str) -> str:
-    """The format of a copy: a saved page's first heading ends in '#', Markdown's begins with it."""
+    """Return the format of a copy: in a saved page the first heading ends in '#', in Markdown it
+    begins with it.
+    """
     for line in text.splitlines():
         if _is_text_heading(line):
             return TEXT
@@ -60,8 +62,7 @@ def format_of(text: str) -> str:
 def heading_texts(text: str, format: str) -> dict[str, str]:
     """Split a document into the text below each heading, up to the next heading of any level.
 
-    A heading that a document repeats is keyed as "Parent > Heading". Text before the first heading
-    belongs to none, and is left out.
+    A repeated heading is keyed as "Parent > Heading". Text before the first heading is left out.
     """
     if format == MARKDOWN:
         sections = list(_markdown_sections(text))
@@ -81,17 +82,16 @@ def heading_texts(text: str, format: str) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1024)  # the same few headings are asked for once per claim
 def words_of(heading: str) -> str:
-    """A heading's words alone, by which it is the same one in copies of different formats."""
+    """Return a heading's words, which are equal in copies of different formats."""
     nested = heading.lower().split(NESTING)
     return NESTING.join(" ".join(re.findall(r"[a-z0-9_]+", _ascii(part))) for part in nested)
 
 
 def hash_of(text: str) -> str:
-    """The hash of a heading's text, equal for the copies of one text that differ in form only.
+    """Return the hash of a heading's text, equal for copies that differ in form only.
 
-    Pages saved by different tools differ in white space, quotation marks and box drawings, and some
-    copies were decoded wrongly: so only the ASCII characters that are seen are counted, and of
-    those no quotation marks.
+    Saved pages differ in white space, quotation marks and box drawings, and some were decoded
+    wrongly: so only visible ASCII characters count, without quotation marks.
     """
     seen = "".join(c for c in _ascii(text) if c > " " and c not in _QUOTES)
     return "sha256:" + hashlib.sha256(seen.encode("ascii")).hexdigest()[:HASH_DIGITS]
@@ -103,7 +103,7 @@ def _ascii(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading as found; a deeper one has a higher level."""
+    """A heading and its level; deeper headings have higher levels."""
 
     level: int
     heading: str
@@ -111,7 +111,7 @@ class _Section:
 
 
 def _markdown_sections(text: str) -> Iterator[_Section]:
-    """Headings are the '#' lines outside code fences; underlined headings are not recognised."""
+    """Yield headings: '#' lines outside code fences; underlined headings are not recognised."""
     fence = directive = ""
     found: list[tuple[int, str]] = []
     bodies: list[list[str]] = []
@@ -151,7 +151,7 @@ def _markdown_sections(text: str) -> Iterator[_Section]:
 
 
 def _seen_of_prose(text: str) -> str:
-    """Markdown outside of code, as its reader sees it."""
+    """Return Markdown outside of code as its reader sees it."""
     lines = (_QUOTED.sub("", line) for line in text.splitlines())
     kept = "\n".join(_BULLET.sub("", line) for line in lines if not _UNSEEN.fullmatch(line))
     parts: list[str] = []
@@ -174,7 +174,7 @@ def _seen_of_code(role: str, code: str) -> str:
 
 
 def _text_sections(text: str) -> Iterator[_Section]:
-    """Headings are the lines of a saved page that end in the permalink '#'.
+    """Yield headings: the lines of a saved page that end in the permalink '#'.
 
     Captions of figures end in it too and are longer; a comment of a code sample begins with it. The
     page has lost its levels: only a repeated heading counts as deeper than the others.

@@ -1,6 +1,6 @@
-"""What a clause expects of one implementation, as the catalogue knows it: words and a check.
+"""The interface of an expectation: its text and its check.
 
-The expectations themselves are `conformance.judging`'s; this is all that declaring one needs.
+The expectations are defined in `conformance.judging`; declaring a clause needs only this.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from conformance.catalogue.topology import Topology
 
 
 class Expectation(Protocol):
-    """Something that a clause expects of one implementation."""
+    """What a clause expects of one implementation."""
 
     @property
     def text(self) -> str:
         """The expectation in words, for reports and messages."""
 
     def check(self, topology: Topology, observations: Sequence[Any]) -> list[Any]:
-        """Compare; at least one finding per observation, or the cell proves nothing."""
+        """Compare, returning at least one finding per observation: otherwise the cell proves
+        nothing.
+        """

@@ -53,7 +53,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def table(*rows: Any) -> dict[str, Any]:
-    """Rows by their `key`, in order; ValueError where two have one."""
+    """Return rows by their `key`, in order; ValueError if two rows have the same key."""
     found: dict[str, Any] = {}
     for row in rows:
         if row.key in found:
@@ -168,7 +168,7 @@ class _Field:
 
 
 def _of_rows(id: str, name: str, tables: Mapping[str, Table]) -> Any:
-    """Return what a keyword is that is left out: a field of the rows, or the default."""
+    """Return the value of an omitted keyword: a field of the rows, or the default."""
     having = [table for table, rows in tables.items() if _has(next(iter(rows.values())), name)]
     if len(having) > 1:
         raise ValueError(
@@ -192,7 +192,9 @@ def _append(probe: Probe, one: Clause) -> None:
 
 
 def _value_for_rows(value: OfRows, rows: Mapping[str, Any]) -> Any:
-    """The value, or what the function makes of the rows that its parameters name."""
+    """Return the value, or the result of the function called with the rows that its parameters
+    name.
+    """
     if isinstance(value, _Field):
         return getattr(rows[value.table], value.name)
     if not callable(value):

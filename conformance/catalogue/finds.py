@@ -57,7 +57,7 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_.]+)\}")
 
 
 class FindError(ValueError):
-    """A rule that means nothing; the message says what is wrong with it."""
+    """An invalid rule; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Find:
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """What stands in braces in `after`."""
+        """The placeholders in braces in `after`."""
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.after)))
 
 
@@ -92,7 +92,7 @@ _TEXTS = ("says", "after", "proved", "effect", "asked", "to")
 
 
 def parse_finds(raw: Any) -> tuple[Find, ...]:
-    """The rules of a `[[find]]` array; FindError says which of them is wrong, and how."""
+    """Parse the rules of a `[[find]]` array; FindError names the invalid rule and the error."""
     if not (isinstance(raw, list) and raw and all(isinstance(one, dict) for one in raw)):
         raise FindError("find must be written [[find]]")
     return tuple(_find(one) for one in raw)

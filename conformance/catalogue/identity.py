@@ -1,9 +1,9 @@
-"""What tells a clause's program from every other: the code that runs, whatever is said about it.
+"""The identity of a clause's program: a digest of the code that runs.
 
-A digest is made of syntax trees: of the probe, the rows that it is given, and all that they use in
-our own modules, of classes the methods that are called by name. Comments,
-docstrings, annotations, line breaks, the declaration, and the module in which something stands are
-no part of it; nor is what a clause expects, which may change while the program stays.
+The digest covers the syntax trees of the probe, of its rows, and of everything that they use in our
+own modules; of classes, the methods that are called by name. Comments, docstrings, annotations,
+line breaks, the declaration and the module's name do not count; nor does what a clause expects,
+which may change while the program stays.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _PRINTING = {"step", "note"}
 
 
 def program_digest(clause: Clause) -> str:
-    """Return the digest of a clause's program: equal where the same code runs on the same rows.
+    """Return the digest of a clause's program: equal if the same code runs on the same rows.
 
-    ValueError where the probe is not a function at the top of its module.
+    ValueError if the probe is not a function at the top of its module.
     """
     home = module_of(clause.probe.__module__)
     name = clause.probe.__name__
@@ -74,7 +74,7 @@ def program_digest(clause: Clause) -> str:
 
 
 def _row_makers(clause: Clause) -> list[Part]:
-    """Return what makes the rows: the classes of those that are written, else the whole table."""
+    """Return what makes the rows: the classes of the written rows, else the whole table."""
     found: list[Part] = []
     tables = tables_of(clause)
     home = module_of(clause.probe.__module__)
@@ -89,9 +89,9 @@ def _row_makers(clause: Clause) -> list[Part]:
 
 
 def _row_parts(clause: Clause, used: frozenset[str]) -> list[Part]:
-    """Return the arguments of the written rows, but for fields that no code of the program reads.
+    """Return the arguments of the written rows, without fields that no code of the program reads.
 
-    What a clause expects is often such a field, as are its title and its topologies.
+    Expectations are often such a field, and so are titles and topologies.
     """
     found: list[Part] = []
     for name, row in rows(clause).items():
@@ -111,14 +111,14 @@ def _row_parts(clause: Clause, used: frozenset[str]) -> list[Part]:
 
 @functools.cache
 def _keyword(keyword: ast.keyword) -> ast.expr:
-    """Return `dict(name=value)`, which is an expression, as a keyword by itself is not."""
+    """Return a keyword argument as the expression `dict(name=value)`."""
     return ast.fix_missing_locations(
         ast.Call(ast.copy_location(ast.Name("dict", ast.Load()), keyword), [], [keyword])
     )
 
 
 def _closure(start: Iterable[Part], used: frozenset[str]) -> Iterator[Place]:
-    """Yield once each place that some code uses, and that what it uses does."""
+    """Yield once each place that some code uses, directly or not."""
     seen: set[Place] = set()
     todo = [place for module, node in start for place in _used(module, node)]
     while todo:
@@ -159,7 +159,7 @@ def _bound(place: Place) -> ast.stmt | None:
 
 @functools.cache
 def _callable_methods(names: frozenset[str]) -> tuple[ast.stmt, ...]:
-    """Return the methods of what a probe is given that these names may call, or that those do."""
+    """Return the methods of a probe's arguments that these names may call, directly or not."""
     found: dict[ast.stmt, None] = {}
     known = names - _PRINTING
     while True:

@@ -1,8 +1,8 @@
-"""Every clause there is, found in the modules of `conformance.sections`.
+"""Load every clause from the modules of `conformance.sections`.
 
 Workers and the controller load the same modules, and a worker runs nothing else: a case names a
-clause by id, so no code travels between processes. A worker imports JAX first; in any other process
-the modules are imported without JAX (`stand_ins`).
+clause by id, so no code is sent. A worker imports JAX first; any other process imports the modules
+without JAX (`stand_ins`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGE = "conformance.sections"
 
 
 class CatalogueError(ValueError):
-    """Clauses that contradict one another or the claims."""
+    """Clauses that contradict each other or the claims."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class Catalogue:
     clauses: Mapping[str, Clause]
 
     def sections(self) -> list[str]:
-        """The sections of the matrix that have clauses, sorted; the time lane's is none."""
+        """Return the sections that have clauses, sorted, without the time lane's."""
         return sorted({c.section for c in self.clauses.values() if c.timing is None})
 
     @functools.cached_property
     def runs(self) -> Mapping[str, tuple[str, ...]]:
-        """By clause id, all clauses that judge the same run as it, itself included."""
+        """For each clause id, all clauses that judge the same run, itself included."""
         together: dict[tuple[Any, ...], list[str]] = {}
         for one in self.clauses.values():
             together.setdefault(one.run, []).append(one.id)
         return {id: tuple(ids) for ids in together.values() for id in ids}
 
     def beginning(self, words: Sequence[str]) -> Catalogue:
-        """The clauses whose id is one of `words` or begins with it; all where there are none.
+        """Return the clauses whose id is one of `words` or begins with it; all if `words` is empty.
 
-        CatalogueError where a word is the beginning of no id.
+        CatalogueError if a word is the beginning of no id.
         """
         if not words:
             return self
@@ -70,7 +70,7 @@ class Catalogue:
         return Catalogue(dict(sorted(chosen.items())))
 
     def check(self, claims: Claims) -> None:
-        """CatalogueError where a clause names a claim or a fixed clause that does not exist."""
+        """Raise CatalogueError if a clause names a claim or a fixed clause that does not exist."""
         for one in self.clauses.values():
             if one.claim not in claims.claims:
                 raise CatalogueError(f"clause {one.id}: claims.toml has no claim {one.claim!r}")
@@ -82,9 +82,9 @@ class Catalogue:
 
 
 def load(names: Iterable[str] = (PACKAGE,)) -> Catalogue:
-    """The clauses of the named packages (all their modules) and modules.
+    """Return the clauses of the named packages (all their modules) and modules.
 
-    CatalogueError where two clauses share an id.
+    CatalogueError if two clauses share an id.
     """
     with jax_left_out():
         modules = [module for name in names for module in _modules(name)]
@@ -112,7 +112,7 @@ def _modules(name: str) -> list[ModuleType]:
 
 
 def _imported(name: str) -> ModuleType:
-    """A module; CatalogueError with the place in it where it cannot be loaded, or runs JAX."""
+    """Import a module; CatalogueError with the position if it fails, or runs JAX."""
     ran_before = _jax_has_run()
     try:
         module = importlib.import_module(name)
@@ -142,14 +142,14 @@ def _file_of(name: str) -> str:
 
 
 def _jax_has_run() -> bool:
-    """Whether anything was computed with JAX in this process; it is asked of JAX if it is there."""
+    """Return whether this process has computed anything with JAX."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     asked = getattr(bridge, "backends_are_initialized", None)
     return bool(asked is not None and asked())
 
 
 def _section_of(module: ModuleType) -> str | None:
-    """The section whose folder a module lies in; None of modules that lie elsewhere."""
+    """Return the section whose folder contains a module; None for modules elsewhere."""
     package, _, rest = module.__name__.partition(f"{PACKAGE}.")
     return rest.split(".")[0] if rest and not package else None
 

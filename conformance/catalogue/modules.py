@@ -1,6 +1,6 @@
-"""Our own modules, read as text: what a name stands for and what a piece of code uses.
+"""Our own modules as syntax trees: what a name stands for, and what a piece of code uses.
 
-Nothing is imported for it, so that code can be compared and shown without the JAX that it needs.
+Nothing is imported, so that code can be compared and shown without the JAX that it needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_RUN = {"type_params", "kind", "ctx", "type_comment", "annotation", "returns
 
 
 class ModuleMissing(ValueError):
-    """A module of this project has no file; the message names it."""
+    """A module of this project without a file; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)  # there is one of each
 class Module:
-    """A module's lines, the statements that bind names at its top, and what it imports there."""
+    """A module's lines, the statements that bind names at its top, and its imports."""
 
     name: str
     lines: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The words that ids, results and reports share.
+"""The names that ids, results and reports share.
 
 They are strings, not objects, because they travel as JSON between processes and files.
 """

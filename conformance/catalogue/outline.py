@@ -1,7 +1,7 @@
-"""Where a claim stands in its document: the headings in reading order, and their addresses.
+"""The position of a claim in its document: the headings in reading order, and their addresses.
 
 A document has several revisions, and a heading may be in some of them only: the outline joins them,
-so that a claim keeps its place when a later revision drops its heading.
+so that a claim keeps its position when a later revision drops its heading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from conformance.catalogue.documents import NESTING, words_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`document` is its first revision's slug; `revisions` are those that make the claim."""
+    """The position of a claim; `document` is the first revision, `revisions` are those that make
+    the claim.
+    """
 
     document: str
     revisions: tuple[str, ...]
@@ -27,7 +29,7 @@ class Place:
 
 
 def place_of(claims: Claims, claim: Claim) -> Place:
-    """The place of a claim of `claims`."""
+    """Return the position of a claim."""
     first = _first(claims, claim.document)
     revisions = (first, *claims.later(first))
     stands_in = claims.stands_in(claim)
@@ -43,10 +45,10 @@ def place_of(claims: Claims, claim: Claim) -> Place:
 
 
 def outline(claims: Claims, document: str) -> tuple[str, ...]:
-    """The headings of all revisions of a document from `document` on, as one list.
+    """Return the headings of all revisions of a document from `document` on, as one list.
 
-    The newest gives the order. What only an earlier one has stands after what came before it there,
-    or at the end.
+    The newest revision gives the order. A heading of an earlier one only comes after its
+    predecessor there, or at the end.
     """
     revisions = (document, *claims.later(document))
     found: list[str] = []
@@ -56,7 +58,9 @@ def outline(claims: Claims, document: str) -> tuple[str, ...]:
 
 
 def anchor_of(heading: str) -> str:
-    """The anchor that the documents' site gives a heading; of a repeated one, its parent's."""
+    """Return the anchor that the documents' site gives a heading; for a repeated one, its
+    parent's.
+    """
     plain = unicodedata.normalize("NFKD", heading.split(NESTING)[0].lower())
     words = re.sub(r"[^a-z0-9]+", "-", plain.encode("ascii", "ignore").decode())
     return re.sub(r"^[-0-9]+|-+$", "", words)
@@ -81,6 +85,6 @@ def _first(claims: Claims, document: str) -> str:
 
 
 def _url(claims: Claims, document: str, heading: str, current: bool) -> str:
-    """The heading's address; the page alone where the newest revision lacks the statement."""
+    """Return the heading's address; the page alone if the newest revision lacks the statement."""
     url = claims.documents[document].url
     return f"{url}#{anchor_of(heading)}" if url and heading and current else url

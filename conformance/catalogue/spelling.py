@@ -1,4 +1,4 @@
-"""What may have been meant by a name that does not exist."""
+"""Suggestions for a name that does not exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ LIKE = 0.5  # of 1, which is equal
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """The end of an error message: names that end so, that are spelt alike, or that hold `word`."""
+    """Return the end of an error message: names with the same ending, a similar spelling, or
+    containing `word`.
+    """
     known = list(names)
     found = [one for one in known if one.endswith(f".{word}")]
     found = found or difflib.get_close_matches(word, known, MOST, cutoff=LIKE)

@@ -30,12 +30,12 @@ COMPUTE = ("jax.lax", "jax.nn", "jax.numpy", "jax.random", "jax.scipy")
 
 
 class JaxLeftOutError(TypeError):
-    """Something of JAX's was used in a process that loaded the catalogue without JAX."""
+    """Code used JAX in a process that loaded the catalogue without JAX."""
 
 
 @contextmanager
 def jax_left_out() -> Iterator[None]:
-    """Let `import jax` bind stand-ins; no effect where JAX is imported already."""
+    """Let `import jax` bind stand-ins; no effect if JAX is already imported."""
     if PACKAGE in sys.modules:
         yield
         return
@@ -49,7 +49,7 @@ def jax_left_out() -> Iterator[None]:
 
 
 class Name:
-    """Something of JAX's by its name, as in `jax.numpy.sum`: neither looked up nor called."""
+    """A stand-in for a name of JAX, such as `jax.numpy.sum`: never looked up, never called."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -81,7 +81,7 @@ class Name:
 
 
 class _Module(ModuleType):
-    """JAX, or a module of it, imported when something of it is needed after the catalogue."""
+    """A stand-in for a module of JAX, which imports it if it is needed after loading."""
 
     def __getattr__(self, name: str) -> Any:
         if _FINDER not in sys.meta_path:
@@ -92,7 +92,7 @@ class _Module(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds JAX's modules before any other finder does."""
+    """An import finder for JAX's modules, which takes precedence."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -103,7 +103,7 @@ class _Finder(MetaPathFinder, Loader):
         return _Module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to execute."""
+        """Do nothing: there is nothing to execute."""
 
 
 _FINDER = _Finder()

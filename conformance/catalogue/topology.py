@@ -1,8 +1,8 @@
-"""How many processes a cluster has, and how many devices each of them.
+"""The number of processes of a cluster, and of devices per process.
 
-`Place` is one process's position in it, and the source of the data that a probe feeds in and a
-NumPy model computes with: both sides make the same numbers from the same position, so nothing but
-what JAX did can make them differ.
+`Place` is one process's position in it, and the source of the data of a probe and of its NumPy
+model: both compute the same numbers from the same position, so only JAX's behaviour can make them
+differ.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Topology:
 
     @classmethod
     def parse(cls, text: str) -> Topology:
-        """Read `PROCESSESxDEVICES`; ValueError says what was given and what is wanted."""
+        """Parse `PROCESSESxDEVICES`; ValueError names the text and the syntax."""
         match = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text)
         if match is None:
             raise ValueError(
@@ -68,21 +68,22 @@ class Place:
 
     @property
     def first_row(self) -> int:
-        """The global row that this process's first device holds."""
+        """The global row of this process's first device."""
         return self.process * self.topology.devices_per_process
 
     def all_rows(self, *shape: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-        """One row per device of the whole cluster, shape `(devices, *shape)`, all values distinct.
+        """Return one row per device of the whole cluster, shape `(devices, *shape)`, all values
+        distinct.
 
-        Small whole numbers: sums of them are exact in float32, so models compare exactly.
+        Small integers: their sums are exact in float32, so models compare exactly.
         """
         full = (self.topology.devices, *shape)
         return np.arange(1, 1 + int(np.prod(full))).reshape(full).astype(dtype)
 
     def rows(self, *shape: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-        """The rows of `all_rows` of this process's devices: `(devices_per_process, *shape)`."""
+        """Return the rows of this process's devices: `(devices_per_process, *shape)`."""
         return self.mine(self.all_rows(*shape, dtype=dtype))
 
     def mine(self, all_rows: NDArray[Any]) -> NDArray[Any]:
-        """This process's part of an array whose leading axis has one row per device."""
+        """Return this process's part of an array whose leading axis has one row per device."""
         return all_rows[self.first_row : self.first_row + self.topology.devices_per_process]

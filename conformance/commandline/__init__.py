@@ -1,1 +1,1 @@
-"""What all our commands have in common: what they are given, what they write, how they end."""
+"""What all commands share: checks of their input, their outputs, and how they end."""

@@ -53,14 +53,14 @@ def without_traceback(command: Callable[[], int]) -> int:
 
 
 def of_output(error: BaseException) -> bool:
-    """Whether it is of standard output: of no file that somebody named."""
+    """Return whether an error concerns standard output, as opposed to a named file."""
     return isinstance(error, OSError) and error.errno is not None and error.filename is None
 
 
 def reason(error: BaseException) -> str:
-    """What an error says, in one line that a terminal can show.
+    """Return an error's message in one line that a terminal can show.
 
-    Of the system's errors: the file and what is wrong with it, without the number.
+    For errors of the operating system: the file and the reason, without the number.
     """
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -83,7 +83,7 @@ def _terminated(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _write_no_more() -> None:
-    """Discard what standard output still holds: Python flushes once more as it ends."""
+    """Discard what standard output still buffers: Python flushes once more as it ends."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, sys.stdout.fileno())

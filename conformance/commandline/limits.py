@@ -1,6 +1,7 @@
-"""Numbers and addresses from a command line: finite and within bounds, or refused in one line.
+"""Parse numbers and addresses of a command line: finite and within bounds, else refused in one
+line.
 
-Every function is the `type` of an option, for argparse and pytest alike, or makes one.
+Every function is the `type` of an option, for argparse and pytest alike, or returns one.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def seconds(text: str) -> float:
-    """A duration above 0."""
+    """Parse a duration above 0."""
     return _seconds(text, "above 0", lambda value: value > 0)
 
 
 def patience(text: str) -> float:
-    """A duration from 0 on, which waits for nothing."""
+    """Parse a duration of at least 0, which means not to wait."""
     return _seconds(text, "from 0 on", lambda value: value >= 0)
 
 
 def whole(least: int, most: int, why: str = "") -> Callable[[str], int]:
-    """Return a type of whole numbers from `least` to `most`; `why` is added to its refusal."""
+    """Return a type of whole numbers from `least` to `most`; `why` is added to its error
+    message.
+    """
 
     def number(text: str) -> int:
         value = int(text) if _WHOLE.fullmatch(text) else None
@@ -42,7 +45,7 @@ def whole(least: int, most: int, why: str = "") -> Callable[[str], int]:
 
 
 def share(text: str) -> float:
-    """A number from 0 to 1."""
+    """Parse a number from 0 to 1."""
     value = _number(text)
     if value is None or not 0 <= value <= 1:
         raise ArgumentTypeError(f"{shown(text)}: give a number from 0 to 1")
@@ -76,7 +79,7 @@ address = checked(parse_address)  # as it was written
 
 
 def shown(text: str) -> str:
-    """What a user wrote, quoted, short and without control characters."""
+    """Return a user's text quoted, short and without control characters."""
     return reprlib.repr(text)
 
 
@@ -90,7 +93,7 @@ def _seconds(text: str, which: str, fits: Callable[[float], bool]) -> float:
 
 
 def _number(text: str) -> float | None:
-    """A finite number; None where it is none."""
+    """Parse a finite number; None if it is not one."""
     try:
         value = float(text)
     except ValueError:

@@ -1,7 +1,6 @@
-"""Files that commands write: made beside their place, and put there when they are whole.
+"""Files that commands write: created beside their place, and moved there when complete.
 
-Whoever is interrupted, meets an error or finds no room on the disk leaves the earlier file as it
-was, and nothing beside it.
+An interrupted or failed command leaves the earlier file unchanged and no temporary file.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ BACKUP = ".bak"  # what is added to the name of a file that makes room for anoth
 
 
 class Output:
-    """A file to be written; `stream` takes its bytes, `put` gives it its place and its name.
+    """A file to write; `stream` takes its bytes, `put` moves it into its place.
 
-    `partial` is the name that it has until then, by default one that nobody else has. What is no
-    regular file, such as /dev/null or a pipe, is written at once. OSError names `file`.
+    `partial` is its temporary name, by default a unique one. Anything but a regular file, such as
+    /dev/null or a pipe, is written directly. OSError names `file`.
     """
 
     def __init__(self, file: Path, partial: str | None = None) -> None:
@@ -46,10 +45,9 @@ class Output:
             self._cleaning = weakref.finalize(self, _remove, made)
 
     def put(self, *, keep: bool = False) -> Path | None:
-        """Give the file its place, once; whoever has `stream` may go on writing.
+        """Move the file into its place, once; `stream` may still be written to afterwards.
 
-        The file that it replaces is kept under another name where `keep` says so and it holds
-        anything; that name.
+        If `keep`, a non-empty file that it replaces is renamed; return that name.
         """
         if self._partial is None:
             return None  # it is there
@@ -68,7 +66,7 @@ class Output:
         return kept
 
     def close(self) -> None:
-        """Close the stream; without `put` before, nothing is left of the file."""
+        """Close the stream; without a `put` before, remove the file."""
         try:
             with named(self.file):
                 self.stream.close()
@@ -79,7 +77,7 @@ class Output:
 
 @contextlib.contextmanager
 def written(file: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes replace `file` once all of them were written."""
+    """Yield a stream whose bytes replace `file` once all of them are written."""
     output = Output(file)
     try:
         yield output.stream
@@ -89,7 +87,7 @@ def written(file: Path) -> Iterator[BinaryIO]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are not there. OSError names what is none."""
+    """Create a folder and its parents if needed; OSError names the one that is not a folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -97,13 +95,13 @@ def make_folder(folder: Path) -> None:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Replace a file by `text`, whole or not at all. OSError names the file."""
+    """Replace a file by `text`, whole or not at all; OSError names the file."""
     with written(file) as stream, named(file):
         stream.write(text.encode("utf-8"))
 
 
 def _kept(place: Path) -> Path:
-    """Give a file a second name that is free: `NAME.bak`, else `NAME.bak2`, and so on."""
+    """Give a file a second, free name: `NAME.bak`, else `NAME.bak2`, and so on."""
     for number in itertools.count(1):
         name = place.with_name(f"{place.name}{BACKUP}{number if number > 1 else ''}")
         if not os.path.lexists(name):
@@ -123,7 +121,7 @@ def _remove(partial: Path) -> None:
 
 @contextlib.contextmanager
 def named(file: Path) -> Iterator[None]:
-    """Let an OSError name the file that the user named."""
+    """Make an OSError name the file that the user named."""
     try:
         yield
     except OSError as error:

@@ -1,1 +1,1 @@
-"""What commands on the catalogue and on recorded cells do, a module each; runs nothing."""
+"""The commands on the catalogue and on recorded cells, one module each; they run no cells."""

@@ -1,4 +1,4 @@
-"""`coverage [RESULTS…]`: what nothing checks: no clause, no run, or no cell of its kind."""
+"""`coverage [RESULTS…]`: what nothing tests: claims without clause, clauses without run or cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_LISTED = 20  # lines under one heading, unless all are asked for
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """An entry that excused no cell, and the versions in which one that it is about was judged."""
+    """An entry that excused no cell, and the versions in which a cell that it covers was judged."""
 
     entry: Deviation
     jax: tuple[str, ...]
@@ -32,11 +32,12 @@ class Idle:
 
 @dataclass(slots=True)
 class Coverage:
-    """What was not exercised; all but `gaps` is asked of results only.
+    """What was not exercised; all but `gaps` needs results.
 
-    `never_run` is clause to the topologies of it without any cell, all of them where the clause was
-    not run at all; `unjudged` are the implementations of which it expects something and no cell was
-    judged; `releases` the side of an expectation by release that no JAX of the results is on.
+    `never_run` maps a clause to its topologies without any cell, all of them if the clause was not
+    run at all; `unjudged` maps it to the implementations that it expects something of and that have
+    no judged cell; `releases` names the side of an expectation by release that no JAX of the
+    results is on.
     """
 
     gaps: tuple[Claim, ...]
@@ -55,7 +56,7 @@ class Coverage:
 def coverage(
     catalogue: Catalogue, claims: Claims, deviations: Sequence[Deviation], files: Sequence[Path]
 ) -> Coverage:
-    """What of the catalogue these results do not exercise; ResultsError where they have no cell."""
+    """Return what these results do not exercise; ResultsError if they have no cell."""
     clauses = {id: one for id, one in catalogue.clauses.items() if one.timing is None}
     checked = {one.claim for one in clauses.values()}
     gaps = tuple(one for slug, one in claims.claims.items() if slug not in checked)
@@ -118,7 +119,7 @@ def _recorded(
 
 
 def _unreached(clause: Clause, judged: Mapping[str, set[str]]) -> Iterator[str]:
-    """Which sides of expectations by release no judged cell is on, in words."""
+    """Yield descriptions of the sides of expectations by release that no judged cell is on."""
     for implementation, versions in judged.items():
         for one in _by_release(clause.expect[implementation]):
             old = {numbers(version) < numbers(one.release) for version in versions}
@@ -128,7 +129,7 @@ def _unreached(clause: Clause, judged: Mapping[str, set[str]]) -> Iterator[str]:
 
 
 def _by_release(expectation: Any) -> Iterator[ByRelease]:
-    """The expectations by release of which an expectation is made."""
+    """Yield the expectations by release within an expectation."""
     if isinstance(expectation, ByRelease):
         yield expectation
     if is_dataclass(expectation):
@@ -144,7 +145,7 @@ def _sorted(versions: set[str]) -> tuple[str, ...]:
 
 
 def lines(found: Coverage, *, everything: bool = False) -> Iterator[str]:
-    """What was not exercised, a heading per kind; the longest lists by their beginning."""
+    """Yield what was not exercised, under headings by kind; long lists are cut."""
     yield from _list(
         f"{len(found.gaps)} claims without a clause",
         [f"{one.ref:<4} {one.slug}: {one.statement}" for one in found.gaps],
@@ -191,7 +192,7 @@ def _list(title: str, said: Sequence[str], everything: bool) -> Iterator[str]:
 
 
 def record(found: Coverage) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Return everything as JSON."""
     gaps = [{"ref": one.ref, "claim": one.slug, "statement": one.statement} for one in found.gaps]
     if not found.results:
         return {"claims_without_clause": gaps}

@@ -1,4 +1,4 @@
-"""A module's text with one more import, where a sorter of imports would have put it."""
+"""Add an import to a module's text, in sorted position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Import = ast.Import | ast.ImportFrom
 
 
 def importing(text: str, source: str, name: str) -> str:
-    """`text` with `from source import name` among its imports."""
+    """Return `text` with `from source import name` among its imports."""
     lines = text.splitlines()
     imports = [node for node in ast.parse(text).body if isinstance(node, Import)]
     for node in imports:
@@ -36,7 +36,7 @@ def importing(text: str, source: str, name: str) -> str:
 
 
 def _key(node: Import) -> tuple[int, bool, str]:
-    """By which imports are sorted: whole modules stand before what is taken out of modules."""
+    """Sort key of imports: whole modules come before names from modules."""
     plain = isinstance(node, ast.Import)
     module = node.names[0].name if isinstance(node, ast.Import) else node.module or ""
     return _group(module), not plain, module
@@ -52,7 +52,9 @@ def _group(module: str) -> int:
 
 
 def _import(source: str, names: list[str]) -> list[str]:
-    """Constants first, then classes, then the rest; a name a line where they do not fit in one."""
+    """Return the import's lines: constants first, then classes, then the rest; one name per line if
+    long.
+    """
     ordered = sorted(names, key=lambda one: (not one.isupper(), not one[0].isupper(), one))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE:

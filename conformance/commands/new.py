@@ -1,4 +1,4 @@
-"""`new ID --claim SLUG`: writes a clause's skeleton at the end of the module where it belongs."""
+"""`new ID --claim SLUG`: write a clause's skeleton at the end of the module where it belongs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ NEEDED = {
 
 
 def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str | None) -> Path:
-    """Write the skeleton; the file that holds it now.
+    """Write the skeleton; return the file that holds it.
 
-    It goes into `module` of its section or, where none is named, to the section's clauses with the
-    most words of its id in common. ValueError where the id is taken, or the section, claim or
-    module does not exist.
+    It goes into `module` of its section or, by default, to the section's clauses whose ids have the
+    most words in common. ValueError if the id exists, or the section, claim or module does not.
     """
     if id in catalogue.clauses:
         where = ":".join(map(str, catalogue.clauses[id].where))
@@ -81,7 +80,7 @@ def new(catalogue: Catalogue, claims: Claims, id: str, claim: str, module: str |
 
 
 def _home(catalogue: Catalogue, id: str) -> str:
-    """The module of the clause whose id has most of its beginning in common."""
+    """Return the module of the clause whose id has the longest common beginning."""
 
     def common(other: str) -> int:
         return next((at for at, (a, b) in enumerate(zip(id, other, strict=False)) if a != b), 0)
@@ -95,7 +94,7 @@ def _home(catalogue: Catalogue, id: str) -> str:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """The names at a module's top."""
+    """Return the names bound at a module's top level."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):

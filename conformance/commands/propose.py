@@ -1,7 +1,7 @@
-"""`deviations --propose RESULTS…`: entries to add, to narrow and to drop, from recorded cells.
+"""`results propose RESULTS…`: entries to add, to narrow and to remove, from recorded cells.
 
-Each cell is judged again with the clause of today, as if there were no entries: what then deviates
-without one has to be added, and where an entry's cell conforms, the entry says too much.
+Each cell is judged again with today's clause, as if there were no entries: what then deviates
+without an entry needs one, and an entry whose cell conforms is too wide.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PASSING = re.compile(r"0x[0-9a-f]{4,}|\bport \d|\bpid \d|/tmp/|\d{5,}")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A recorded cell as it is judged without entries."""
+    """A recorded cell, judged without entries."""
 
     clause: str
     implementation: str
@@ -69,7 +69,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry to be added, but for its cause; `explains` is whether it excuses all its cells."""
+    """An entry to add, without its known issue; `explains` says whether it excuses all its
+    cells.
+    """
 
     file: str
     clause: str
@@ -83,7 +85,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """An entry that says too much: where its cells conform, and whether they all do."""
+    """An entry that is too wide: which of its cells conform, and whether all do."""
 
     entry: Deviation
     conforms: tuple[str, ...]
@@ -93,7 +95,7 @@ class Excess:
 
 @dataclass(slots=True)
 class Proposal:
-    """What to change of the entries; `unproven` are deviating cells that no entry may excuse."""
+    """What to change in the entries; `unproven` are deviating cells that no entry may excuse."""
 
     add: list[Entry] = field(default_factory=list)
     narrow: list[Excess] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Proposal:
 def propose(
     catalogue: Catalogue, deviations: Sequence[Deviation], files: Sequence[Path]
 ) -> Proposal:
-    """What of the entries these results contradict; ResultsError where they have no cell."""
+    """Return which entries these results contradict; ResultsError if they have no cell."""
     found = Proposal()
     about = Entries(deviations, catalogue.clauses)
     at = {id(entry): number for number, entry in enumerate(deviations)}
@@ -182,7 +184,7 @@ def _excess(entry: Deviation, some: Iterable[Judged]) -> Excess:
 
 
 def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
-    """The cells that one entry can excuse: same clause, steps and kind of failure."""
+    """Group cells that one entry can excuse: same clause, steps and kind of failure."""
     groups: dict[Any, list[Judged]] = {}
     for one in some:
         failing = _failing(one)
@@ -193,7 +195,7 @@ def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
 
 
 def _kind(one: Judged) -> tuple[Any, ...]:
-    """What fails, by steps: the type of what was raised, else what was compared, and how."""
+    """Return the kind of failure by step: the exception's type, else what was compared, and how."""
     failed = [f for f in one.compared if not f.holds]
     if not failed:
         return (one.judgement.verdict,)
@@ -212,7 +214,7 @@ def _kind_of_step(step: Step | None, failed: Finding) -> tuple[str, ...]:
 
 
 def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
-    """In which processes each failing step fails: said once where it is the same of each step."""
+    """Return in which processes each failing step fails; one value if all steps agree."""
     every = sorted({f.process for f in one.compared})
     by_step: dict[str, set[int]] = {}
     for f in one.compared:
@@ -225,7 +227,7 @@ def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
 
 
 def _processes(failing: Iterable[int], every: list[int]) -> Processes:
-    """A word that holds, else their numbers."""
+    """Return a word for a set of processes if there is one, else their numbers."""
     words = [word for word, chosen in SOME.items() if chosen(every) == sorted(failing)]
     return words[0] if words else tuple(sorted(failing))
 
@@ -260,7 +262,7 @@ def _entry(
 
 
 def _packages(group: Sequence[Judged], had: Mapping[str, set[str]]) -> dict[str, str]:
-    """Of each package that the clause requires the versions in which it was seen, as a range."""
+    """Return, for each package that the clause requires, the range of versions that showed it."""
     seen: dict[str, set[str]] = {}
     for one in group:
         for name, version in one.packages.items():
@@ -269,7 +271,7 @@ def _packages(group: Sequence[Judged], had: Mapping[str, set[str]]) -> dict[str,
 
 
 def _without_others(some: set[str], of: set[str]) -> str:
-    """One range of versions, but for those in between that were run and did not show it."""
+    """Return one range of versions, excluding those in between that ran and did not show it."""
     first, *_, last = sorted(some, key=Version) * 2
     if first == last:
         return f"=={first}"
@@ -280,7 +282,7 @@ def _without_others(some: set[str], of: set[str]) -> str:
 
 
 def _seen(group: Sequence[Judged]) -> dict[str, Any]:
-    """Return what was seen: of each step that fails, where several are compared."""
+    """Return the fields that were observed, by step if several steps are compared."""
     if not any(one.compared for one in group):
         return {"fault": _fault(group)}
     by_step: dict[str, list[tuple[Step | None, Finding]]] = {}
@@ -295,7 +297,7 @@ def _seen(group: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
-    """Return the fields that all of these have in common, of one kind of failure (`_kind`)."""
+    """Return the fields that all of these have in common, for one kind of failure (`_kind`)."""
     step, failed = some[0]
     codes = sorted({f.code for _, f in some})
     code = codes[0] if len(codes) == 1 else codes
@@ -320,7 +322,7 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
 
 
 def _fault(group: Sequence[Judged]) -> dict[str, Any]:
-    """Return how the cases of a group ended, by what is the same of all."""
+    """Return how the cases of a group ended, as far as all agree."""
     faults = [one.fault for one in group if one.fault is not None]
     table: dict[str, Any] = {"kind": faults[0].kind}
     for key, name in (("signal", "signal"), ("exit", "exit"), ("step", "in_step")):
@@ -331,7 +333,7 @@ def _fault(group: Sequence[Judged]) -> dict[str, Any]:
 
 
 def pattern(texts: Iterable[str]) -> str:
-    """A regular expression that finds each of the texts from its beginning on."""
+    """Return a regular expression that matches the beginning of each text."""
     beginnings: list[str] = []
     for text in dict.fromkeys(texts):
         text = _steady(text)
@@ -347,13 +349,13 @@ def pattern(texts: Iterable[str]) -> str:
 
 
 def _beginning(one: str, other: str) -> str:
-    """What two texts begin with alike."""
+    """Return the common beginning of two texts."""
     least = min(len(one), len(other))
     return one[: next((at for at in range(least) if one[at] != other[at]), least)]
 
 
 def _steady(text: str) -> str:
-    """The beginning of a text that will be the same in the next run."""
+    """Return the beginning of a text that will be the same in the next run."""
     text = text.split("\n", 1)[0]
     passing = _PASSING.search(text)
     return text[: min(passing.start() if passing else len(text), MOST_OF_A_TEXT)]
@@ -362,9 +364,9 @@ def _steady(text: str) -> str:
 def _cells(
     group: Sequence[Judged], declared: Sequence[str], ran: Mapping[Any, set[str]]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Ranges of versions as they were seen, each with its topologies; "*" where it is all.
+    """Return ranges of the versions that showed it, each with its topologies; "*" for all.
 
-    A version in between that was run and saw something else ends a range.
+    A version in between that ran and showed something else ends a range.
     """
     seen: dict[str, set[str]] = {}
     for one in group:

@@ -1,4 +1,4 @@
-"""Proposed changes of the deviation entries, as TOML with comments, and as JSON."""
+"""Render proposed changes of the deviation entries: TOML with comments, or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REVIEW_IN_DAYS = 120
 
 
 def lines(found: Proposal) -> Iterator[str]:
-    """What to add as TOML, beside which module, and in comments what to narrow and to drop."""
+    """Yield the entries to add as TOML by module, and in comments those to narrow and to remove."""
     file = ""
     review = datetime.date.today() + datetime.timedelta(days=REVIEW_IN_DAYS)
     for one in sorted(found.add, key=lambda entry: (entry.file, entry.clause)):
@@ -43,7 +43,7 @@ def lines(found: Proposal) -> Iterator[str]:
 
 
 def named(entry: Deviation) -> str:
-    """An entry in a line: where it stands, and what it is about."""
+    """Describe an entry in a line: its file, number and subject."""
     return f"{entry.where}: {', '.join(entry.clause)} under {', '.join(entry.implementation)}"
 
 
@@ -82,7 +82,7 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
 
 
 def _table(table: Mapping[str, Any]) -> str:
-    """A table of texts, numbers, booleans and lists of texts in a line of TOML."""
+    """Return a table of texts, numbers, booleans and lists of texts as one line of TOML."""
     return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in table.items())} }}"
 
 
@@ -95,7 +95,7 @@ def _value(one: Any) -> str:
 
 
 def _key(name: str) -> str:
-    """A package's name as a key of TOML, bare where it can be."""
+    """Return a package's name as a key of TOML, bare if possible."""
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
@@ -108,7 +108,7 @@ def _texts(some: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """A text in TOML: literally where it can be, so that a pattern reads as it is."""
+    """Return a text in TOML, as a literal if possible, so that a pattern stays readable."""
     if "\\" in text and text.isprintable():
         for quote in ("'", "'''"):
             if quote not in text and not text.endswith("'"):
@@ -117,7 +117,7 @@ def _text(text: str) -> str:
 
 
 def record(found: Proposal) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Return everything as JSON."""
 
     def excess(one: Excess) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The cells of results files, as the commands read them that look at what was recorded."""
+"""Iterate over the cells of results files, for commands on recorded observations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNJUDGED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
 
 
 def cells(files: Sequence[Path]) -> Iterator[tuple[Cell, Target]]:
-    """Every cell of all files, each with its target; ResultsError where a line is no record."""
+    """Yield every cell of all files with its target; ResultsError names an invalid line."""
     for file in files:
         targets: dict[str, Target] = {}
         for number, record in records(file):
@@ -30,7 +30,7 @@ def cells(files: Sequence[Path]) -> Iterator[tuple[Cell, Target]]:
 def target_of(
     record: Cell | Timing, targets: Mapping[str, Target], file: Path, number: int
 ) -> Target:
-    """The target's record that stands before a cell's; ResultsError where none does."""
+    """Return the target's record that precedes a cell's; ResultsError if there is none."""
     target = targets.get(record.target)
     if target is None:
         error = NoValue(f"target {record.target!r} has no target record before it")
@@ -39,14 +39,14 @@ def target_of(
 
 
 class Entries:
-    """Deviation entries by the clauses that they name: a run has thousands of cells."""
+    """Deviation entries, indexed by the clauses that they name."""
 
     def __init__(self, entries: Iterable[Deviation], clauses: Iterable[str]) -> None:
         every = tuple(entries)
         self._of = {id: tuple(one for one in every if one.names(id)) for id in clauses}
 
     def about(self, cell: Cell, target: Target) -> tuple[Deviation, ...]:
-        """Those that are about a recorded cell."""
+        """Return the entries that apply to a recorded cell."""
         packages = target.packages
         where = (target.jax or "", target.platform or "", cell.topology, packages)
         return tuple(

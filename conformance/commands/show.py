@@ -1,4 +1,4 @@
-"""`show ID`: one clause whole: what it claims, expects and is excused for, and its source."""
+"""`show ID`: one clause with its claim, expectations, deviation entries and source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def show(
     deviations: Sequence[Deviation],
     id: str,
 ) -> Iterator[str]:
-    """The lines about one clause; ValueError with ids that are close where there is none."""
+    """Yield the lines about one clause; ValueError with similar ids if there is none."""
     clause = _named(catalogue, id)
     claim = claims.claims[clause.claim]
     document = claims.documents[claim.document].title
@@ -72,7 +72,7 @@ def _rows(said: dict[str, str]) -> Iterator[str]:
 
 
 def _entries(clause: Clause, deviations: Sequence[Deviation]) -> Iterator[Deviation]:
-    """Yield the entries about a clause, but for warnings that any clause may emit."""
+    """Yield the entries about a clause, except those for warnings that any clause may emit."""
     for entry in deviations:
         if entry.names(clause.id) and not (entry.warns and "*" in entry.clause):
             yield entry

@@ -1,8 +1,7 @@
-"""`strength RESULTS…`: what the cells of results files would notice if JAX did something wrong.
+"""`strength RESULTS…`: the share of planted errors that the recorded cells would detect.
 
 Every recorded cell that conforms or is excused is perturbed in each way of `judging.perturbing`
-that touches what its clause claims, and judged again with the clause and the deviation entries of
-today.
+that concerns its clause, and judged again with today's clause and deviation entries.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ EVERY_S = 2.0  # between two lines of progress
 
 @dataclass(slots=True)
 class Recorded:
-    """The cells that passed, the facts of their targets, and the ids that the catalogue lacks."""
+    """The cells that passed, the facts of their targets, and ids that the catalogue lacks."""
 
     cells: list[tuple[Cell, Target]] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
@@ -49,7 +48,7 @@ def strength(
     clauses: Sequence[str] = (),
     sample: int | None = None,
 ) -> Strength:
-    """The strength of what the files record; `sample` is how many cells, all unless given."""
+    """Return the strength of the recorded cells; `sample` limits how many are used."""
     chosen = catalogue.beginning(clauses)
     recorded = read(files, catalogue)
     every = {cell_id(cell): cell.clause for cell, _ in recorded.cells}
@@ -76,7 +75,7 @@ def strength(
 
 
 def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
-    """The passing cells of all files whose clauses there still are."""
+    """Return the passing cells of all files whose clauses still exist."""
     found = Recorded()
     for record, target in cells(files):
         if record.verdict not in PASSED:
@@ -89,12 +88,12 @@ def read(files: Sequence[Path], catalogue: Catalogue) -> Recorded:
 
 
 def cell_id(cell: Cell) -> str:
-    """What tells a cell from all others."""
+    """Return the identity of a cell as text."""
     return f"{cell.clause} {cell.implementation} {cell.target} {cell.topology}"
 
 
 def observations(cell: Cell) -> tuple[Observation, ...]:
-    """What the processes of a recorded cell reported; ResultsError where it is of another form."""
+    """Return the observations of a recorded cell; ResultsError if they are invalid."""
     try:
         return rejudging.observations(cell)
     except rejudging.CannotJudge as error:
@@ -109,7 +108,7 @@ def case(
     deviations: Sequence[Deviation],
     said: Messages,
 ) -> Case:
-    """A recorded cell as it is judged today."""
+    """Return a recorded cell in the form in which it is judged."""
     packages = target.packages
     where = (target.jax or "", target.platform or "", cell.topology, packages)
     return Case(
@@ -136,7 +135,7 @@ def _progress(of: int) -> Callable[[int], None]:
 
 
 def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) -> Iterator[str]:
-    """The table by perturbation and section, and the weakest clauses, as text."""
+    """Yield the table by perturbation and section, and the weakest clauses, as text."""
     sections = found.sections
     width = max(len(name) for name in ["all", *found.perturbations])
     for excused, title in ((False, names.CONFORMS), (True, names.KNOWN_DEVIATION)):
@@ -171,7 +170,7 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
 
 
 def records(found: Strength) -> Iterator[model.Strength]:
-    """Of each clause a record of a results file, for the report."""
+    """Yield a line of a results file for each clause, for the report."""
     for id, one in sorted(found.clauses().items()):
         yield model.Strength(
             clause=id,
@@ -183,7 +182,7 @@ def records(found: Strength) -> Iterator[model.Strength]:
 
 
 def record(found: Strength) -> dict[str, Any]:
-    """All of it as JSON."""
+    """Return everything as JSON."""
     return {
         "noticed": found.total().noticed,
         "judged": found.total().judged,

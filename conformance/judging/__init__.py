@@ -1,1 +1,1 @@
-"""From what was observed to a verdict; imports no JAX."""
+"""From observations to a verdict; imports no JAX."""

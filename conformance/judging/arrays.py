@@ -1,4 +1,4 @@
-"""What is expected of a step's values and of where they are: in jax.Arrays, or on the host."""
+"""Expectations of a step's values and of their placement: jax.Arrays, or the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def returns_array(
     text: str = "",
     mistakes: Mapping[str, Model] | None = None,
 ) -> OfEachStep:
-    """As `returns`, of jax.Arrays alone, each of this shape as a whole (else the model's)."""
+    """Expect what `returns` does, of jax.Arrays only, each with this global shape (else the
+    model's).
+    """
     values = returns(model, text=text, mistakes=mistakes)
 
     def problem(place: Place, step: Step) -> str | None:
@@ -38,7 +40,7 @@ def returns_array(
 def returns_host(
     model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
 ) -> OfEachStep:
-    """As `returns`, of what lies on the host: no jax.Array."""
+    """Expect what `returns` does, of values on the host: no jax.Array."""
 
     def problem(place: Place, step: Step) -> str | None:
         return f"a jax.Array still: {step}" if any(s.sharding for s in step.leaves) else None
@@ -54,7 +56,7 @@ WEAKLY = OfEachStep("weakly typed, where it returns", _all_weak, claims=frozense
 
 
 def returns_weak(model: Model, weak: Callable[[Place], Sequence[bool]]) -> OfEachStep:
-    """As `returns`, each leaf weakly typed or not as `weak(place)` says."""
+    """Expect what `returns` does, each leaf weakly typed or not as `weak(place)` says."""
     values = returns(model)
     assert isinstance(values, OfEachStep)
 
@@ -84,7 +86,9 @@ def _also(
 
 
 def dealt_out(place: Place, sharding: Mapping[str, Any]) -> bool:
-    """For `sharded`: whether it is a PmapSharding of the leading dimension over these devices."""
+    """For `sharded`: return whether it is a PmapSharding of the leading dimension over these
+    devices.
+    """
     here = place.topology.devices_per_process
     chunks = (
         rf"ShardingSpec\(\(Chunked\({here}\)(, NoSharding\(\))*,?\), \(ShardedAxis\(axis=0\),\)\)"

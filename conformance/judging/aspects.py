@@ -1,8 +1,8 @@
-"""What of a step an expectation speaks of, so that it can be asked whether it would notice.
+"""The aspects of a step that an expectation makes a claim about, for measuring its strength.
 
-An expectation claims aspects; `strength` perturbs what was recorded in each of them and judges it
-again. What is not claimed is not asked for, so a set that is too small hides a weak clause: an
-expectation that says nothing of itself is taken to claim all of `OUTCOME`.
+`strength` perturbs what was recorded in each claimed aspect and judges it again. An aspect that is
+not claimed is not tried, so a set that is too small hides a weak clause: an expectation without a
+declaration is taken to claim all of `OUTCOME`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ ENDING, OCCURRENCE = "how a step ends", "that a step occurs"
 
 
 def figure(key: str, part: str = "") -> str:
-    """The aspect of what a probe noted as `key`; of a record, of its entry `part`."""
+    """Return the aspect of what a probe noted as `key`, or of the entry `part` of a noted
+    record.
+    """
     return f"figure {key}.{part}" if part else f"figure {key}"
 
 
 def is_figure(aspect: str) -> bool:
-    """Whether it is one of something that a probe noted."""
+    """Return whether an aspect is one of a probe's notes."""
     return aspect.startswith(figure(""))
 
 
 def from_below(key: str) -> str:
-    """The aspect that what a probe noted as `key` is no less than it should be."""
+    """Return the aspect that a note `key` has a lower bound."""
     return f"figure {key} from below"

@@ -1,7 +1,4 @@
-"""What a finding is about, as one word that a program can ask for.
-
-That numbers are wrong is the gravest thing a run can show: it must not be told from a sentence.
-"""
+"""Codes of what a finding is about, for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from conformance.judging.observation import Step
 
 
 class Code(StrEnum):
-    """What was compared, or, of a finding that does not hold, what was not as expected."""
+    """What was compared, or, for a failed finding, what differs."""
 
     VALUE = "value"
     SHAPE = "shape"
@@ -44,7 +41,7 @@ class Code(StrEnum):
 
 
 class Values(StrEnum):
-    """How the values compare of a step that returned where an error was expected."""
+    """How the values compare of a step that returned although an error was expected."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -52,10 +49,10 @@ class Values(StrEnum):
 
 
 class Problem(str):
-    """What is wrong, as a line for readers and as fields for programs.
+    """What is wrong: a line for readers, and fields for programs.
 
-    `code` is what kind of thing is wrong; None leaves that to `code_of`. `mistake` names the known
-    mistake whose values were seen, `values` says how they compare where an error was expected.
+    `code` is the kind of problem; None leaves it to `code_of`. `mistake` names the known mistake
+    whose values were seen, `values` says how they compare if an error was expected.
     """
 
     __slots__ = ("code", "mistake", "values")
@@ -73,7 +70,7 @@ class Problem(str):
         return made
 
     def framed(self, before: str = "", after: str = "", *, values: str = "") -> Problem:
-        """Return the same problem with words around its text."""
+        """Return the same problem with text before and after."""
         text = f"{before}{self}{after}"
         return Problem(text, self.code, mistake=self.mistake, values=values or self.values)
 
@@ -116,9 +113,9 @@ _OF_RESULT = {
 
 
 def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
-    """What a comparison was about: as the line itself says, else by how the step ended.
+    """Return what a comparison was about: by the finding itself, else by how the step ended.
 
-    An expectation that speaks of values and of something else says by a `Problem` which it was.
+    An expectation about values and about something else reports a `Problem` that says which.
     """
     if isinstance(saw, Problem) and saw.code is not None:
         return saw.code

@@ -1,4 +1,4 @@
-"""What is expected of the three implementations together: the few ways in which they differ."""
+"""Expectations for the three implementations together, in their few combinations."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ Columns = dict[str, Expectation]
 
 
 def everywhere(expected: Expectation) -> Columns:
-    """The same of every implementation."""
+    """Expect the same of every implementation."""
     return dict.fromkeys(IMPLEMENTATIONS, expected)
 
 
 def of_jax(expected: Expectation) -> Columns:
-    """Of JAX itself, once: the clause's probe maps nothing, so that no implementation is proven."""
+    """Expect it of JAX itself, once: the probe maps nothing, so no implementation is proved."""
     return {JAX: expected}
 
 
 def of_pmaps(expected: Expectation, otherwise: str) -> Columns:
-    """The same of both pmaps; `otherwise` is why shard_map is not asked."""
+    """Expect the same of both pmaps; `otherwise` says why shard_map is not tested."""
     return {LEGACY_PMAP: expected, NEW_PMAP: expected, SHARD_MAP: not_applicable(otherwise)}
 
 
 def of_shard_map(expected: Expectation, otherwise: str) -> Columns:
-    """Of shard_map alone; `otherwise` is why the pmaps are not asked."""
+    """Expect it of shard_map only; `otherwise` says why the pmaps are not tested."""
     why = not_applicable(otherwise)
     return {LEGACY_PMAP: why, NEW_PMAP: why, SHARD_MAP: expected}
 
 
 def of_new_pmap(expected: Expectation, otherwise: str) -> Columns:
-    """Of the new pmap alone; `otherwise` is why the others are not asked."""
+    """Expect it of new pmap only; `otherwise` says why the others are not tested."""
     why = not_applicable(otherwise)
     return {LEGACY_PMAP: why, NEW_PMAP: expected, SHARD_MAP: why}
 
 
 def unless_legacy(legacy: Expectation, others: Expectation) -> Columns:
-    """What changed: `legacy` of the one, `others` of both that came after it."""
+    """Expect a change: `legacy` of legacy pmap, `others` of new pmap and shard_map."""
     return {LEGACY_PMAP: legacy, NEW_PMAP: others, SHARD_MAP: others}

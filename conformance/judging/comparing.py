@@ -1,4 +1,4 @@
-"""How what a step returned compares with a NumPy model, said in one line."""
+"""Compare what a step returned with a NumPy model, and describe the difference in a line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Model = Callable[[Place], Any]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """An array of typed PRNG keys, in a model: the numbers that they hold, and their dtype."""
+    """An array of typed PRNG keys in a model: the key data, and their dtype."""
 
     data: NDArray[Any]
     dtype: str = "key<fry>"  # as JAX prints it of Threefry's
 
 
 def in_container(container: Callable[[Any], Any], model: Model) -> Model:
-    """The model whose result is what `container` makes of another's."""
+    """Return the model whose result is what `container` makes of another's."""
 
     def contained(place: Place) -> Any:
         return container(model(place))
@@ -41,9 +41,9 @@ def in_container(container: Callable[[Any], Any], model: Model) -> Model:
 
 
 def against(model: Model, place: Place, step: Step) -> Problem | None:
-    """How what a step returned differs from the model; None where it does not.
+    """Return how what a step returned differs from the model; None if it does not.
 
-    The model's containers are the result's: a tuple in place of a list is a difference.
+    Containers are compared too: a tuple in place of a list is a difference.
     """
     wanted, tree = _expected(model, place)
     if len(wanted) != len(step.leaves):
@@ -60,7 +60,7 @@ def against(model: Model, place: Place, step: Step) -> Problem | None:
 
 @functools.lru_cache(maxsize=256)  # several calls of a probe, and perturbed ones, ask for the same
 def _expected(model: Model, place: Place) -> tuple[list[Any], str]:
-    """The model's leaves and its structure."""
+    """Return the model's leaves and its structure."""
     leaves, tree = flattened(model(place))
     copied = [
         # A view keeps all that it is cut from.
@@ -71,7 +71,7 @@ def _expected(model: Model, place: Place) -> tuple[list[Any], str]:
 
 
 def difference(leaf: Leaf, want: NDArray[Any] | Keys) -> Problem | None:
-    """How a leaf differs from what was wanted, in one line; None where it does not."""
+    """Return how a leaf differs from the expected array, in a line; None if it does not."""
     if isinstance(want, Keys):
         if leaf.dtype != want.dtype:
             return Problem(f"dtype {leaf.dtype} in place of {want.dtype}: {leaf}", Code.DTYPE)
@@ -101,7 +101,7 @@ def difference(leaf: Leaf, want: NDArray[Any] | Keys) -> Problem | None:
 
 
 def _factor(saw: NDArray[Any], want: NDArray[Any]) -> str:
-    """`, 8 times the right ones` where one factor explains every element, else nothing."""
+    """Return `, 8 times the right ones` if one factor explains every element, else nothing."""
     if saw.dtype.kind not in "iuf" or not np.any(want):
         return ""
     if not (np.isfinite(saw).all() and np.isfinite(want).all()):

@@ -1,8 +1,8 @@
-"""What can be judged of a case whose programs were compiled for devices that are not there.
+"""Judge a case whose programs were compiled for devices that are not there.
 
-Its steps were taken on other devices. That the values are right there shows that the case went as
-it should, and says nothing of the devices in question; what was compiled for them is theirs. So
-each finding says which it is, and what else was measured where the steps were taken is left out.
+Its steps ran on other devices. Right values there show that the case ran as it should, and prove
+nothing about the devices in question; the compiled programs do. So each finding says which it is,
+and other measurements of the devices that ran are left out.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ STRUCTURE = frozenset({COMPILED, SHARDING_TYPE, SPEC})
 
 
 def structural(expectation: Expectation) -> bool:
-    """Whether anything that is expected is read off compiled programs."""
+    """Return whether anything expected is read from compiled programs."""
     if isinstance(expectation, All):
         return any(map(structural, expectation.parts))
     return isinstance(expectation, OfEachStep) and bool(expectation.claims & STRUCTURE)
 
 
 def excuse(expectation: Expectation) -> str | None:
-    """Why a cell cannot be judged so; None where it can."""
+    """Return why a cell cannot be judged by compiled programs; None if it can."""
     if structural(expectation):
         return None
     return f"{NOT_RUN}: nothing that this clause looks at is read off compiled programs"
 
 
 def impossible(some: Sequence[Observation]) -> str | None:
-    """Why there is nothing to judge in a case that was tried; None where there is."""
+    """Return why nothing can be judged in a case that was tried; None if something can."""
     raised = next((s for one in some for s in one.steps if s.raised is not None), None)
     if raised is not None:
         return f"{NOT_RUN}: the step “{raised.name}” raised where it was taken, on CPU"
@@ -62,7 +62,7 @@ def impossible(some: Sequence[Observation]) -> str | None:
 
 
 def labelled(expectation: Expectation) -> Expectation:
-    """The same, each part that is not about compiled programs marked as what it is."""
+    """Return the expectation with every part that is not about compiled programs marked so."""
     if isinstance(expectation, All):
         return replace(expectation, parts=tuple(map(labelled, expectation.parts)))
     if not isinstance(expectation, OfEachStep) or structural(expectation):
@@ -77,13 +77,13 @@ def _not_compared(place: Place, step: Step) -> tuple[bool, str]:
 
 
 def describe_compilation(seen: Observation) -> str:
-    """`compiled for 8 TPU v5 lite, not run`."""
+    """Return text such as `compiled for 8 TPU v5 lite, not run`."""
     compiled = seen.compiled or {}
     return f"compiled for {compiled.get('chips')} {compiled.get('chip')}, not run"
 
 
 def first_of(findings: Sequence[Finding], expectation: Expectation) -> Finding:
-    """Return the first finding that is about what was compiled, else the first of all."""
+    """Return the first finding about compiled programs, else the first of all."""
     texts = set(_structural_texts(expectation))
     return next((f for f in findings if f.expected in texts), findings[0])
 
@@ -97,7 +97,9 @@ def _structural_texts(expectation: Expectation) -> Iterator[str]:
 
 
 def proofs(seen: Observation, topology: Topology, step: str) -> list[Finding]:
-    """Whether every program was compiled for as many devices, and leaves its results as it ran."""
+    """Return findings that every program was compiled for enough devices, with the same output
+    placement.
+    """
     compiled = seen.compiled or {}
 
     def finding(holds: bool, expected: str, saw: str) -> Finding:

@@ -14,7 +14,7 @@ LEAF = "*"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A registered container that is no container of Python's: as JAX prints it, and its leaves.
+    """A registered container type outside Python's own, with its leaves; `text` is JAX's notation.
 
     `text` has a `*` for each leaf, as in `CustomNode(Point[()], [*, *])`.
     """
@@ -24,13 +24,13 @@ class Node:
 
 
 def flattened(value: Any) -> tuple[list[Any], str]:
-    """The leaves of a value in JAX's order, and its structure in JAX's words."""
+    """Return the leaves of a value in JAX's order, and its structure in JAX's notation."""
     leaves: list[Any] = []
     return leaves, f"PyTreeDef({_structure(value, leaves)})"
 
 
 def _structure(value: Any, leaves: list[Any]) -> str:
-    """The structure of a value; its leaves are added to `leaves`."""
+    """Return the structure of a value, appending its leaves to `leaves`."""
     if value is None:
         return "None"
     if isinstance(value, Node):

@@ -1,8 +1,8 @@
-"""What is expected of every step of every clause, unless its own expectation says otherwise.
+"""What is expected of every step of every clause unless its own expectation says otherwise.
 
-A step emits no warning and no log record; what it returns is not weakly typed, is committed where
-it has a sharding over devices, and is in the devices' default memory. A finding is made only where
-this does not hold, or where an entry of `sections/warnings.toml` is what makes it right.
+A step emits no warning and no log record; its results are not weakly typed, are committed if
+sharded over several devices, and are in the devices' default memory. A finding is made only if this
+fails, or if an entry of `sections/warnings.toml` makes it right.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_defaults(
     observations: Sequence[Observation],
     warned: Sequence[Deviation] = (),
 ) -> list[Finding]:
-    """The findings of what every step must fulfil; `warned` are the entries about warnings."""
+    """Return the findings about defaults; `warned` are the entries about warnings."""
     return [
         *_unexpected_emissions(expectation, jax, observations, warned),
         *_unexpected_placements(expectation, jax, observations),
@@ -38,7 +38,7 @@ def check_defaults(
 def silent_entries(
     warned: Sequence[Deviation], observations: Sequence[Observation]
 ) -> list[Deviation]:
-    """The entries that say what a step emits where none does."""
+    """Return the entries about warnings that did not occur."""
     every = [one for _, _, one in emissions(observations)]
     return [
         entry
@@ -83,7 +83,7 @@ def _unexpected_placements(
 
 
 def _problems(leaf: Leaf, jax: str) -> Iterator[tuple[str, str, str, Code]]:
-    """The aspects of a leaf that are not as every leaf's: which, what is expected, what is seen."""
+    """Yield the aspects of a leaf that differ from the defaults: aspect, expected, seen, code."""
     if leaf.weak_type:
         yield WEAK_TYPE, "no weak type", f"a weak {leaf.dtype}: {leaf}", Code.DTYPE
     if leaf.sharding is None:

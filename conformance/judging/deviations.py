@@ -1,7 +1,7 @@
-"""Where JAX does not do what the document says, as entries with evidence.
+"""Deviation entries: where JAX does not do what the document says, with evidence.
 
-An entry is evidence about JAX, never a way to silence a failing check: it must match a cell of the
-catalogue, the cell must deviate, and what is seen must be what the entry says is seen.
+An entry is evidence about JAX, never a way to silence a failing check: it must match a cell, the
+cell must deviate, and the observation must be the one that the entry describes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Deviation:
 
     @property
     def seen(self) -> str:
-        """What is seen, in a line."""
+        """What was seen, in a line."""
         if self.fault is not None or self.warns is not None:
             return str(self.fault or self.warns)
         if self.saw:
@@ -99,7 +99,7 @@ class Deviation:
 
     @property
     def versions(self) -> str:
-        """In which JAX, where on some topologies only on which, and with which packages: a line."""
+        """The JAX versions, with topologies and packages if they matter, in a line."""
         said = self.jax
         if self.cells:
             said = "; ".join(
@@ -112,7 +112,7 @@ class Deviation:
         return f"{said or 'any'}, with {beside}"
 
     def names(self, clause: str) -> bool:
-        """Whether the entry is about this clause, under whatever else it asks."""
+        """Return whether the entry names this clause."""
         return any(_matches(clause, pattern) for pattern in self.clause)
 
     def matches(
@@ -124,7 +124,9 @@ class Deviation:
         topology: str,
         packages: Mapping[str, str] | None = None,
     ) -> bool:
-        """Whether the entry is about this cell; `packages` are the target's, None of any target."""
+        """Return whether the entry applies to this cell; `packages` are the target's, None for any
+        target.
+        """
         return (
             self.names(clause)
             and implementation in self.implementation
@@ -137,7 +139,7 @@ class Deviation:
         )
 
     def _has(self, packages: Mapping[str, str]) -> bool:
-        """Whether a target with these packages has each of the entry's in its range."""
+        """Return whether the target's packages are in the entry's ranges."""
         return all(
             name in packages and _within(versions, packages[name])
             for name, versions in self.packages.items()
@@ -149,9 +151,9 @@ class Deviation:
         observations: Sequence[Observation],
         fault: Fault | None = None,
     ) -> bool:
-        """Return whether what failed of the `findings` is what the entry says.
+        """Return whether the failed `findings` are what the entry describes.
 
-        Where there are none the case did not come back: then it is about the `fault`.
+        Without findings the case did not finish: then the `fault` is compared.
         """
         failed = [f for f in findings if not f.holds]
         if not failed:
@@ -174,7 +176,7 @@ class Deviation:
         )
 
     def _where(self, findings: Sequence[Finding]) -> bool:
-        """Whether each step that fails does so in the processes that the entry names, or in all."""
+        """Return whether each failing step fails in exactly the processes that the entry names."""
         every = {f.process for f in findings}
         failing: dict[str, set[int]] = {}
         for f in findings:
@@ -183,7 +185,7 @@ class Deviation:
         return all(seen == self._wanted(step, every) for step, seen in failing.items())
 
     def _wanted(self, step: str, every: set[int]) -> set[int]:
-        """Those of `every` process in which a step is to fail."""
+        """Return in which of `every` process a step is expected to fail."""
         named = self.processes
         if isinstance(named, Mapping):
             named = named.get(step, "all")
@@ -191,17 +193,17 @@ class Deviation:
 
 
 class DeviationError(ValueError):
-    """An entry that cannot be read or that matches nothing."""
+    """An entry that is invalid or that matches nothing."""
 
 
 def load_all() -> tuple[Deviation, ...]:
-    """The entries of every section."""
+    """Return the entries of every section."""
     files = sorted(file for pattern in FILES for file in FOLDER.glob(pattern))
     return tuple(entry for file in files for entry in load(file))
 
 
 def load(path: Path) -> tuple[Deviation, ...]:
-    """The entries of a TOML file; DeviationError names the entry and what is wrong with it."""
+    """Return the entries of a TOML file; DeviationError names the entry and the error."""
     data = load_toml(path, DeviationError)
     tables = {name: data.pop(name, []) for name in (ENTRIES, WARNING_ENTRIES)}
     if data:
@@ -216,7 +218,9 @@ def load(path: Path) -> tuple[Deviation, ...]:
 def unmatched(
     entries: Iterable[Deviation], cells: Sequence[tuple[str, str, str, str, str]]
 ) -> list[Deviation]:
-    """The entries that match none of `cells` (clause, implementation, jax, platform, topology)."""
+    """Return the entries that match none of `cells` (clause, implementation, jax, platform,
+    topology).
+    """
     by_clause: dict[str, list[tuple[str, str, str, str, str]]] = {}
     for cell in cells:
         by_clause.setdefault(cell[0], []).append(cell)
@@ -233,7 +237,7 @@ def unmatched(
 
 
 def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[str]:
-    """What is said of each entry that names a clause, or a pattern of them, that does not exist."""
+    """Describe the entries that name a clause, or a pattern of clauses, that does not exist."""
     known = dict.fromkeys(clauses)  # most patterns are an id
     return [
         f"{entry.where}: no clause is called {pattern}"
@@ -244,7 +248,7 @@ def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[s
 
 
 def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -> list[str]:
-    """What is said of each entry that names a package which a clause of it does not require."""
+    """Describe the entries that name a package which their clauses do not require."""
     return [
         f"{entry.where}: {id} does not require {name}: of which package is it?"
         for entry in entries
@@ -257,9 +261,9 @@ def of_no_package(entries: Iterable[Deviation], clauses: Mapping[str, Clause]) -
 
 
 def naming_causes(entries: Iterable[Deviation], clauses: Iterable[Clause]) -> dict[str, list[str]]:
-    """Who names each cause: ids of clauses, and deviation entries by their places.
+    """Return who names each known issue: clause ids, and deviation entries by their places.
 
-    An entry about a warning changes no verdict, so its cause may be one that is compared alone.
+    An entry about a warning changes no verdict, so its known issue may be a compared one.
     """
     found: dict[str, list[str]] = {}
     for one in clauses:
@@ -280,7 +284,7 @@ def matching(
     topology: str,
     packages: Mapping[str, str] | None = None,
 ) -> tuple[Deviation, ...]:
-    """The entries about one cell, those about warnings last; DeviationError where two claim it."""
+    """Return the entries of one cell, those about warnings last; DeviationError if two claim it."""
     cell = (clause, implementation, jax, platform, topology, packages)
     matched = [entry for entry in entries if entry.matches(*cell)]
     found = [entry for entry in matched if entry.warns is None]
@@ -293,7 +297,7 @@ def matching(
 
 
 def _matches(clause: str, pattern: str) -> bool:
-    """Whether a clause's id is what a shell pattern says; most patterns are an id."""
+    """Return whether a clause's id matches a shell pattern; most patterns are ids."""
     if _WILDCARDS.isdisjoint(pattern):
         return clause == pattern
     return fnmatchcase(clause, pattern)
@@ -352,7 +356,7 @@ def _entry(file: str, table: str, number: int, raw: dict[str, Any]) -> Deviation
 
 
 def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
-    """What the cause says of an entry that names it."""
+    """Return what the known issue says of an entry that names it."""
     cause = load_causes().get(raw["cause"])
     if cause is None:
         raise DeviationError(
@@ -365,7 +369,7 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
 
 
 def seen_patterns(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an entry of TOML says is seen, as `Deviation` takes it, or raise PatternError."""
+    """Return an entry's patterns in the form that `Deviation` takes; PatternError if invalid."""
     if "warns" in entry:
         return {"warns": emission_pattern(entry["warns"])}
     if "fault" in entry:

@@ -1,8 +1,8 @@
-"""Warnings and log records: which of them a clause or an entry expects, and which nothing does.
+"""Warnings and log records: which of them a clause or an entry expects.
 
-Every step of every clause is expected to emit nothing. An expectation that judges emissions itself
-names them by `emits`; what JAX emits whatever a clause is about is in `sections/warnings.toml`, an
-entry each. Any other warning or log record deviates.
+By default every step of every clause is expected to emit nothing. An expectation that judges
+emissions names them in `emits`; emissions that occur in many clauses are entries of
+`sections/warnings.toml`. Any other warning or log record deviates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Emission = Mapping[str, Any]  # a recorded warning or log record
 
 
 class EmissionError(ValueError):
-    """A table that describes neither a warning nor a log record; the message says why."""
+    """An invalid table for a warning or log record; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class EmissionPattern:
 
 
 def emission_pattern(table: Any) -> EmissionPattern:
-    """Read a pattern from an entry's table; EmissionError says what is wrong with it."""
+    """Parse a pattern from an entry's table; EmissionError says what is wrong with it."""
     if not isinstance(table, dict) or set(table) not in ({*OF_WARNINGS}, {*OF_LOGS}):
         raise EmissionError(
             f"a warning has {' and '.join(OF_WARNINGS)}, a log record {', '.join(OF_LOGS)}"

@@ -1,7 +1,7 @@
-"""What a clause says must happen, and how it compares with what did.
+"""What a clause expects, and how it compares with what happened.
 
-An expectation is pure: it reads observations and returns findings, each of which can say in one
-line what was expected and what was seen instead.
+Expectations are pure: they read observations and return findings, each of which can say in a line
+what was expected and what was seen.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ RIGHT_VALUES = "no error, and the right values"  # of a step that was expected t
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One comparison: in which step and process, whether it holds, expected, seen, of what.
+    """One comparison: in which step and process, whether it holds, expected, seen, and its code.
 
     `mistake` names the known mistake whose values were seen; `values` says how the values compare
-    of a step that returned where an error was expected (`codes.Values`). Both are empty elsewhere.
-    `error_expected` is whether the expectation that failed was one of an error.
+    of a step that returned although an error was expected (`codes.Values`). Both are empty
+    otherwise. `error_expected` is whether the failed expectation was an error.
     """
 
     step: str
@@ -66,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """The clause means nothing for this implementation, and why."""
+    """The clause does not apply to this implementation, for a reason."""
 
     reason: str
 
@@ -83,9 +83,9 @@ TWICE = ("first call", "second call")  # the steps of `cluster.twice`
 
 @dataclass(frozen=True, slots=True)
 class OfEachStep:
-    """An expectation that looks at one step of one process at a time.
+    """An expectation about one step of one process at a time.
 
-    `claims` are the `aspects` of a step that it speaks of; `error` is whether it expects one;
+    `claims` are the `aspects` of a step that it judges; `error` is whether it expects an error;
     `emits` are the warnings and log records that it judges: any other one deviates.
     """
 
@@ -116,7 +116,7 @@ class OfEachStep:
         return findings
 
     def _finding(self, step: str, process: int, holds: bool, saw: str, code: Code) -> Finding:
-        """Return a finding of plain texts, as records hold: the fields of a problem are its own."""
+        """Return a finding of plain texts, as records store it, with the fields of a problem."""
         found = Finding(step, process, holds, self.text, str(saw), code)
         if holds:
             return found
@@ -141,7 +141,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class Hangs:
-    """The case must not come back before its deadline; the judge sees that from the fault.
+    """The case must not finish before its deadline; the judge compares the fault.
 
     `stuck` are the processes that must then be in `in_step`; the others are in no step.
     """
@@ -151,7 +151,7 @@ class Hangs:
     text: str
 
     def elsewhere(self, topology: Topology, fault: Fault) -> str:
-        """How the processes are not where they are to hang; empty where all of them are."""
+        """Return how the processes hang elsewhere than expected; empty if they do not."""
         wanted = set(self.stuck(topology))
         there = {one.process: one.in_step for one in fault.processes}
         wrong = [
@@ -172,7 +172,7 @@ class Hangs:
 
 
 def claimed(expectation: Expectation, step: str, jax: str = "") -> frozenset[str]:
-    """The aspects of the step called `step` that an expectation speaks of, in a release of JAX."""
+    """Return the aspects of the step `step` that an expectation judges, in a release of JAX."""
     found = frozenset[str]()
     for part in parts_about(expectation, step, jax):
         found |= part.claims | ({ENDING} if part.optional else {ENDING, OCCURRENCE})
@@ -180,7 +180,7 @@ def claimed(expectation: Expectation, step: str, jax: str = "") -> frozenset[str
 
 
 def parts_about(expectation: Expectation, step: str, jax: str = "") -> Iterator[OfEachStep]:
-    """The parts of an expectation that look at the step called `step`, in a release of JAX."""
+    """Yield the parts of an expectation that judge the step `step`, in a release of JAX."""
     for part in getattr(expectation, "parts", ()):
         yield from parts_about(part, step, jax)
     if jax and hasattr(expectation, "of_release"):
@@ -190,36 +190,38 @@ def parts_about(expectation: Expectation, step: str, jax: str = "") -> Iterator[
 
 
 def not_applicable(reason: str) -> Expectation:
-    """The clause has no meaning under this implementation; `reason` is shown in the cell."""
+    """Declare that the clause does not apply to this implementation; `reason` is shown in
+    the cell.
+    """
     return NotApplicable(reason)
 
 
 def hangs(in_step: str, stuck: Callable[[Topology], Iterable[int]] = everyone) -> Expectation:
-    """The processes `stuck` hang in that step, and the others, which have left it, wait for them.
+    """Expect the processes `stuck` to hang in that step, while the others, past it, wait for them.
 
-    The clause gives a `deadline_s`, and the fault is expected.
+    The clause declares a `deadline_s`, and the fault is expected.
     """
     who = (stuck.__doc__ or "").rstrip(".").lower() or "some processes"
     return Hangs(in_step, stuck, f"{who} hangs in the step “{in_step}” until the deadline")
 
 
 def every(*parts: Expectation) -> Expectation:
-    """All of `parts` must hold."""
+    """Expect all of `parts`."""
     return All(parts)
 
 
 def steps(**named: Expectation) -> Expectation:
-    """Another expectation for each step: `steps(first_call=returns(m), second_call=raises(...))`.
+    """Expect something of each step: `steps(first_call=returns(m), second_call=raises(...))`.
 
-    Underscores in a keyword stand for the spaces in the step's name. Every step named must occur.
+    Underscores in a keyword stand for the spaces in the step's name. Every named step must occur.
     """
     return _of_steps(named, optional=False)
 
 
 def steps_if_taken(**named: Expectation) -> Expectation:
-    """As `steps`, of steps that a probe takes only where this JAX has what they call.
+    """Expect what `steps` does, of steps that a probe takes only if this JAX has what they call.
 
-    Never alone: where none of them occurs, nothing is compared.
+    Never use it alone: if none of them occurs, nothing is compared.
     """
     return _of_steps(named, optional=True)
 
@@ -236,7 +238,7 @@ def _of_steps(named: Mapping[str, Expectation], *, optional: bool) -> Expectatio
 
 
 def in_steps(expected: Expectation, *names: str) -> Expectation:
-    """What is expected of each of these steps, all of which must occur.
+    """Expect the same of each of these steps, all of which must occur.
 
     A part of a group that names its own steps keeps them.
     """
@@ -248,19 +250,18 @@ def in_steps(expected: Expectation, *names: str) -> Expectation:
 
 
 def twice(expected: Expectation) -> Expectation:
-    """The same of both calls of `cluster.twice`, neither of which may be missing."""
+    """Expect the same of both calls of `cluster.twice`, both of which must occur."""
     return in_steps(expected, *TWICE)
 
 
 def returns(
     model: Model, *, text: str = "", mistakes: Mapping[str, Model] | None = None
 ) -> Expectation:
-    """Every step returns what the NumPy model says this process must hold.
+    """Expect every step to return what the NumPy model says this process must hold.
 
     `model(place)` gives one array-like per leaf (a list for several): the values, and thereby the
-    shape and dtype, of the part of the result that lives on this process's devices. Where the
-    result is that of one of the named `mistakes` instead, the name is said: what went wrong is
-    then as visible as that something did.
+    shape and dtype, of the part of the result on this process's devices. If the result is that of
+    one of the named `mistakes` instead, the finding names it.
     """
     said = text or (model.__doc__ or "").split("\n", 1)[0].strip() or "the model's values"
 
@@ -285,12 +286,11 @@ def raises(
     phase: str | None = None,
     otherwise: Model | None = None,
 ) -> Expectation:
-    """Every step raises `error` (or a subclass), `pattern` found in its message.
+    """Expect every step to raise `error` (or a subclass) with a message that matches `pattern`.
 
-    `error` may be a type or its bare name (for types of jaxlib, which moved between versions);
-    `phase`, where given, is one of `names.PHASES`. A step that returns after all fails, and where
-    `otherwise` is given it says whether the values were right, so that an error that is merely
-    absent can be told from a wrong result.
+    `error` is a type or its bare name (for types of jaxlib, which moved between versions); `phase`,
+    if given, is one of `names.PHASES`. A step that returns fails; with `otherwise` the finding says
+    whether its values were right, which distinguishes a missing error from a wrong result.
     """
     name = error if isinstance(error, str) else error.__name__
     if phase is not None and phase not in PHASES:
@@ -315,9 +315,9 @@ def raises(
 
 
 def returned_instead(step: Step, problem: Problem | None) -> Problem:
-    """Return what is seen of a step that returned where an error was expected.
+    """Describe a step that returned although an error was expected.
 
-    `problem` is how its values differ from the right ones; None where they do not.
+    `problem` is how its values differ from the right ones; None if they do not.
     """
     if problem is None:
         return Problem(f"{RIGHT_VALUES}: {step}", Code.ERROR, values=Values.RIGHT)
@@ -328,7 +328,7 @@ def returned_instead(step: Step, problem: Problem | None) -> Problem:
 
 
 def warns(category: type[Warning], pattern: str, *, times: int = 1) -> Expectation:
-    """Every step emits a warning of `category` whose message has `pattern`, so many times."""
+    """Expect every step to emit a warning of `category` that matches `pattern`, `times` times."""
     wanted = warning_pattern(category.__name__, pattern)
     text = f"warns {times} times by {category.__name__} with /{pattern}/"
 
@@ -345,10 +345,10 @@ def sharded(
     *,
     claims: frozenset[str] = SHARDING,
 ) -> Expectation:
-    """Every leaf of every step has a sharding for which `holds(place, sharding)`.
+    """Expect every leaf of every step to have a sharding for which `holds(place, sharding)`.
 
     A sharding is a record of `type`, `spec`, `mesh` (axis name -> size), `devices` (ids in order)
-    and `memory_kind`; `claims` is what of it `holds` looks at, where that is not type and spec.
+    and `memory_kind`; `claims` names the parts that `holds` reads, if not type and spec.
     """
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
@@ -364,7 +364,9 @@ def sharded(
 
 
 def along(*axes: str | None) -> Callable[[Place, Mapping[str, Any]], bool]:
-    """For `sharded`: whether it is a NamedSharding with this spec, trailing None left out."""
+    """For `sharded`: return whether it is a NamedSharding with this spec, ignoring trailing
+    None.
+    """
     wanted = _without_trailing_none(axes)
 
     def holds(place: Place, sharding: Mapping[str, Any]) -> bool:
@@ -392,12 +394,12 @@ def noted(
     at_most: bool = False,
     compiled: bool = False,
 ) -> Expectation:
-    """Every step noted a `key` (`cluster.note(key, value)`) with a value for which `holds`.
+    """Expect every step to note `key` (`cluster.note(key, value)`) with a value for which `holds`.
 
-    `show` says the value in words, where printing it would not. Of a record, `parts` are the
-    entries that `holds` looks at, where not at all; `at_most` is whether it is a bound from above
-    alone, so that less, or none, is right too; `compiled` is whether the value is read off compiled
-    programs, and so can be judged where they are only compiled.
+    `show` describes the value, if printing it would not. `parts` are the entries of a record that
+    `holds` reads, if not all; `at_most` marks an upper bound, for which less, or none, is right
+    too; `compiled` marks a value that is read from compiled programs, and can be judged if they are
+    only compiled.
     """
     claims = {figure(key), *(figure(key, part) for part in parts)}
     claims |= set() if at_most else {from_below(key)}

@@ -1,4 +1,4 @@
-"""What stopped a case, and where each of its processes then was."""
+"""What ended a case early, and where each of its processes was then."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from conformance.catalogue.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where a process was when its cluster faulted: its finished steps, and the one it was in.
+    """Where a process was when its cluster failed: its finished steps, and the current one.
 
-    `signal` or `exit` say how it ended, where it had.
+    `signal` or `exit` say how it ended, if it had.
     """
 
     process: int
@@ -24,10 +24,10 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What stopped a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
+    """What ended a case: `kind` is `crashed` or `hung`, `detail` says which process and how.
 
-    `mapped` are the kinds of the maps that the processes had made by then; of `processes` the one
-    that ended or stalled first is the first.
+    `mapped` are the kinds of the maps that the processes had made; the first of `processes` is the
+    one that ended or stalled first.
     """
 
     kind: str

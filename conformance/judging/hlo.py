@@ -1,8 +1,8 @@
-"""Which collectives a compiled program has, and how many bytes each of them moves.
+"""The collectives of a compiled program, and the bytes that each of them moves.
 
-Read from the text of the optimised HLO, which every version of JAX can print, because no structured
-form of it is public. Bytes are those of the collective's result on one device: the whole array for
-an all-gather, the reduced one for an all-reduce.
+Read from the text of the optimised HLO, which every version of JAX can print; no structured form of
+it is public. Bytes are those of the collective's result on one device: the whole array for an
+all-gather, the reduced one for an all-reduce.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ALIASED = re.compile(r":\s*\((\d+), \{\}")
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective of a program: its operation, its result's shape in HLO's words, its bytes."""
+    """One collective of a program: operation, result shape in HLO's notation, bytes."""
 
     operation: str
     shape: str
@@ -65,7 +65,7 @@ class Collective:
 
 
 def collectives(text: str) -> list[Collective]:
-    """The collectives of a module's text, in order; ValueError for a dtype that is not known."""
+    """Return the collectives of a module's text, in order; ValueError for an unknown dtype."""
     return list(_collectives(text))
 
 
@@ -83,7 +83,7 @@ def _collectives(text: str) -> Iterator[Collective]:
 
 
 def aliased(text: str) -> int:
-    """The bytes of a module's arguments whose memory its results take over, on one device."""
+    """Return the bytes of a module's arguments whose memory its results reuse, on one device."""
     header = _HEADER.search(text)
     if header is None:
         return 0

@@ -1,8 +1,7 @@
-"""From a clause and what was observed to a verdict: no JAX, no processes, no files.
+"""From a clause and its observations to a verdict: no JAX, no processes, no files.
 
-A cell conforms only if it proves three things: that the implementation it is named for ran, in the
-JAX it is named for, on as many processes; that every step was compared; and that each comparison
-held. Anything less deviates.
+A cell conforms only if it proves three things: that its implementation ran, in its JAX, on all
+processes; that every step was compared; and that each comparison held. Anything less deviates.
 """
 
 from __future__ import annotations
@@ -39,7 +38,9 @@ WRAPPERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, why in one line, what was compared, and the deviation entry that explains it."""
+    """A verdict, its reason in a line, what was compared, and the deviation entry that
+    explains it.
+    """
 
     verdict: str
     reason: str
@@ -56,7 +57,7 @@ def judge(
     fault: Fault | None,
     deviations: Sequence[Deviation] = (),
 ) -> Judgement:
-    """The verdict of one cell; `deviations` are the entries that match this cell."""
+    """Return the verdict of one cell; `deviations` are the entries that match it."""
     entries = [entry for entry in deviations if entry.warns is None]
     warned = [entry for entry in deviations if entry.warns is not None]
     seen = _compare(clause, implementation, topology, jax, observations, fault, warned)
@@ -89,7 +90,7 @@ def judge(
 
 
 def _unnamed(entry: Deviation, compared: Sequence[Finding]) -> str:
-    """The steps that fail though the entry names others alone."""
+    """Return the failing steps that an entry does not name, as text."""
     failed = dict.fromkeys(f.step for f in compared if not f.holds)
     more = [f"“{one}”" for one in failed if entry.steps and one not in entry.steps]
     return f"; it says nothing of {', '.join(more)}, where something fails too" if more else ""
@@ -176,12 +177,14 @@ def _compare(
 
 
 def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:
-    """The reason, after what was only compiled."""
+    """Return the reason, prefixed by what was only compiled."""
     return f"{compile_only.describe_compilation(compiled[0])}: {reason}" if compiled else reason
 
 
 def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fault) -> Judgement:
-    """A case that did not come back: proven by the maps that it had made, if it needs a proof."""
+    """Judge a case that did not finish: proved by the maps that it had made, if it needs a
+    proof.
+    """
     expectation = clause.expect[implementation]
     unasked = clause.selects or implementation == names.JAX
     if not unasked and (not fault.mapped or set(fault.mapped) - set(WRAPPERS[implementation])):
@@ -223,10 +226,10 @@ def _witnessed(seen: Observation, implementation: str) -> Finding:
 
 
 def _is_witness(witness: Witness, implementation: str) -> bool:
-    """Whether a call was the implementation's: by its wrapper, what it traced, what it returned.
+    """Return whether a call was the implementation's: by its wrapper, trace and outputs.
 
-    A call that raised may have done so before anything was traced; one that returned has traced.
-    A shard_map that legacy pmap traces can be its body's own: then its outputs must prove it.
+    A call that raised may have done so before tracing; one that returned has traced. A shard_map
+    that legacy pmap traces may be its body's own: then its outputs must prove it.
     """
     if witness.wrapper not in WRAPPERS[implementation]:
         return False

@@ -1,7 +1,7 @@
-"""What happened in a cell, as one process reports it.
+"""The observation of one process in a cell.
 
-Written by the worker as plain JSON (`recording`, `describing`), read here into frozen records, so
-that judging needs neither JAX nor the process. The JSON itself goes into the results file.
+The worker writes it as plain JSON (`recording`, `describing`); here it is read into frozen records,
+so that judging needs neither JAX nor the process. The JSON itself goes into the results file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MESSAGE_SHOWN = 200  # characters of such a text where a reader wants one line
 
 
 def shortened(text: str, most: int = MESSAGE_SHOWN) -> str:
-    """The beginning of a text that is too long to show."""
+    """Return the beginning of a text that is too long to show."""
     return text if len(text) <= most else text[:most] + "…"
 
 
@@ -50,9 +50,9 @@ class Raised:
 class Leaf:
     """One leaf of a returned value.
 
-    `shape` is the array's own shape; `local` is what this process holds of it: the box that its
-    addressable shards tile (the whole array where it is fully addressable or replicated), or None
-    where they tile no box or the array is too large to carry.
+    `shape` is the array's own shape; `local` is this process's part of it: the box that its
+    addressable shards tile (the whole array if it is fully addressable or replicated), or None if
+    they tile no box or the array is too large to record.
     """
 
     path: str
@@ -75,9 +75,9 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing a probe did, by name, and how it ended.
+    """One named action of a probe, and how it ended.
 
-    `tree` is the structure of what it returned, as JAX prints it; None where it was not recorded.
+    `tree` is the structure of what it returned, in JAX's notation; None if it was not recorded.
     """
 
     name: str
@@ -96,10 +96,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What proves which implementation ran, of one call of a map.
+    """The proof of which implementation ran, for one call of a map.
 
-    The wrapper's kind; its outputs' shardings, `traced` for a tracer, a type's name for what is no
-    array of JAX's; which mapping primitives it has traced so far; whether the call raised.
+    The wrapper's kind; its outputs' shardings, `traced` for a tracer, a type's name for other
+    values; the mapping primitives that it has traced so far; whether the call raised.
     """
 
     wrapper: str
@@ -110,11 +110,11 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that one process reports of one case.
+    """Everything that one process reports of one case.
 
-    `compiled` is, where programs were compiled for other devices than these, for which, how many,
-    which failed, and which would leave a result elsewhere. `between` holds the warnings and log
-    records of the probe outside its steps; None where they were not recorded.
+    `compiled`, if programs were compiled for other devices, says for which, how many, which failed,
+    and which would place a result elsewhere. `between` holds the warnings and log records of the
+    probe outside its steps; None if they were not recorded.
     """
 
     process: int
@@ -132,7 +132,7 @@ class Observation:
 
 
 def parse(record: Mapping[str, Any]) -> Observation:
-    """The observation in a worker's JSON; KeyError or TypeError where it is not one."""
+    """Parse a worker's JSON; KeyError or TypeError if it is not an observation."""
     return Observation(
         process=record["process"],
         jax=record["jax"],
@@ -194,7 +194,7 @@ def _kind(array: NDArray[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _text_of(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """The values in one line, the inner ones left out where there are many."""
+    """Return the values in one line, shortened in the middle if there are many."""
     array = np.frombuffer(data, dtype).reshape(shape)
     return " ".join(np.array2string(array, threshold=12, edgeitems=2, separator=", ").split())
 
@@ -204,7 +204,7 @@ _remembered = functools.lru_cache(maxsize=4096)(_text_of)
 
 
 def to_json(array: NDArray[Any]) -> list[Any]:
-    """The array's elements in row order; non-finite floats as strings, as JSON has none."""
+    """Return the array's elements in row order; non-finite floats as strings, which JSON lacks."""
     flat = array.reshape(-1)
     if flat.dtype.kind == "c":
         return [[_number(float(v.real)), _number(float(v.imag))] for v in flat]
@@ -214,7 +214,7 @@ def to_json(array: NDArray[Any]) -> list[Any]:
 
 
 def from_json(values: list[Any], dtype: str, shape: list[int]) -> NDArray[Any]:
-    """The array that `to_json` wrote; a dtype that NumPy does not know comes as float64."""
+    """Return the array that `to_json` wrote; float64 for a dtype that NumPy does not know."""
     try:
         kind = np.dtype(dtype)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What is expected of peaks of memory that a probe measured and noted."""
+"""Expectations of memory peaks that a probe measured and noted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from conformance.judging.observation import Step
 def figured(
     key: str, text: str, holds: Callable[[Place, Any], bool], *, at_most: bool = False
 ) -> Expectation:
-    """As `noted`, of a step that came back: the figure of a call that failed says nothing."""
+    """Expect what `noted` does, of a step that returned: the figure of a failed call means
+    nothing.
+    """
     figure = noted(key, text, holds, at_most=at_most)
     if not isinstance(figure, OfEachStep):
         raise TypeError("a figure is noted of one step")
@@ -26,7 +28,7 @@ def figured(
 
 
 def known_within(resolution: float) -> Expectation:
-    """The step `known` measured an allocation of known size: a peak is as exact as that."""
+    """Expect the step `known` to measure an allocation of known size within `resolution`."""
     return steps(
         known=figured(
             "known",

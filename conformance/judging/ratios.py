@@ -1,7 +1,7 @@
-"""From durations to what may be said of them: medians, ratios and their spread. Pure.
+"""Medians, ratios and spreads of durations; pure functions.
 
-Contenders are measured in alternating blocks, so that a machine that drifts drifts for all of them:
-a ratio is taken within each block, and the blocks' ratios are its spread.
+Contenders are measured in alternating blocks, so that a drift of the machine affects all of them: a
+ratio is taken within each block, and the blocks' ratios give its spread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Spread:
 
     @classmethod
     def from_values(cls, values: Sequence[float]) -> Spread:
-        """Median and quartiles; ValueError where there are no values."""
+        """Return median and quartiles; ValueError if there are no values."""
         if not values:
             raise ValueError("nothing was measured")
         if len(values) == 1:
@@ -34,7 +34,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long one takes as another: the blocks' median, least and most."""
+    """How many times longer one contender takes than another: median, minimum and maximum of the
+    blocks.
+    """
 
     to: str
     median: float
@@ -60,7 +62,7 @@ class Ratio:
 
 
 def ratio(of: Blocks, to: Blocks, name: str) -> Ratio:
-    """The ratio of `of` to the contender called `name`, block by block; ValueError if uneven."""
+    """Return the ratio of `of` to the contender `name`, block by block; ValueError if uneven."""
     if len(of) != len(to) or not of:
         raise ValueError(f"{len(of)} blocks cannot be compared with {len(to)}")
     pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(of, to, strict=True)]
@@ -70,10 +72,10 @@ def ratio(of: Blocks, to: Blocks, name: str) -> Ratio:
 
 
 def slowest(by_process: Sequence[Sequence[float]]) -> list[float]:
-    """Each round's seconds in the slowest process, which is what a user waits for."""
+    """Return each round's seconds in the slowest process, which is what a user waits for."""
     return [max(one) for one in zip(*by_process, strict=True)]
 
 
 def seconds(blocks: Blocks) -> Mapping[str, float]:
-    """Median and quartiles over all rounds of all blocks."""
+    """Return median and quartiles over all rounds of all blocks."""
     return asdict(Spread.from_values([one for block in blocks for one in block]))

@@ -1,7 +1,7 @@
-"""Recorded cells, judged by the clauses and deviation entries of today, with nothing run again.
+"""Judge recorded cells by today's clauses and deviation entries, without running them again.
 
-A results file carries what every process observed, so a verdict of last month can be had from the
-catalogue of this morning. What cannot be judged so says why: then the cell is to be run.
+A results file contains every process's observation, so an old run can be judged by today's
+catalogue. A cell that cannot be judged so is reported with the reason, and must be run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from conformance.model.verdicts import Verdict
 
 
 class CannotJudge(ValueError):
-    """A recorded cell of which today's catalogue can say nothing; the message says why, in short.
+    """A recorded cell that today's catalogue cannot judge; the message gives the reason.
 
     It names no cell: many cells share a reason, and are counted by it.
     """
 
 
 class Rejudging:
-    """Judges recorded cells; the entries are sorted by clause once, as a run has thousands."""
+    """Judges recorded cells; indexes the entries by clause once."""
 
     def __init__(self, clauses: Mapping[str, Clause], entries: Iterable[Deviation]) -> None:
         self._clauses = clauses
@@ -39,9 +39,10 @@ class Rejudging:
         self._of: dict[str, tuple[Deviation, ...]] = {}
 
     def __call__(self, cell: model.Cell, target: model.Target) -> model.Cell:
-        """The record with today's verdict, reason, findings and entry; CannotJudge says why not.
+        """Return the record with today's verdict, reason, findings and entry; CannotJudge says why
+        not.
 
-        What was not run or not steady stays so: there is no observation that speaks for it.
+        `not run` and `flaky` are kept, because no single observation decides them.
         """
         verdict, implementation = cell.verdict, cell.implementation
         clause = self._clauses.get(cell.clause)
@@ -106,7 +107,7 @@ def _entry(entry: Deviation) -> model.Deviation:
 
 
 def not_applicable(clause: Clause, implementation: str, topology: Topology) -> Judgement | None:
-    """Why a clause means nothing in a cell, whatever the target, if that is so."""
+    """Return why a clause does not apply to a cell, whatever the target; None if it does."""
     expectation = clause.expect[implementation]
     if isinstance(expectation, NotApplicable):
         return Judgement(names.NOT_APPLICABLE, expectation.reason)
@@ -115,7 +116,7 @@ def not_applicable(clause: Clause, implementation: str, topology: Topology) -> J
 
 
 def observations(cell: model.Cell) -> tuple[Observation, ...]:
-    """What the processes of a recorded cell reported; CannotJudge where it is of another form."""
+    """Return the observations of a recorded cell; CannotJudge if they are invalid."""
     try:
         return tuple(parse(one) for one in cell.observations)
     except (KeyError, TypeError) as error:
@@ -127,7 +128,7 @@ def observations(cell: model.Cell) -> tuple[Observation, ...]:
 
 
 def fault_of(cell: model.Cell) -> Fault | None:
-    """How a recorded cell's cluster crashed or hung, if it did."""
+    """Return how a recorded cell's cluster crashed or hung; None if it did not."""
     fault = cell.fault
     if fault is None:
         return None

@@ -1,4 +1,4 @@
-"""What is expected of JAX by release: one thing up to a release, another from it on."""
+"""Expectations that change with a release of JAX."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from conformance.judging.observation import Observation
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The release in a version: `0.10.0.dev5` is of 0.10.0."""
+    """Return the release of a version: `0.10.0.dev5` belongs to 0.10.0."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 @dataclass(frozen=True, slots=True)
 class ByRelease:
-    """`before` of each JAX older than `release`, `since` of that one and all later ones."""
+    """Expect `before` of every JAX older than `release`, `since` of that and all later ones."""
 
     release: str
     before: Expectation
@@ -30,7 +30,7 @@ class ByRelease:
         return f"before {self.release}: {self.before.text}; since then: {self.since.text}"
 
     def of_release(self, jax: str) -> Expectation:
-        """What is expected of this release."""
+        """Return the expectation of this release."""
         return self.before if numbers(jax) < numbers(self.release) else self.since
 
     def check(self, topology: Topology, observations: Sequence[Observation]) -> list[Finding]:
@@ -42,7 +42,7 @@ class ByRelease:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No step of this name, as what it calls is gone."""
+    """Expect no step of this name, because what it calls was removed."""
 
     step: str
     why: str
@@ -61,17 +61,17 @@ class Absent:
 
 
 def by_release(release: str, *, before: Expectation, since: Expectation) -> Expectation:
-    """What changed with a release; told from the JAX that was observed."""
+    """Declare a change with a release; the JAX that was observed decides."""
     return ByRelease(release, before, since)
 
 
 def absent(step: str, why: str) -> Expectation:
-    """The probe must leave out this step: what it calls is not there any more."""
+    """Expect the probe to leave out this step, because what it calls was removed."""
     return Absent(step, why)
 
 
 def changes(expectation: Expectation) -> bool:
-    """Return whether what is expected differs between releases, as a whole or in a part."""
+    """Return whether the expectation, or a part of it, differs between releases."""
     if isinstance(expectation, All):
         return any(map(changes, expectation.parts))
     return isinstance(expectation, ByRelease)

@@ -1,10 +1,10 @@
-"""What a deviation entry says is seen, as patterns of the fields that were recorded.
+"""Patterns of recorded fields, by which a deviation entry describes what is seen.
 
-A text in a pattern is a regular expression: it must be found in the recorded text, and must match a
-name as a whole. A table names keys that must be there. A list has one pattern per element. Anything
-else must be equal. A table compared with a number gives bounds, `at_least` and `at_most`; compared
-with a list, it applies to each element. Patterns are compared with JAX's own messages and with
-measurements, never with a sentence that this project writes.
+A text in a pattern is a regular expression: it is searched for in a recorded text, and must match a
+name as a whole. A table lists keys that must exist. A list has one pattern per element. Other
+values must be equal. A table compared with a number gives bounds, `at_least` and `at_most`;
+compared with a list, it applies to each element. Patterns are compared with JAX's own messages and
+with measurements, never with text that this project writes.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ EMPTY = "^$"  # the one pattern that may be found in an empty text
 
 
 class PatternError(ValueError):
-    """A table of an entry that is no pattern; the message says why."""
+    """An invalid pattern in an entry; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepPattern:
-    """What is seen in a step that fails; `code` is a list, and `error` alone if not given."""
+    """What is seen in a failing step; `code` is a list, only `error` by default."""
 
     fields: Mapping[str, Any]
 
     def agrees(self, step: Step | None, failed: Sequence[Finding]) -> bool:
-        """Return whether a step, of which these comparisons failed, is what the pattern says."""
+        """Return whether a step with these failed comparisons matches the pattern."""
         return _fields_agree({"code": [Code.ERROR], **self.fields}, shown(step, failed))
 
     def __str__(self) -> str:
@@ -72,16 +72,16 @@ class StepPattern:
 
 @dataclass(frozen=True, slots=True)
 class FaultPattern:
-    """How the cluster ends.
+    """How the cluster fails.
 
     `kind` is crashed or hung; `process` is the number of the one that ended or stalled first, and
-    `signal`, `exit` and `step` are its own; `in_step` says of each step which processes are in it.
+    `signal`, `exit` and `step` are its own; `in_step` names for each step the processes in it.
     """
 
     fields: Mapping[str, Any]
 
     def agrees(self, fault: Fault) -> bool:
-        """Return whether a fault is what the pattern says."""
+        """Return whether a fault matches the pattern."""
         first = fault.processes[0] if fault.processes else None
         known: dict[str, Any] = {"kind": fault.kind}
         if first is not None:
@@ -99,12 +99,14 @@ class FaultPattern:
 
 
 def chosen(some: Processes, every: list[int]) -> list[int]:
-    """Return those of `every` process, in order, that are meant by a word of SOME or by number."""
+    """Return the processes, in order, that a word of SOME or a list of numbers selects."""
     return SOME[some](every) if isinstance(some, str) else [one for one in every if one in some]
 
 
 def shown(step: Step | None, failed: Sequence[Finding]) -> dict[str, Any]:
-    """Return a step, None where the probe did not reach it, as what a pattern is compared with."""
+    """Return a step in the form that patterns are compared with; None as input is a step not
+    reached.
+    """
     view: dict[str, Any] = {"code": sorted({one.code for one in failed})}
     for key, values in (
         ("mistake", {one.mistake for one in failed} - {""}),
@@ -144,14 +146,14 @@ def _fields_agree(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
 
 
 def _whole(pattern: Any) -> Any:
-    """Return the pattern of a name, or of a list of them, such that it matches the whole of it."""
+    """Return the pattern of a name, or of a list of names, changed to match the whole of it."""
     if isinstance(pattern, list):
         return [_whole(one) for one in pattern]
     return rf"\A(?:{pattern})\Z" if isinstance(pattern, str) else pattern
 
 
 def agrees(pattern: Any, value: Any) -> bool:
-    """Return whether a value is what a pattern says; a text is found in another value's JSON."""
+    """Return whether a value matches a pattern; a text is searched for in another value's JSON."""
     match pattern:
         case str():
             text = (
@@ -187,7 +189,7 @@ def _table_agrees(pattern: Mapping[str, Any], value: Any) -> bool:
 
 
 def steps_of(observations: Iterable[Observation]) -> dict[tuple[int, str], Step]:
-    """Return the steps by process and name; of several of one name the first that raised."""
+    """Return the steps by process and name; if several have one name, the first that raised."""
     found: dict[tuple[int, str], Step] = {}
     for seen in observations:
         for step in seen.steps:
@@ -198,7 +200,7 @@ def steps_of(observations: Iterable[Observation]) -> dict[tuple[int, str], Step]
 
 
 def step_pattern(table: Any) -> StepPattern:
-    """Read a pattern of a step from an entry's table; PatternError says what is wrong with it."""
+    """Parse the pattern of a step; PatternError says what is wrong with it."""
     fields = _checked(table, OF_A_STEP)
     if "code" in fields:
         code = [fields["code"]] if isinstance(fields["code"], str) else fields["code"]
@@ -212,7 +214,7 @@ def step_pattern(table: Any) -> StepPattern:
 
 
 def fault_pattern(table: Any) -> FaultPattern:
-    """Read a pattern of a fault from an entry's table; PatternError says what is wrong with it."""
+    """Parse the pattern of a fault; PatternError says what is wrong with it."""
     fields = _checked(table, OF_A_FAULT)
     if "kind" not in fields:
         raise PatternError("a fault has a kind: crashed or hung")

@@ -1,7 +1,7 @@
-"""How much of what could be wrong a cell would notice: each is perturbed and judged again.
+"""Measure what share of possible errors a cell would detect: each is perturbed and judged again.
 
-A perturbation is noticed when the verdict is no longer `conforms` or `known deviation`; that an
-excused cell would conform is noticed too, as the judge calls its entry stale.
+A perturbation is detected if the verdict is no longer `conforms` or `known deviation`; an excused
+cell that would conform counts as detected, because its entry is then stale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PASSED = (names.CONFORMS, names.KNOWN_DEVIATION)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One perturbation of one cell; `saw` is what the judge said of it."""
+    """One perturbation of one cell; `saw` is the judge's reason."""
 
     perturbation: str
     noticed: bool
@@ -34,7 +34,7 @@ class Trial:
 
 @dataclass(slots=True)
 class Share:
-    """How many were noticed of those that were judged."""
+    """How many perturbations were detected of those that were judged."""
 
     noticed: int = 0
     judged: int = 0
@@ -46,12 +46,12 @@ class Share:
 
     @property
     def missed(self) -> int:
-        """Those that passed as if nothing were wrong."""
+        """The number of perturbations that passed unnoticed."""
         return self.judged - self.noticed
 
     @property
     def share(self) -> float:
-        """Of 1; nothing judged is nothing missed."""
+        """The detected share, from 0 to 1; 1 if nothing was judged."""
         return self.noticed / self.judged if self.judged else 1.0
 
 
@@ -63,9 +63,9 @@ def _shares() -> Any:
 class Strength:
     """Shares by (perturbation, section, excused) and by (clause, perturbation, excused).
 
-    `cells` were judged, `cells_of` each clause, `otherwise` are those whose verdict is not the
-    recorded one today: they measure nothing. `missed` are the first few of what was not noticed, by
-    perturbation and clause.
+    `cells` were judged, `cells_of` counts them by clause, `otherwise` are those whose verdict
+    differs from the recorded one: they measure nothing. `missed` are the first few undetected
+    perturbations, by perturbation and clause.
     """
 
     by_section: dict[tuple[str, str, bool], Share] = field(default_factory=_shares)
@@ -90,7 +90,7 @@ class Strength:
     def total(
         self, *, perturbation: str = "", section: str = "", excused: bool | None = None
     ) -> Share:
-        """The share of all that fit what is given."""
+        """Return the share over everything that matches the arguments."""
         whole = Share()
         for (name, of, is_excused), one in self.by_section.items():
             fits = perturbation in ("", name) and section in ("", of)
@@ -101,17 +101,17 @@ class Strength:
 
     @property
     def sections(self) -> list[str]:
-        """Those in which anything was judged."""
+        """Return the sections in which anything was judged."""
         return sorted({section for _, section, _ in self.by_section})
 
     @property
     def perturbations(self) -> list[str]:
-        """Those that applied anywhere, in their order."""
+        """Return the perturbations that applied anywhere, in order."""
         applied = {name for name, _, _ in self.by_section}
         return [one.name for one in PERTURBATIONS if one.name in applied]
 
     def clauses(self) -> dict[str, Share]:
-        """Each clause's share over all its cells, the weakest first."""
+        """Return each clause's share over all its cells, the weakest first."""
         found: dict[str, Share] = _shares()
         for (clause, _, _), one in self.by_clause.items():
             found[clause].noticed += one.noticed
@@ -119,7 +119,7 @@ class Strength:
         return dict(sorted(found.items(), key=lambda one: (one[1].share, -one[1].missed, one[0])))
 
     def unnoticed(self, clause: str) -> dict[str, int]:
-        """By perturbation how often the clause did not notice it."""
+        """Return, by perturbation, how often the clause missed it."""
         found: dict[str, int] = defaultdict(int)
         for (id, perturbation, _), one in self.by_clause.items():
             if id == clause and one.missed:
@@ -133,7 +133,7 @@ def measure(
     perturbations: Sequence[Perturbation] = PERTURBATIONS,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Strength:
-    """The strength of the cells that pass as they were recorded; `progress` is told how many."""
+    """Return the strength of the cells that pass as recorded; reports counts to `progress`."""
     found = Strength()
     for number, case in enumerate(cases, 1):
         begun = prepared(case)
@@ -147,7 +147,7 @@ def measure(
 
 
 def prepared(case: Case) -> Case | None:
-    """The case with the steps that failed in it; None where it does not pass as it is."""
+    """Return the case with the steps that failed in it; None if it does not pass as recorded."""
     if not case.excused:  # entries alone read what is said
         case = replace(case, seen=replace(case.seen, observations=_unsaid(case.seen)))
     expect = dict(case.clause.expect)
@@ -160,7 +160,9 @@ def prepared(case: Case) -> Case | None:
 
 
 def trials(case: Case, perturbations: Sequence[Perturbation] = PERTURBATIONS) -> Iterator[Trial]:
-    """Every perturbation of a cell, judged; what the judge cannot read it does not let pass."""
+    """Yield every perturbation of a cell, judged; an observation that the judge cannot read is
+    detected.
+    """
     for perturbation in perturbations:
         for seen in perturbation.of(case):
             try:
@@ -173,9 +175,9 @@ def trials(case: Case, perturbations: Sequence[Perturbation] = PERTURBATIONS) ->
 
 
 def sampled(ids: Mapping[str, str], most: int) -> set[str]:
-    """`most` of the ids, always the same ones, and those of a smaller sample among them.
+    """Return `most` of the ids, deterministic, and containing every smaller sample.
 
-    `ids` say of which clause each is: one of every clause comes before a second of any.
+    `ids` maps each id to its clause: one of every clause comes before a second of any.
     """
     drawn = sorted(ids, key=lambda one: (zlib.crc32(one.encode()), one))
     turn: Counter[str] = Counter()
@@ -188,9 +190,9 @@ def sampled(ids: Mapping[str, str], most: int) -> set[str]:
 
 
 def remembering(expectation: Expectation, seen: Seen) -> Expectation:
-    """The same expectation, which compares each step of `seen` once.
+    """Return the expectation with a cache of the comparisons of each step of `seen`.
 
-    A cell is judged some fifty times, with all but one of its steps as they were.
+    A cell is judged some fifty times, with all but one of its steps unchanged.
     """
     steps = {id(step) for one in seen.observations for step in one.steps}
     match expectation:
@@ -218,7 +220,7 @@ def _remembered(compare: Compare, steps: Collection[int]) -> Compare:
 
 @dataclass(frozen=True, slots=True)
 class _Unsaid(Leaf):
-    """A leaf whose values are not said: most of the time of a judgement goes into words."""
+    """A leaf whose values are not formatted, which would take most of a judgement's time."""
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"

@@ -1,1 +1,1 @@
-"""What runs in a worker: the implementations, and how what happens becomes an observation."""
+"""The code that runs in a worker: the implementations, and the recording of observations."""

@@ -1,6 +1,6 @@
-"""Bodies that many probes map, each beside the NumPy model of the map of it.
+"""Bodies that many probes map, each with the NumPy model of its map.
 
-JAX's caches go by function object, so that a probe maps a body of its own: `impl.map(double())`.
+JAX caches by function object, so each probe maps a body of its own: `impl.map(double())`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Body = Callable[..., Any]
 
 
 def double() -> Body:
-    """The row, doubled."""
+    """Return a body that doubles a row."""
     return lambda x: x * 2
 
 
 def doubled(*shape: int) -> Model:
-    """`double` of rows of this shape."""
+    """Return the model of `double` for rows of this shape."""
 
     def model(place: Place) -> Any:
         """this process's rows, doubled"""
@@ -33,7 +33,7 @@ def doubled(*shape: int) -> Model:
 
 
 def add() -> Body:
-    """The sum of two arguments."""
+    """Return a body that adds two arguments."""
     return lambda x, y: x + y
 
 
@@ -43,12 +43,12 @@ def addend(width: int) -> Any:
 
 
 def psum(axis_name: str = "i") -> Body:
-    """The sum of all rows of all devices, in each of them."""
+    """Return a body that sums all rows of all devices, on each device."""
     return lambda x: jax.lax.psum(x, axis_name)
 
 
 def summed(*shape: int) -> Model:
-    """`psum` of rows of this shape, as a replicated output holds it."""
+    """Return the model of `psum` for rows of this shape, as a replicated output has it."""
 
     def model(place: Place) -> Any:
         """the sum of all rows"""

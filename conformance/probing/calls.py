@@ -1,7 +1,7 @@
-"""Which Python functions a call runs, and on which stack. Runs in the worker.
+"""Count the Python functions that a call runs, and record their stack. Runs in the worker.
 
-A call that JAX dispatches in C++ runs none, so their number is what a dispatch costs in a unit that
-no noise touches; their names tell whether an array went through the host or was gathered.
+A call that JAX dispatches in C++ runs none, so their number measures a dispatch without noise;
+their names show whether an array passed through the host or was gathered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THROUGH_THE_HOST = "array.py:_value"  # the property that fetches a whole array 
 
 @dataclass
 class Calls:
-    """`counts` of each `file.py:function` that ran; `stack` where the watched one first did.
+    """`counts` of each `file.py:function` that ran; `stack` at the first run of the watched one.
 
     The stack is outermost first and begins below the function that was called.
     """
@@ -30,14 +30,15 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """How many Python functions ran, the called one itself not counted."""
+        """How many Python functions ran, without the called one."""
         return sum(self.counts.values())
 
 
 def calls_of(function: Callable[[], Any], *, watched: str | None = None) -> tuple[Any, Calls]:
-    """Call `function`, wait for its result, and tell what ran; what it raises is raised.
+    """Call `function`, wait for its result, and return it with the functions that ran.
 
-    `watched` is the `file.py:function` whose stack is wanted. Only this thread is seen.
+    `watched` is the `file.py:function` whose stack is recorded. Only this thread is observed.
+    Exceptions of `function` are passed on.
     """
     calls = Calls()
     outermost = sys._getframe()

@@ -1,7 +1,7 @@
-"""Runs a program in a Python of its own, for what can only be asked of a process that did nothing.
+"""Run a program in a new Python, for what can only be observed in a fresh process.
 
 A switch that is read when jax is imported cannot be tried in a worker, which has imported it. The
-same module serves both sides: `run` in the worker, `serve` in the child; it imports no jax.
+module serves both sides: `run` in the worker, `serve` in the child; it imports no jax.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class ChildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a program did: its value (JSON) or how it failed, and each warning that it caused.
+    """The outcome of a program: its value (JSON) or its failure, and each warning it caused.
 
-    A warning is a record of `category`, `message`, `count` (how often it was given) and `shown`
-    (how often a user sees it, by Python's default filters, when the program is the main file).
+    A warning is a record of `category`, `message`, `count` (how often it was issued) and `shown`
+    (how often a user sees it with Python's default filters, if the program is the main file).
     """
 
     value: Any = None
@@ -40,14 +40,14 @@ class Answer:
     warnings: list[dict[str, Any]] = field(default_factory=list)
 
     def result(self) -> Any:
-        """The value; ChildError where there is none."""
+        """Return the value; ChildError if there is none."""
         if self.failure is not None:
             raise ChildError(self.failure)
         return self.value
 
     @classmethod
     def parse(cls, record: Mapping[str, Any], stderr: str = "") -> Answer:
-        """The answer in a record that `recorded` made; an exit is explained by `stderr`."""
+        """Return the answer in a record that `recorded` made; `stderr` explains an exit."""
         failure = record.get("raised")
         if "exit" in record:
             failure = f"exit status {record['exit']}: {_tail(stderr)}"
@@ -60,10 +60,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> Answer:
-    """The answer of `python -m module arguments...` under this interpreter.
+    """Return the answer of `python -m module arguments...` under this interpreter.
 
-    The child inherits this process's environment without anything said to JAX there; `environment`
-    is added. ChildError where it gave no answer: it was killed, crashed, or took too long.
+    The child inherits this process's environment without variables for JAX; `environment` is added.
+    ChildError if it was killed, crashed, or took too long.
     """
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_FLAGS"))}
     with tempfile.TemporaryDirectory(prefix="conformance-child-") as folder:
@@ -89,14 +89,14 @@ def run(
 
 
 def serve(programs: Mapping[str, Callable[..., Any]]) -> None:
-    """The child's side: run the program that the command line names, then write its record."""
+    """Run, in the child, the program that the command line names, then write its record."""
     _, name, *arguments = sys.argv
     record = recorded(programs[name], *arguments)
     Path(os.environ[ANSWER_VARIABLE]).write_text(json.dumps(record))
 
 
 def recorded(function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-    """Call `function`; a record of its value (JSON), exception or exit, and of its warnings."""
+    """Call `function`; return a record of its value (JSON), exception or exit, and its warnings."""
     record: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -110,7 +110,7 @@ def recorded(function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
 
 
 def _counted(caught: list[warnings.WarningMessage]) -> list[dict[str, Any]]:
-    """One record per category and message, in the order in which each was first given."""
+    """Return one record per category and message, in the order of their first occurrence."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for given, shown in zip(caught, _shown(caught), strict=True):
         key = (given.category.__name__, str(given.message))
@@ -121,10 +121,10 @@ def _counted(caught: list[warnings.WarningMessage]) -> list[dict[str, Any]]:
 
 
 def _shown(caught: list[warnings.WarningMessage]) -> list[bool]:
-    """Which of the warnings Python would have shown had its filters been left alone.
+    """Return which of the warnings Python would have shown with its filters unchanged.
 
-    They are given once more under those filters, each as from the module and line that it was
-    attributed to: that decides, since by default a deprecation shows in the main file only.
+    They are issued again under those filters, each attributed to its original module and line,
+    because by default a deprecation shows in the main file only.
     """
     main = getattr(sys.modules["__main__"], "__file__", None)
     registries: dict[str, dict[Any, Any]] = {}

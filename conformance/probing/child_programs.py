@@ -1,7 +1,7 @@
-"""What a child process runs: `python -m conformance.probing.child_programs NAME WORD...`.
+"""The programs of child processes: `python -m conformance.probing.child_programs NAME WORD...`.
 
-Each is what a user would write in a main file. Nothing here imports jax before a program starts:
-what the import does, and warns of, is part of what is observed.
+Each is what a user would write in a main file. Nothing here imports jax before a program starts,
+because the import and its warnings are part of the observation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FORMS = ("attribute", "import", "call")
 
 
 def session(*words: str) -> list[dict[str, Any]]:
-    """Obey `words` in turn; a record of each call: the wrapper's kind, sharding type, values.
+    """Execute `words` in turn; return a record of each call: wrapper kind, sharding type, values.
 
     `False` and `True` set the option, `map` constructs a map of the one function, `call` calls the
     map that was constructed last.
@@ -54,7 +54,7 @@ def session(*words: str) -> list[dict[str, Any]]:
 
 
 def absl(way: str, *_: str) -> list[dict[str, Any]]:
-    """Hand the command line to absl in the way named, then map and call twice."""
+    """Pass the command line to absl in the named way, then map and call twice."""
     import jax
     from absl import app, flags
 
@@ -84,9 +84,9 @@ def absl(way: str, *_: str) -> list[dict[str, Any]]:
 
 
 def deprecated(name: str, form: str) -> Any:
-    """Reach for a name in one of `FORMS`, twice: by what it is called, or what a call returns.
+    """Access a deprecated name in one of `FORMS`, twice, and return what it is called or returns.
 
-    One form to a process, because JAX warns of a name once in a process, whoever reaches for it.
+    One form per process, because JAX warns of a name once per process.
     """
     use = USES[name][FORMS.index(form)]
     first, second = use(), use()

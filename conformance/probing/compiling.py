@@ -1,8 +1,8 @@
-"""How much work a worker's compiler does: little, except where what it makes is itself looked at.
+"""Reduce compilation time in workers, except where compiled programs are examined.
 
-Three quarters of a probe's time goes into machine code for programs of a few elements, which run
-once or twice. JAX's own setting leaves LLVM's part out; what XLA does with a program, its
-collectives and buffers among it, stays as it is.
+Most of a probe's time goes into machine code for small programs that run once or twice. A setting
+of JAX's skips LLVM's optimisations; what XLA does with a program, its collectives and buffers
+included, is unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ SETTING = "jax_disable_most_optimizations"
 
 
 def compile_quickly() -> str:
-    """From now on; what the facts say of it, empty where this JAX has no such setting."""
+    """Reduce compilation work from now on; return its description, empty if this JAX lacks the
+    setting.
+    """
     if SETTING not in jax.config.values:
         return ""
     jax.config.update(SETTING, True)
@@ -30,7 +32,7 @@ def compile_quickly() -> str:
 
 @contextmanager
 def compiled_as_by_default() -> Iterator[None]:
-    """Within, programs are compiled as a user's are."""
+    """Compile programs as a user's are, within this context."""
     if SETTING not in jax.config.values:
         yield
         return
@@ -44,7 +46,9 @@ def compiled_as_by_default() -> Iterator[None]:
 
 @functools.cache
 def compilations() -> list[str]:
-    """An entry for each program that this process compiles, from the first call of this on."""
+    """Return a list that grows by an entry for each program that this process compiles from
+    now on.
+    """
     seen: list[str] = []
 
     def heard(event: str, duration: float, **_: Any) -> None:

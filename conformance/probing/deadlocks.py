@@ -1,8 +1,8 @@
-"""Threads that wait for one another for ever, told from threads that are slow. Runs in the worker.
+"""Detect threads that are deadlocked, as opposed to slow. Runs in the worker.
 
-A deadline cannot tell the two on a loaded machine. What is stuck sleeps: in every sample all other
-threads of the process are asleep and use no CPU time, while the watching thread gets its control
-work done. A thread that waits for a core is runnable, and is never taken for one that sleeps.
+A deadline cannot tell the two apart on a loaded machine. Deadlocked threads sleep: in every sample
+all other threads of the process are asleep and use no CPU time, while the watching thread completes
+its control work. A thread that waits for a core is runnable, and never counts as asleep.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SLEEPING = "S"
 
 
 class Deadlock(RuntimeError):
-    """All threads sleep and none goes on; the text says how many of them finished."""
+    """All threads sleep and none continues; the text says how many finished."""
 
 
 def run_all(functions: Sequence[Callable[[], None]], control: Callable[[], object]) -> None:
-    """Run each function in a thread of its own, and wait; Deadlock where they stand still.
+    """Run each function in its own thread and wait; Deadlock if they are stuck.
 
-    `control` is work of the watching thread, called between two samples: that it comes back shows
-    that this process gets a core. Threads that are stuck are left behind, as daemons.
+    `control` is work of the watching thread between two samples: its completion proves that this
+    process gets a core. Stuck threads are left behind as daemons.
     """
     threads = [threading.Thread(target=one, daemon=True) for one in functions]
     for thread in threads:
@@ -51,7 +51,7 @@ def run_all(functions: Sequence[Callable[[], None]], control: Callable[[], objec
 
 
 def sleeping_ticks() -> int | None:
-    """The CPU time of all other threads, in ticks; None where one of them does not sleep."""
+    """Return the CPU time of all other threads, in ticks; None if one of them is awake."""
     total = 0
     for task in os.listdir(_TASKS):
         if int(task) == threading.get_native_id():

@@ -1,4 +1,4 @@
-"""From a value that a probe returned to a plain record of what it is. Runs in the worker.
+"""Describe a value that a probe returned, as a plain record. Runs in the worker.
 
 Nothing here may communicate: a global array is described by the shards that this process holds.
 """
@@ -18,7 +18,7 @@ MOST_ELEMENTS = 4096  # of one array that travel as values; larger ones are desc
 
 
 def describe(value: object) -> dict[str, Any]:
-    """The pytree's structure and one record per leaf (`observation.Leaf`)."""
+    """Return the pytree's structure and one record per leaf (`observation.Leaf`)."""
     leaves, tree = jax.tree_util.tree_flatten_with_path(value)
     return {
         "tree": str(tree),
@@ -27,7 +27,7 @@ def describe(value: object) -> dict[str, Any]:
 
 
 def sharding_record(sharding: Any) -> dict[str, Any]:
-    """What a sharding is, not how it prints: type, spec, mesh, device order, memory kind."""
+    """Return a sharding's fields: type, spec, mesh, device order, memory kind."""
     record: dict[str, Any] = {"type": type(sharding).__name__}
     mesh = getattr(sharding, "mesh", None)
     if mesh is not None:
@@ -45,7 +45,9 @@ def sharding_record(sharding: Any) -> dict[str, Any]:
 
 
 def sharding_types(value: object) -> list[str]:
-    """The type name of every array leaf's sharding; `traced` for a tracer, else the leaf's type."""
+    """Return the type name of every array leaf's sharding; `traced` for a tracer, else the leaf's
+    type.
+    """
     return [_sharding_type(leaf) for leaf in jax.tree_util.tree_leaves(value)]
 
 
@@ -112,7 +114,7 @@ def _values(array: NDArray[Any]) -> dict[str, Any]:
 def _box(
     shape: tuple[int, ...], shards: list[tuple[tuple[slice, ...], NDArray[Any]]]
 ) -> NDArray[Any] | None:
-    """The box that the shards tile; None where they leave a hole, or do not fit or disagree."""
+    """Return the box that the shards tile; None if they leave a hole, do not fit, or disagree."""
     spans = [
         [part.indices(size)[:2] for part, size in zip(index, shape, strict=True)]
         for index, _ in shards

@@ -1,7 +1,7 @@
-"""Programs that compute next to nothing: what a call of them costs is its dispatch.
+"""Programs that compute almost nothing, so that a call of them costs its dispatch.
 
-What JAX runs for them is counted in the section `indexing`, and how long it takes is shown in the
-section `timing`.
+The section `indexing` counts what JAX runs for them, and the section `timing` shows how long it
+takes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LEAVES = 200
 
 
 def double_leaves() -> Body:
-    """Each leaf of a dict, doubled."""
+    """Return a body that doubles each leaf of a dict."""
     return lambda tree: {key: x * 2 for key, x in tree.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is mapped: a `body`, made afresh for each map; of an array, or of a `tree` of them.
+    """What is mapped: a `body`, created for each map, of an array or of a `tree` of arrays.
 
-    `model` is what a process holds of the result.
+    `model` is the part of the result that a process holds.
     """
 
     key: str
@@ -40,7 +40,9 @@ class Program:
     tree: bool = False
 
     def argument(self, impl: Implementation, cluster: Cluster) -> Any:
-        """A row per device as a map's own output lies on them; the same array in all leaves."""
+        """Return a row per device, sharded as a map's own output is; the same array in all
+        leaves.
+        """
         array = impl.map(lambda x: x)(impl.given(cluster.rows(WIDTH)))
         return {f"{i:03}": array for i in range(LEAVES)} if self.tree else array
 

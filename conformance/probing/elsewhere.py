@@ -1,8 +1,8 @@
-"""Compiles for TPU what JAX compiles here, where there is no TPU. Runs in a worker of that tier.
+"""Compile for TPU what JAX compiles here, without a TPU. Runs in a worker of that tier.
 
-The probe's steps are taken on CPU devices: JAX's own Python, which decides what is compiled, is the
-same on every platform. Each program is then lowered a second time, for TPU, and compiled by libtpu
-for the chips in the place of those devices. Nothing runs there, so nothing is known of values.
+The probe's steps run on CPU devices: JAX's Python code, which decides what is compiled, is the same
+on every platform. Each program is then lowered a second time, for TPU, and libtpu compiles it for
+chips in place of those devices. Nothing runs there, so no values are known.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ SIZE = "_size_in_bytes"  # how the runtime's counts of memory are called
 
 
 class NoChipsError(RuntimeError):
-    """There are no such chips, or nothing that could compile for them."""
+    """There are no such chips, or there is no compiler for them."""
 
 
 class Program:
-    """A program for chips, seen as the runtime shows those that are here."""
+    """A program for absent chips, with the interface of the runtime's executables."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
 
     def hlo_modules(self) -> list[Any]:
-        """Its modules, as the compiler left them."""
+        """Return its modules after compilation."""
         return list(self._compiled.hlo_modules())
 
     def get_compiled_memory_stats(self) -> SimpleNamespace:
-        """Bytes on one chip. What is aliased is said in its own bytes: the compiler's count is of
-        arrays padded to whole tiles.
+        """Return bytes on one chip; aliased bytes are without padding, which the compiler's count
+        includes.
         """
         stats = self._compiled.get_compiled_memory_stats()
         said = {name: getattr(stats, name) for name in dir(stats) if name.endswith(SIZE)}
@@ -62,10 +62,10 @@ class Program:
 
 
 class Elsewhere:
-    """`programs` compiled for the chips since the case began, the newest first, as the runtime's.
+    """`programs` compiled for the chips since the case began, newest first.
 
-    `failed` says which could not be; `differing` which would leave a result in another place than
-    the program that ran.
+    `failed` names those that could not be compiled; `differing` those that would place a result
+    elsewhere than the program that ran.
     """
 
     def __init__(self, chips: Sequence[Any]) -> None:
@@ -75,13 +75,13 @@ class Elsewhere:
         self.differing: list[str] = []
 
     def begin(self) -> None:
-        """Forget the case before."""
+        """Forget the previous case."""
         self.programs.clear()
         self.failed.clear()
         self.differing.clear()
 
     def record(self) -> dict[str, Any]:
-        """What an observation says of it."""
+        """Return the record that becomes part of an observation."""
         return {
             "chip": self.chips[0].device_kind,
             "chips": len(self.chips),
@@ -92,14 +92,14 @@ class Elsewhere:
         }
 
     def instead_of(self, devices: Sequence[Any]) -> list[Any]:
-        """The chips in the place of these devices of the cluster."""
+        """Return the chips in place of these devices of the cluster."""
         at = {device: i for i, device in enumerate(jax.devices())}
         return [self.chips[at[device]] for device in devices]
 
     def placed(self, sharding: Any) -> Any:
-        """A sharding of a mesh on these devices, on the chips; another one is as it is.
+        """Return a sharding on the chips for one of a mesh on these devices; others are unchanged.
 
-        Chips of other processes than the first have no default memory, which JAX compares.
+        Chips of processes other than the first have no default memory, which JAX compares.
         """
         mesh = getattr(sharding, "mesh", None)
         if not isinstance(mesh, jax.sharding.Mesh):
@@ -111,7 +111,7 @@ class Elsewhere:
         return jax.sharding.NamedSharding(there, sharding.spec)
 
     def take(self, name: str, compiling: Callable[[], tuple[Any, str]]) -> None:
-        """Keep a program; `compiling` gives it and how it differs from the one that ran, if so."""
+        """Keep a program; `compiling` returns it and how it differs from the one that ran."""
         try:
             with _unnoticed(), compiled_as_by_default():
                 program, difference = compiling()
@@ -126,7 +126,9 @@ class Elsewhere:
 
 @functools.cache
 def elsewhere() -> Elsewhere | None:
-    """This process's, if it is of the tier; from the first call on, programs are compiled twice."""
+    """Return this process's instance if it is of the tier; from then on programs are compiled
+    twice.
+    """
     topology = os.environ.get(VARIABLE)
     if not topology:
         return None
@@ -137,13 +139,17 @@ def elsewhere() -> Elsewhere | None:
 
 
 def chips_of(topology: Topology) -> list[Any]:
-    """The chips of a slice with that many hosts and chips each; NoChipsError where none is so."""
+    """Return the chips of a slice with that many hosts and chips each; NoChipsError if none
+    exists.
+    """
     name, host = slice_of(topology)
     return described(name, chips_per_host_bounds=(*host, 1))
 
 
 def described(name: str, **options: Any) -> list[Any]:
-    """The chips of a slice by its name, as libtpu describes them; NoChipsError where it cannot."""
+    """Return the chips of a slice by its name, as libtpu describes them; NoChipsError if it
+    fails.
+    """
     from jax.experimental import topologies
 
     try:
@@ -156,7 +162,9 @@ def described(name: str, **options: Any) -> list[Any]:
 
 
 def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
-    """The slice's name (`v5e:16x16`) and how a host's chips lie in it, the squarest there is."""
+    """Return the slice's name (`v5e:16x16`) and the layout of a host's chips in it, nearly
+    square.
+    """
     per_host = topology.devices_per_process
     if topology.processes == 1 and per_host not in HOSTS:
         host = _squarest(per_host)
@@ -177,13 +185,13 @@ def slice_of(topology: Topology) -> tuple[str, tuple[int, int]]:
 
 
 def _squarest(count: int, part: tuple[int, int] = (1, 1)) -> tuple[int, int]:
-    """`count` parts as a rectangle, the squarest, and rather wide than high."""
+    """Return `count` parts as the most nearly square rectangle, wider than high."""
     every = ((part[0] * n, part[1] * count // n) for n in range(1, count + 1) if count % n == 0)
     return min(every, key=lambda one: (max(one) / min(one), one))
 
 
 def _watch(there: Elsewhere) -> None:
-    """From now on, whatever is compiled here is compiled there as well."""
+    """Compile for the other platform whatever is compiled here from now on."""
     from jax._src.interpreters import pxla
 
     pxla.lower_sharding_computation = _lowering_of_jit(pxla, there)
@@ -247,7 +255,7 @@ def _both(
     there: Elsewhere,
     compiling: Callable[[Any, Any, Any], tuple[Any, str]],
 ) -> Callable[..., Any]:
-    """`lower`, whose result compiles `there` too when it is compiled for the first time."""
+    """Wrap `lower` so that its result also compiles `there` when it is first compiled."""
 
     @functools.wraps(lower)
     def lowered(*args: Any, **options: Any) -> Any:
@@ -272,7 +280,7 @@ def _both(
 
 
 def _difference(own: Sequence[Any], other: Sequence[Any], shapes: Sequence[Any]) -> str:
-    """The first result that would lie otherwise; empty where none does."""
+    """Return the first result that would be placed elsewhere; empty if none would."""
     from jax._src.op_shardings import are_hlo_shardings_equal
 
     for at, (a, b, shape) in enumerate(zip(own, other, shapes, strict=True)):
@@ -284,7 +292,7 @@ def _difference(own: Sequence[Any], other: Sequence[Any], shapes: Sequence[Any])
 
 @contextmanager
 def _unnoticed() -> Iterator[None]:
-    """What is done within is none of the probe's: not profiled, counted, warned of or logged."""
+    """Hide work from the probe: not profiled, counted, warned of or logged."""
     profile, counted = sys.getprofile(), len(compilations())
     disabled = logging.root.manager.disable
     sys.setprofile(None)

@@ -1,8 +1,8 @@
 """The three implementations behind one small interface: how a probe maps a function over rows.
 
-`map` takes `jax.pmap`'s arguments. Under `shard_map` it does what the migration guide prescribes:
-a mesh over the devices, specs in place of axes, and the body's rank restored with a squeeze. So one
-probe is the same user program three times, and what it returns can be compared.
+`map` takes `jax.pmap`'s arguments. Under `shard_map` it does what the migration guide prescribes: a
+mesh over the devices, specs in place of axes, and the body's rank restored with a squeeze. So one
+probe is the same user program three times, and its results can be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from conformance.probing.proving import Traced, watched
 
 
 def wrapper_kind(function: Any) -> str:
-    """Which implementation made this callable: told from the object, never from a setting."""
+    """Return which implementation made this callable, read from the object, never from a
+    setting.
+    """
     if type(function).__name__ == "PmapFunction":
         return "legacy pmap"
     if type(function).__name__ == "PjitFunction":
@@ -33,13 +35,15 @@ def wrapper_kind(function: Any) -> str:
 
 
 def _enclosed(function: Any) -> list[Any]:
-    """The functions in a function's closure: what JAX's traceback filter is wrapped around."""
+    """Return the functions in a function's closure, inside JAX's traceback filter."""
     cells = getattr(function, "__closure__", None) or ()
     return [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
 
 
 class WitnessedMapped(PlainMapped):
-    """A mapped function that keeps a witness of every call: what it was, traced and returned."""
+    """A mapped function that records a witness of every call: its kind, what it traced and
+    returned.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,9 @@ class WitnessedMapped(PlainMapped):
 
 
 class WitnessedImplementation(PlainImplementation):
-    """`witness` collects what ran, for one case; `mapped` is told the kind of each map."""
+    """An implementation whose `witness` collects what ran in one case; `mapped` receives each map's
+    kind.
+    """
 
     def __init__(self, name: str, mapped: Callable[[str], None] = lambda _: None) -> None:
         super().__init__(name)
@@ -103,10 +109,10 @@ class WitnessedImplementation(PlainImplementation):
 
 
 def available() -> tuple[list[str], list[str]]:
-    """The implementations that this JAX has, and the kinds of map that are none of them.
+    """Return the implementations that this JAX has, and the kinds of map that match none of them.
 
-    Found by asking for each and looking at what came: a map of a kind that is not known here is no
-    proof that an implementation was removed.
+    Determined by requesting each and examining the result: a map of an unknown kind does not prove
+    that an implementation was removed.
     """
     found: list[str] = []
     unknown: list[str] = []

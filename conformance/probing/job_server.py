@@ -32,7 +32,7 @@ _READ_BY_IMPORT = ("JAX_", "XLA_", "TF_", "LD_")  # variables that the import lo
 
 
 class JobServerError(RuntimeError):
-    """The process that forks jobs ended, or could not fork; the text is what is known of it."""
+    """The process that forks jobs ended, or could not fork; the text says what is known."""
 
 
 # --- The probe's side -----------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class JobServerError(RuntimeError):
 
 @dataclasses.dataclass(slots=True)
 class Server:
-    """A server, and the CPU time in seconds that its jobs have used."""
+    """A server process, and the CPU time in seconds that its jobs have used."""
 
     process: subprocess.Popen[str]
     cpu_seconds: float = 0.0
@@ -57,19 +57,19 @@ class Server:
 
 @dataclasses.dataclass(slots=True)
 class JobServers:
-    """The servers of this process, by the variables that their import read; oldest first."""
+    """The servers of this process, by the variables that their import of jax read; oldest first."""
 
     servers: dict[frozenset[tuple[str, str]], Server]
 
     @property
     def cpu_seconds(self) -> float:
-        """What the jobs of the servers have used; those of an ended one are its parent's."""
+        """Return the CPU time of the servers' jobs; an ended server's belongs to its parent."""
         return sum(server.cpu_seconds for server in self.servers.values())
 
     def run(self, job: Job) -> list[Ended]:
         """Run a job, as `jobs.run_job` does, and return how each process ended.
 
-        JobServerError where its processes could not be started.
+        JobServerError if its processes could not be started.
         """
         key = frozenset(
             (name, value)
@@ -119,7 +119,7 @@ SERVERS = JobServers({})  # of this process; a forked one has jobs of its own to
 
 
 def run(job: Job) -> list[Ended]:
-    """Run a job from an import of jax that this process keeps; see `JobServers.run`."""
+    """Run a job from a Python that has imported jax and is kept; see `JobServers.run`."""
     return SERVERS.run(job)
 
 
@@ -128,7 +128,7 @@ def run(job: Job) -> list[Ended]:
 
 @dataclasses.dataclass(slots=True)
 class Forked:
-    """A forked process of a job, as `jobs.Process` has it."""
+    """A forked process of a job, with the interface of `jobs.Process`."""
 
     pid: int
     returncode: int | None = None

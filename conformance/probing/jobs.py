@@ -1,7 +1,7 @@
-"""Runs a plain program as the processes of one job, as a user would start it: no worker of ours.
+"""Run a plain program as the processes of one job, as a user would start it, outside any worker.
 
-A program for several processes is given the coordinator's address, how many they are and which it
-is, as its three arguments. Its output goes to files, since a process that hangs is not read from.
+A program for several processes gets three arguments: the coordinator's address, the number of
+processes, and its own. Its output goes to files, because a process that hangs is not read from.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _NOISE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one process ended: its exit status, negative for a signal, None where it still ran.
+    """How one process ended: its exit status, negative for a signal, None if it still ran.
 
-    `at` is when that was seen, by the clock `time.monotonic`, which all processes share.
+    `at` is the time of that, by the clock `time.monotonic`, which all processes share.
     """
 
     status: int | None
@@ -49,14 +49,14 @@ class Ended:
 
     @property
     def end(self) -> str:
-        """As in "exit 0", "SIGSEGV" or "hangs"."""
+        """Text such as "exit 0", "SIGSEGV" or "hangs"."""
         if self.status is None:
             return "hangs"
         return signal.Signals(-self.status).name if self.status < 0 else f"exit {self.status}"
 
 
 class Process(Protocol):
-    """A started process, which leads a session of its own; `subprocess.Popen` is one."""
+    """A started process that leads its own session; `subprocess.Popen` is one."""
 
     pid: int
     returncode: int | None
@@ -67,14 +67,13 @@ class Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A program, and the processes that are to run it.
+    """A program, and the processes that run it.
 
-    A single process is given no arguments, unless it is `alone`: then it is a job of one process.
+    A single process gets no arguments, unless it is `alone`: then it is a job of one process.
     `environment` is the whole environment of the processes, except for their number of devices.
-    Processes that still run after `deadline_s` seconds are killed, with what they started; so they
-    are once each process has printed something and then, for `quiet_s` seconds, none printed more
-    or ended, and once all that still run are stopped. Seconds in which they wanted a core and had
-    none do not count.
+    Processes that still run after `deadline_s` seconds are killed with their descendants; also once
+    each process has printed something and for `quiet_s` seconds none has printed more or ended, and
+    once all that still run are stopped. Seconds in which they had no core do not count.
     """
 
     program: str
@@ -87,7 +86,7 @@ class Job:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of each process."""
+        """Return the environment of each process."""
         return dict(self.environment) | {"JAX_NUM_CPU_DEVICES": str(self.devices)}
 
 
@@ -112,14 +111,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A folder and a port of a job. A process that is forked from the job's may just forget it."""
+    """The folder and port of a job; a process forked from the job's may forget them."""
 
     folder: Path
     port: ReservedPort | None
     places: tuple[Place, ...]
 
     def close(self) -> None:
-        """Remove the folder, and give the port back."""
+        """Remove the folder and release the port."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.port:
             self.port.close()
@@ -139,10 +138,7 @@ def reserve(job: Job) -> Reserved:
 
 
 def run_job(job: Job, python: Path | None = None) -> list[Ended]:
-    """Run a job, each of its processes a `python` of its own; return how each ended.
-
-    The Python is this one by default.
-    """
+    """Run a job, each process in a new `python` (default: this one); return how each ended."""
     python = python or Path(sys.executable)
     started: list[Process] = []
     reserved = reserve(job)
@@ -194,7 +190,7 @@ def _await(
     deadline: float,
     quiet_s: float | None,
 ) -> list[float | None]:
-    """When each ended; None of those that still run."""
+    """Return when each ended; None for those that still run."""
     ended: list[float | None] = [None] * len(started)
     seen: list[float | None] = []
     since, before = time.monotonic(), _delays(started)
@@ -220,7 +216,7 @@ def _delays(started: Sequence[Process]) -> list[Delays]:
 
 
 def _stopped(one: Process) -> bool:
-    """A process that a signal stopped, and that therefore never ends by itself."""
+    """Return whether a signal stopped the process, so that it never ends by itself."""
     only_look = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
     try:
         return os.waitid(os.P_PID, one.pid, only_look) is not None
@@ -229,7 +225,7 @@ def _stopped(one: Process) -> bool:
 
 
 def end_all(started: Sequence[Process]) -> None:
-    """Kill what still runs of a job's processes, and all that is in their groups."""
+    """Kill the job's running processes and everything in their groups."""
     # All are stopped before one is killed, else another would tell of its end before its own.
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for one in started:
@@ -242,11 +238,13 @@ def end_all(started: Sequence[Process]) -> None:
 
 
 def read_output(file: Path) -> str:
-    """What a process wrote to a file, without what the collectives' library says."""
+    """Return what a process wrote to a file, without lines of the collectives' library."""
     return _NOISE.sub("", file.read_text(encoding="utf-8", errors="replace"))
 
 
 def found(program: str) -> str | None:
-    """Where a program lies, or None; daemons are found also by who is not root."""
+    """Return a program's path; None if it is not installed. Daemons are also found by non-root
+    users.
+    """
     places = [os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"]
     return shutil.which(program, path=os.pathsep.join(places))

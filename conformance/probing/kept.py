@@ -1,7 +1,7 @@
 """Maps that are made once and called again, as a user keeps a wrapper. Runs in the worker.
 
 A wrapper's second call may take another path than its first, C++ in place of Python: a repeated
-program that makes its maps anew shows first calls alone.
+program that makes new maps shows first calls only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class KeptMaps:
-    """An implementation that makes each map of a repeated program once: the n-th is the n-th."""
+    """An implementation that makes each map of a repeated program once, by order of creation."""
 
     def __init__(self, impl: Any) -> None:
         self._impl = impl

@@ -1,6 +1,7 @@
-"""Starts a plain program as the processes of one job by a launcher of clusters: mpirun, or srun.
+"""Start a plain program as one job through a cluster launcher: mpirun or srun.
 
-What a launcher tells its processes is in their environment alone: the program gets no arguments.
+A launcher passes information to its processes by their environment only: the program gets no
+arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SIGNALLED = 128  # what a shell adds to the number of the signal that ended a p
 
 
 class LauncherError(RuntimeError):
-    """The launcher started nothing; the text is what it said."""
+    """The launcher started nothing; the text is its output."""
 
 
 Command = tuple[list[str], dict[str, str]]
@@ -45,7 +46,7 @@ Command = tuple[list[str], dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """A way to start processes; `programs` are what it needs, `command` what it is called with."""
+    """A way to start processes; `programs` are what it needs, `command` is its command line."""
 
     key: str
     text: str
@@ -73,7 +74,7 @@ SLURM = Launcher("slurm", "Slurm's srun", ("munged", "slurmctld", "slurmd", "sru
 
 
 def plain_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """These variables without what tells Python, JAX or a program of JAX's where it runs."""
+    """Return these variables without those that tell Python or JAX where a program runs."""
     return {name: value for name, value in base.items() if not name.startswith(_TOLD)}
 
 
@@ -85,10 +86,10 @@ def launched(
     *,
     deadline_s: float,
 ) -> list[Ended]:
-    """Run the program `text` on each of the `processes`, by their rank; how each ended.
+    """Run the program `text` on each of the `processes`, by their rank; return how each ended.
 
-    `variables` are what they are given beside the plain environment. What still runs after
-    `deadline_s` seconds is ended. LauncherError where nothing was started.
+    `variables` are added to the plain environment. What still runs after `deadline_s` seconds is
+    ended. LauncherError if nothing was started.
     """
     with tempfile.TemporaryDirectory(prefix="conformance-") as name:
         folder = Path(name)
@@ -107,7 +108,7 @@ def launched(
 
 
 def _run(command: list[str], environment: dict[str, str], folder: Path, deadline_s: float) -> str:
-    """Run the launcher to its end, or end it, so that it ends what it started; what it said."""
+    """Run the launcher to its end, or end it, so that it ends its processes; return its output."""
     file = folder / "launcher"
     with file.open("wb") as out:
         launcher = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""How many bytes a call takes at its peak: measured while it runs, not derived from a program.
+"""Measure the bytes that a call needs at its peak, while it runs.
 
-CPU devices keep their arrays in the process, so its resident peak is what a call needed at once,
-whoever allocated it: NumPy, XLA or the runtime. Linux alone can put that peak back to where it
-stands. An accelerator counts its own memory, and its peak can never be put back.
+CPU devices keep their arrays in the process, so the resident peak is what a call needed at once,
+whoever allocated it: NumPy, XLA or the runtime. Only Linux can reset that peak. An accelerator
+counts its own memory, and its peak cannot be reset.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ class Meter(Protocol):
     """Counts the bytes of one memory."""
 
     def level(self) -> int:
-        """The bytes that are there now."""
+        """Return the bytes in use now."""
 
     def start(self) -> None:
         """Forget earlier peaks."""
 
     def highest(self) -> int:
-        """The most bytes that were there at one time since."""
+        """Return the most bytes in use at one time since `start`."""
 
 
 def peak_bytes(function: Callable[[], object], *, repeats: int = REPEATS) -> int:
-    """The most bytes that `function` made resident at one time, its result included.
+    """Return the most bytes that `function` made resident at one time, its result included.
 
-    It is called once to warm up (compiling takes memory too), then `repeats` times, of which the
-    least peak counts. The function must wait for its result itself, as JAX returns before it has
-    computed. Bytes that nobody writes to are not resident and do not count.
+    It is called once to warm up (compiling takes memory too), then `repeats` times; the smallest
+    peak counts. The function must wait for its result itself, because JAX returns before it has
+    computed. Bytes that are never written are not resident and do not count.
     """
     return peak_with(lambda: None, lambda _: function(), repeats=repeats)
 
@@ -68,11 +68,11 @@ def peak_with(
     repeats: int = REPEATS,
     meter: Meter | None = None,
 ) -> int:
-    """The most bytes there are while `function` runs, its argument and its result included.
+    """Return the most bytes in use while `function` runs, its argument and its result included.
 
-    As `peak_bytes`, for a function that uses up its argument: each call gets a fresh one, made
-    before the peak counts. Least of all levels without an argument, and least of all peaks: what
-    the runtime's threads free late can only add to either.
+    For a function that consumes its argument: each call gets a new one, made before counting
+    starts. The smallest level without an argument and the smallest peak count, because memory that
+    the runtime's threads free late can only increase either.
     """
     meter = meter or ResidentMemory()
     levels, peaks = [], []
@@ -91,12 +91,14 @@ def peak_with(
 
 
 def known_peak(size: int) -> int:
-    """What `peak_bytes` says of an allocation of `size` bytes: the difference is its resolution."""
+    """Return what `peak_bytes` reports for an allocation of `size` bytes: the error is its
+    resolution.
+    """
     return peak_bytes(lambda: np.ones(size, np.uint8))
 
 
 def meter_of(devices: Sequence[Any]) -> Meter:
-    """The meter of the memory in which these devices keep their arrays."""
+    """Return the meter of the memory in which these devices keep their arrays."""
     return ResidentMemory() if devices[0].platform == "cpu" else DeviceMemory(devices)
 
 
@@ -159,10 +161,9 @@ def _hold(function: Callable[[T], object], argument: T) -> None:
 
 
 def _settle() -> None:
-    """Give back what is free, and wait until nothing more is freed.
+    """Return free memory to the system, and wait until nothing more is freed.
 
-    What the allocator keeps would be used again without a trace in the peak, and so would what the
-    runtime's threads free only after the counting has begun.
+    Memory that the allocator keeps would be reused without a trace in the peak.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     now, steady = -1, 0

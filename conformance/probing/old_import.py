@@ -1,4 +1,4 @@
-"""The older place of shard_map, imported in a Python of its own: a module warns but once."""
+"""Import shard_map from its old module in a new Python, because a module warns only once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.probing.child import serve
 
 
 def imported_twice() -> str:
-    """Import jax.experimental.shard_map's function twice; its name."""
+    """Import jax.experimental.shard_map's function twice; return its name."""
     from jax.experimental.shard_map import shard_map
     from jax.experimental.shard_map import shard_map as again
 

@@ -1,7 +1,7 @@
-"""In which phase of a call an exception was raised, told from the functions of its traceback.
+"""Determine in which phase of a call an exception was raised, from its traceback's functions.
 
-JAX has no public word for it, and its internals move; so the table below names the functions of
-every supported version that mark a phase, and the frames travel with the observation as evidence.
+JAX has no public name for it, and its internals move; so a table names the functions of every
+supported version that mark a phase, and the frames are recorded as evidence.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _PHASE = {function: phase for phase, functions in MARKS.items() for function in 
 
 
 def frames_of(error: BaseException, *, after: str) -> list[str]:
-    """`file.py:function` of each frame, outermost first, of those below the file named `after`."""
+    """Return `file.py:function` of each frame, outermost first, below the file named `after`."""
     frames = [
         (frame.filename.replace("\\", "/").rsplit("/", 1)[-1], frame.name)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -113,7 +113,9 @@ def frames_of(error: BaseException, *, after: str) -> list[str]:
 
 
 def phase_of(frames: Iterable[str]) -> str:
-    """The phase that the innermost known frame (`file.py:function`) marks, else `unknown`."""
+    """Return the phase that the innermost known frame (`file.py:function`) marks, else
+    `unknown`.
+    """
     frames = list(frames)
     if frames and (frames[-1] in _FAST_PATH or frames[-2:] == _FIRST_NEW_PMAP):
         return "execute"

@@ -27,7 +27,7 @@ FIRST_CALL, SECOND_CALL = "first call", "second call"
 
 
 class PlainMapped:
-    """A mapped function: `function`, called."""
+    """A mapped function; calling it calls `function`."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -42,7 +42,7 @@ class PlainMapped:
 
 
 class PlainImplementation(Implementation):
-    """An implementation that maps, and proves nothing."""
+    """An implementation that maps and records nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -144,7 +144,7 @@ class PlainCluster(Cluster):
         return list(jax.devices())
 
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
-        """Call `function`, wait for its result and print it; None where it raised."""
+        """Call `function`, wait for its result and print it; return None if it raised."""
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
         try:

@@ -1,7 +1,7 @@
-"""A port for JAX's coordinator that nobody else can take meanwhile.
+"""Reserve a port for JAX's coordinator.
 
 A bound socket that does not listen reserves the port; the coordinator binds the same one, because
-both say SO_REUSEPORT.
+both set SO_REUSEPORT.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 
 class ReservedPort:
-    """Holds a port of `host` until closed: a free one, or `port`, OSError where that is taken."""
+    """Holds a port of `host` until closed: a free one, or `port`; OSError if that is taken."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -21,12 +21,12 @@ class ReservedPort:
         self.address = f"{host}:{self.port}"
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._socket.close()
 
 
 def wait_for_listener(address: str, timeout_s: float) -> bool:
-    """Whether somebody listens at `HOST:PORT` within `timeout_s`.
+    """Return whether a process listens at `HOST:PORT` within `timeout_s`.
 
     A process that asks before the coordinator listens waits a whole second before it asks again.
     """

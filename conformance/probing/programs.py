@@ -1,8 +1,8 @@
-"""Which programs JAX compiled during a call, eager operations included. Runs in the worker.
+"""Find the programs that JAX compiled during a call, eager operations included. Runs in the worker.
 
-The runtime lists its live executables; those that were not there before are the call's. So an
-`x[0]` that never passes through a `jit` of the user's is seen as exactly as one that does. A
-program whose function is gone by then is live no more: that is an error, never an empty answer.
+The runtime lists its live executables; those that were not there before belong to the call. So an
+`x[0]` outside any `jit` of the user's is observed too. A program whose function has been freed is
+no longer live: that is an error, never an empty answer.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Compiled:
 
 
 def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> Compiled:
-    """Call `function` with empty caches and tell what JAX compiled for it.
+    """Call `function` with empty caches and return what JAX compiled for it.
 
     A record has the program's `name`, its `collectives` (operation, shape, bytes on one device) and
     `memory`: the bytes of arguments, outputs, outputs aliased to arguments, and temporaries on one
-    device. `watched` as for `calls_of`. What `function` raises is raised; LostProgramError where a
-    program cannot be told any more.
+    device. `watched` as for `calls_of`. Exceptions of `function` are passed on; LostProgramError if
+    a program can no longer be found.
     """
     jax.clear_caches()
     before = executables()  # kept, so that no identity is given to another object
@@ -68,7 +68,7 @@ def compiled_by(function: Callable[[], Any], *, watched: str | None = None) -> C
 
 
 def executables() -> list[Any]:
-    """The programs of this process, the newest first."""
+    """Return the programs of this process, newest first."""
     if instead:
         return instead[-1]()
     return list(jax.local_devices()[0].client.live_executables())

@@ -32,7 +32,7 @@ class Mapped(Protocol):
         """Call it; an argument mapped over axis 0 has one row per `Implementation.devices`."""
 
     def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
-        """Lower it for these arguments; AttributeError where it is a compiled stage."""
+        """Lower it for these arguments; AttributeError if it is a compiled stage."""
 
 
 class Implementation(Protocol):
@@ -42,7 +42,7 @@ class Implementation(Protocol):
 
     @property
     def is_pmap(self) -> bool:
-        """Whether this is one of the two pmaps: inputs and outputs are then this process's."""
+        """Whether this is one of the two pmaps, whose inputs and outputs are this process's."""
 
     @property
     def devices(self) -> list[jax.Device]:
@@ -128,19 +128,21 @@ class Cluster(Place, ABC):
 
     @abstractmethod
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
-        """Call `function`, wait for its result and record it; None where it raised."""
+        """Call `function`, wait for its result and record it; return None if it raised."""
 
     @abstractmethod
     def twice(self, function: Callable[..., R], *args: Any) -> R | None:
-        """Two steps of one call, the second one's result: caches differ between the two."""
+        """Call `function` in two steps and return the second result: caches differ between
+        the two.
+        """
 
     @abstractmethod
     def compiled(
         self, name: str, function: Callable[..., Any], *args: Any, watched: str | None = None
     ) -> Compiled | None:
-        """A step with empty caches that also notes, as `programs`, what JAX compiled for it.
+        """Run a step with empty caches that also notes, as `programs`, what JAX compiled for it.
 
-        See `programs.compiled_by`, whose answer is returned; None where the step raised.
+        See `programs.compiled_by`, whose answer is returned; None if the step raised.
         """
 
     @abstractmethod

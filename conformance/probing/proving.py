@@ -1,8 +1,8 @@
-"""Which of JAX's mapping primitives a call traces: what proves what ran, whatever it is called.
+"""Observe which of JAX's mapping primitives a call traces, as proof of what ran.
 
-A jitted function tells nothing of what is in it, and a label that a probe gives proves nothing. So
-the primitives by which JAX's own maps are traced are watched: they are taken from a traced program,
-where their names are public, and each use of theirs is noted.
+A jitted function does not show what is in it, and a probe's label proves nothing. So the primitives
+by which JAX's maps are traced are taken from a traced program, if their names are public, and each
+use of them is recorded.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ SHARD_MAP_PRIMITIVE = "shard_map"
 
 
 class Traced:
-    """The names of the mapping primitives that were traced, each time that one was."""
+    """The names of the mapping primitives that were traced, in order."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
 
     def since(self, mark: int) -> set[str]:
-        """Those traced after `len(names)` was `mark`."""
+        """Return those traced after `len(names)` was `mark`."""
         return set(self.names[mark:])
 
 
 @functools.cache
 def watched() -> Traced:
-    """This process's record; from the first call on its primitives are watched."""
+    """Return this process's record; from the first call on its primitives are watched."""
     traced = Traced()
     primitive = _primitive()
     if primitive is not None:
@@ -39,7 +39,9 @@ def watched() -> Traced:
 
 
 def _primitive() -> Any:
-    """shard_map's primitive, out of a traced program; None where this JAX has no jax.shard_map."""
+    """Return shard_map's primitive, taken from a traced program; None if this JAX has no
+    jax.shard_map.
+    """
     if not hasattr(jax, "shard_map"):
         return None
     spec = jax.sharding.PartitionSpec

@@ -1,4 +1,4 @@
-"""Contenders in a worker: timed in turn, all processes in lock-step. Runs in the worker."""
+"""Time contenders in turn, all processes in lock-step. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SHOWN = 4  # elements of each leaf that are compared with the model
 
 
 def race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds: int) -> None:
-    """A step per contender, with the seconds of `rounds` calls, which take turns.
+    """Record a step per contender, with the seconds of `rounds` calls, which take turns.
 
-    The step's value is the start of what a call returned; the seconds are from when all processes
-    have met until this one's result is there. Where one raises, none is timed.
+    The step's value is the beginning of what a call returned; the seconds run from when all
+    processes have met until this one's result is ready. If one raises, none is timed.
     """
     with compiled_as_by_default():
         _race(cluster, contenders, rounds)
@@ -56,14 +56,14 @@ def _race(cluster: Cluster, contenders: Mapping[str, Callable[[], Any]], rounds:
 
 
 def start_of(leaf: Any) -> Any:
-    """The first elements of the first shard that this process has, as NumPy."""
+    """Return the first elements of the first shard of this process, as NumPy."""
     if isinstance(leaf, jax.Array):
         leaf = leaf.addressable_shards[0].data
     return np.asarray(leaf).reshape(-1)[:SHOWN]
 
 
 def _quietly(function: Callable[[], Any]) -> None:
-    """A call whose error is left to the step that follows."""
+    """Call a function whose error a following step will show."""
     try:
         jax.block_until_ready(function())
     except Exception:

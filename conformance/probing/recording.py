@@ -1,7 +1,7 @@
-"""The `cluster` that a probe is given, and how what happens in it becomes an observation.
+"""The `cluster` argument of a probe, which records what happens as an observation.
 
-A probe does its work in named steps; an exception ends a step, not the probe, because what the
-next call does after an error is often the question.
+A probe works in named steps; an exception ends a step, not the probe, because what the next call
+does after an error is often the question.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _THIS_FILE = __file__.replace("\\", "/").rsplit("/", 1)[-1]
 
 @dataclass(frozen=True)
 class RecordingCluster(PlainCluster):
-    """The cluster of a case: every step is kept as a record of what happened in it.
+    """The cluster of a case, which records every step.
 
-    `told` is given each step's name as it begins and, with True, as it ends: all that is left of
-    them where the process does not come back.
+    `told` receives each step's name as it begins and, with True, as it ends: that is all that
+    remains if the process dies.
     """
 
     told: Callable[[str, bool], None] = lambda name, ended: None
 
     def step(self, name: str, function: Callable[..., R], *args: Any, **kwargs: Any) -> R | None:
-        """Call `function`, wait for its result and record it; None where it raised.
+        """Call `function`, wait for its result and record it; return None if it raised.
 
-        Recorded: the value or the exception, warnings, log records, seconds, and how many programs
-        were compiled: in a call's repetition none should be.
+        Recorded are the value or the exception, warnings, log records, seconds, and how many
+        programs were compiled: none, in a repeated call.
         """
         record: dict[str, Any] = {"name": name, "extra": {}}
         self.steps.append(record)
@@ -81,11 +81,11 @@ def observe(
     meet: Callable[[], None] = lambda: None,
     told: Callable[[str, bool], None] = lambda name, ended: None,
 ) -> dict[str, Any]:
-    """Run a probe as this process's part of a case; the JSON that `observation.parse` reads.
+    """Run a probe as this process's part of a case; return the JSON that `observation.parse` reads.
 
-    Warnings and log records outside its steps are recorded as `between`.
-    `mapped` is told the kind of each map as it is made: the only proof left of a case that hangs.
-    `meet` and `told` are the cluster's.
+    Warnings and log records outside its steps are recorded as `between`. `mapped` receives the kind
+    of each map as it is made: the only proof that remains of a case that hangs. `meet` and `told`
+    are the cluster's.
     """
     there = elsewhere()
     if there is not None:
@@ -120,7 +120,7 @@ def observe(
 
 
 def exception_record(error: BaseException) -> dict[str, Any]:
-    """An exception as a record: type, bases, phase, message, frames below the step."""
+    """Return an exception as a record: type, bases, phase, message, frames below the step."""
     frames = phases.frames_of(error, after=_THIS_FILE)
     kind = type(error)
     return {
@@ -166,7 +166,7 @@ class _Keep(logging.Handler):
 
 @contextmanager
 def _logged(record: dict[str, Any]) -> Iterator[None]:
-    """Keep what is logged; a record that is logged in a step is kept by the step alone."""
+    """Collect log records; a record that is logged in a step is kept by the step only."""
     record["logs"] = []
     handler = _Keep(record["logs"])
     root = logging.getLogger()
@@ -183,6 +183,6 @@ def _logged(record: dict[str, Any]) -> Iterator[None]:
 
 
 def local_rows(array: Any) -> Any:
-    """This process's rows of a map's output as NumPy, whichever implementation returned it."""
+    """Return this process's rows of a map's output as NumPy, for any implementation."""
     shards = sorted(array.addressable_shards, key=lambda s: s.index[0].start or 0)
     return np.concatenate([np.asarray(s.data) for s in shards])

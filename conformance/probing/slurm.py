@@ -1,7 +1,7 @@
-"""A Slurm of this machine alone, for as long as it is used: munged, slurmctld and slurmd.
+"""A Slurm on this machine for the time it is used: munged, slurmctld and slurmd.
 
-They are processes of ours with a configuration, keys and ports of their own, which listen on the
-loopback interface alone: nothing of a Slurm that the machine may have is read or touched.
+They run with their own configuration, keys and ports, and listen on the loopback interface only: a
+Slurm installation of the machine is not touched.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs
 
 
 class SlurmError(RuntimeError):
-    """Slurm did not come up; the text is the end of what its daemons logged."""
+    """Slurm failed to start; the text is the end of its daemons' logs."""
 
 
 @contextlib.contextmanager
 def slurm(nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[str, str]]:
-    """A Slurm with files of its own; the variables by which its commands find it.
+    """Start Slurm with its own files; yield the variables by which its commands find it.
 
-    On leaving, its jobs are cancelled and its daemons ended. SlurmError where it does not come up.
+    On leaving, its jobs are cancelled and its daemons ended. SlurmError if it does not start.
     """
     coordinator, controller = _coordinator(), ReservedPort()
     ports = {name: ReservedPort() for name in nodes}
@@ -121,7 +121,7 @@ def slurm(nodes: Sequence[str] = ("localhost",)) -> Iterator[dict[str, str]]:
 
 
 def _coordinator() -> ReservedPort:
-    """One of the ports that JAX makes of a job's number."""
+    """Reserve one of the ports that JAX derives from a job's number."""
     for port in random.sample(range(FIRST_PORT, FIRST_PORT + PORTS), TRIES):
         with contextlib.suppress(OSError):
             return ReservedPort(port=port)
@@ -139,7 +139,7 @@ def _munge(home: Path, daemons: list[subprocess.Popen[bytes]]) -> None:
 
 
 def _start(home: Path, daemons: list[subprocess.Popen[bytes]], name: str, *words: str) -> None:
-    """Start a daemon in the foreground, in this process's own group: what ends us ends it."""
+    """Start a daemon in the foreground, in this process's group, so that it ends with us."""
     with (home / f"{name}-{len(daemons)}.out").open("wb") as out:
         daemons.append(
             subprocess.Popen(
@@ -177,7 +177,7 @@ def _await(home: Path, there: Callable[[], bool], within_s: float = START_S) -> 
 
 
 def _end(daemons: list[subprocess.Popen[bytes]]) -> None:
-    """End them, the last that was started first; munged, whom the others ask, is the last."""
+    """End the daemons in reverse order; munged, which the others use, is the last."""
     for one in reversed(daemons):
         one.terminate()
         try:

@@ -1,8 +1,8 @@
-"""How long processes could have run and were given no core: that is not their time.
+"""Measure how long processes were runnable without a core, which must not count as their time.
 
-Linux counts it for each thread. A process that waits for another, as in a deadlock, does not ask
-for a core, so nothing is counted of it: on a loaded machine a hang is found as soon as on an idle
-one, and a process that is only slow there is not called one.
+Linux counts it for each thread. A process that waits for another, as in a deadlock, does not want a
+core, so nothing is counted: on a loaded machine a hang is found as soon as on an idle one, and a
+slow process is not taken for a hanging one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _NS = 1e-9
 
 
 def delays(pid: int, processes: Path = Path("/proc")) -> dict[str, float]:
-    """Of a process since it began; empty where the system does not count, or the process is gone.
+    """Return a process's delays since it began; empty if the system has no count, or the process
+    ended.
 
     The second number of `schedstat` is the time in the run queue, in nanoseconds.
     """
@@ -31,10 +32,10 @@ def delays(pid: int, processes: Path = Path("/proc")) -> dict[str, float]:
 
 
 def starved(before: Sequence[Delays], after: Sequence[Delays]) -> float:
-    """Seconds between two looks at the same processes that are not to be held against them.
+    """Return the seconds between two samples that must not count against the processes.
 
-    Of a process what its most delayed thread waited; of several their sum, since they wait for
-    each other in turn.
+    For one process it is the wait of its most delayed thread; for several the sum, because they
+    wait for each other in turn.
     """
     return sum(
         max((now - then.get(thread, 0.0) for thread, now in threads.items()), default=0.0)

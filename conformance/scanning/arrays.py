@@ -1,4 +1,4 @@
-"""How a scanned program uses what a mapped function returned: indices, slices, loops, fetches."""
+"""How a scanned program uses the outputs of mapped functions: indices, slices, loops, fetches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def used(
     captures: dict[str, cst.CSTNode] | None = None,
     extra: frozenset[str] = frozenset(),
 ) -> None:
-    """Note what is done with an output; nothing for what is none."""
+    """Note what is done with an output; do nothing for other values."""
     if isinstance(value, Items):
         for one in value.items:
             if isinstance(one, Array):
@@ -64,7 +64,7 @@ def used(
 def attribute(
     run: Interpreter, scope: Scope, node: cst.Attribute, owner: Value, name: str
 ) -> Value:
-    """An attribute of an output, a mapped function, or a display."""
+    """Return an attribute of an output, a mapped function, or a display."""
     if isinstance(owner, Items):
         return Method(name=name, owner=owner, node=node.value)
     if isinstance(owner, Mapped) and name in _OF_FUNCTIONS:
@@ -98,7 +98,7 @@ def subscript(
     indices: Sequence[Value],
     getter: cst.BaseExpression | None = None,
 ) -> Value:
-    """`output[...]`: an item of a tree, a row, or several rows; by `getter`, if it is none."""
+    """Return the value of `output[...]`: an item of a tree, a row, or several rows."""
     first = node.slice[0].slice
     structure = owner.structure
     if isinstance(first, cst.Index) and len(node.slice) == 1:
@@ -150,7 +150,7 @@ def _index_word(index: Value) -> str:
 
 
 def part_of(owner: Array, structure: Value, key: object) -> Value:
-    """An item of a tree of outputs."""
+    """Return an item of a tree of outputs."""
     found: Value = UNKNOWN
     if isinstance(structure, Items):
         if structure.kind == "dict":
@@ -167,7 +167,7 @@ def part_of(owner: Array, structure: Value, key: object) -> Value:
 def iterated(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Array, use: str
 ) -> Value:
-    """A loop over an output, or a call that goes over it."""
+    """Note a loop over an output, or a call that iterates over it."""
     if isinstance(value.structure, Items) and not value.leaf:
         return replace(value, structure=UNKNOWN)
     if value.row:
@@ -181,7 +181,7 @@ def iterated(
 def unpacked(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Array, count: int
 ) -> list[Value]:
-    """Several names get the parts of an output: of a tree, nearly always."""
+    """Return the values of several names that an output is unpacked to."""
     structure = value.structure
     display = isinstance(structure, Items) and structure.kind in ("tuple", "list")
     if display and isinstance(structure, Items) and len(structure.items) == count:
@@ -192,7 +192,7 @@ def unpacked(
 def combined(
     run: Interpreter, scope: Scope, node: cst.BinaryOperation, left: Value, right: Value
 ) -> Value | None:
-    """An operation of two values, one of which is an output; None where none is."""
+    """Return the value of an operation on two values; None if neither is an output."""
     arrays = [one for one in (left, right) if isinstance(one, Array)]
     if not arrays:
         return None
@@ -207,7 +207,7 @@ def combined(
 def method(
     run: Interpreter, scope: Scope, node: cst.Call, called: Method, arguments: int
 ) -> Value | None:
-    """A method of an output; None where it is none of an array's."""
+    """Return the value of a method call on an output; None if arrays have no such method."""
     owner = called.owner
     if isinstance(owner, Items):
         found = next((one for one in owner.items if isinstance(one, Array)), None)
@@ -237,7 +237,7 @@ def method(
 
 
 def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:
-    """A map whose output nobody keeps, of a body that only sums: a barrier made by hand."""
+    """Note a map whose unused output only sums: a hand-made barrier."""
     if not isinstance(value, Array) or value.row or value.of not in ("pmap", "shard_map"):
         return
     if "collective alone" in value.structure.tags or "collective alone" in value.tags:

@@ -48,14 +48,16 @@ if TYPE_CHECKING:
 
 
 def call(run: Interpreter, scope: Scope, node: cst.Call) -> Value:
-    """The value of a call."""
+    """Return the value of a call."""
     function = expressions.evaluate(run, scope, node.func)
     arguments = [passed for one in node.args for passed in _passed(run, scope, one)]
     return called(run, scope, node, function, arguments)
 
 
 def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
-    """An argument; of `**options` and `*args`, where their items are known, each of its own."""
+    """Return the arguments of a call, with `**options` and `*args` expanded if their items are
+    known.
+    """
     value = expressions.evaluate(run, scope, node.value)
     if node.star == "*" and isinstance(value, Items) and value.kind in ("tuple", "list"):
         return [
@@ -73,7 +75,7 @@ def _passed(run: Interpreter, scope: Scope, node: cst.Arg) -> list[Argument]:
 def applied(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, decorator: Value, value: Value
 ) -> Value:
-    """What a decorator makes of a function; UNKNOWN where it is not known to change it."""
+    """Return the value of a decorated function; UNKNOWN if the decorator's effect is unknown."""
     argument = Argument(value, node)
     if isinstance(decorator, Reference | Partial | Function | Transformed):
         return called(run, scope, node, decorator, [argument])
@@ -87,7 +89,7 @@ def called(
     function: Value,
     arguments: Sequence[Argument],
 ) -> Value:
-    """What a call of a value returns."""
+    """Return the value of calling a value."""
     match function:
         case Reference():
             return _reference(run, scope, node, function.name, arguments)
@@ -121,7 +123,7 @@ def called(
 
 
 def bound_to(value: Value, owner: Instance) -> Value:
-    """A mapped or transformed method, as an attribute of an instance: it takes `self`."""
+    """Return a mapped or transformed method as an attribute of an instance, which takes `self`."""
     first = Argument(owner, cst.Name("self"))
     return Partial(function=value, arguments=(first,))
 
@@ -204,7 +206,7 @@ def _method(
 def _appended(
     run: Interpreter, scope: Scope, method: Method, arguments: Sequence[Argument]
 ) -> None:
-    """`outputs.append(output)`: the list or queue holds outputs from here on."""
+    """Note `outputs.append(output)`: the list contains outputs from here on."""
     if method.node is None or not isinstance(method.node, cst.Name) or not arguments:
         return
     value = arguments[0].value
@@ -220,7 +222,7 @@ def _reference(
     name: str,
     arguments: Sequence[Argument],
 ) -> Value:
-    """A call of a function by its qualified name."""
+    """Return the value of calling a function by its qualified name."""
     if name == "operator.itemgetter" and len(arguments) == 1:
         return Getter(index=arguments[0].value, node=node)
     if name == "functools.partial" and arguments:
@@ -247,7 +249,7 @@ def _reference(
 def _looked_up(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
 ) -> Value:
-    """`getattr(module, "name")`; with a default a name that is gone does no harm."""
+    """Return the value of `getattr(module, "name")`; with a default, a missing name is no event."""
     owner, name = arguments[0].value, arguments[1].value
     if not (isinstance(owner, Reference) and isinstance(name, Constant)):
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""`[tool.pmap-conformance]` of the pyproject.toml that is nearest above what is scanned."""
+"""Read `[tool.pmap-conformance]` from the nearest pyproject.toml above what is scanned."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LISTS = {"exclude": "exclude", "ignore": "ignore"}
 
 
 class ConfigurationError(ValueError):
-    """The table has what it must not have; the message names the file and the key."""
+    """An invalid table; the message names the file and the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a project asks of each scan; options of the command line come before it."""
+    """A project's settings for each scan; options of the command line take precedence."""
 
     old: str = ""
     new: str = ""
@@ -30,7 +30,9 @@ class Configuration:
 
 
 def find_configuration(start: Path) -> Configuration:
-    """The configuration of the folder `start` or the nearest one above; the empty one without."""
+    """Return the configuration of the folder `start` or the nearest one above; an empty one if
+    none.
+    """
     folder = start.resolve()
     for one in (folder, *folder.parents):
         file = one / FILE
@@ -40,7 +42,7 @@ def find_configuration(start: Path) -> Configuration:
 
 
 def load_configuration(file: Path) -> Configuration:
-    """The configuration in a pyproject.toml."""
+    """Return the configuration in a pyproject.toml."""
     raw = load_toml(file, ConfigurationError)
     tools = raw.get("tool", {})
     table: Any = tools.get(TABLE, {}) if isinstance(tools, Mapping) else {}

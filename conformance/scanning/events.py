@@ -1,4 +1,4 @@
-"""What the scanner recognises in a program: an event, where, and with which attributes."""
+"""Events: what the scanner recognises in a program, where, and with which attributes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Attributes = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """Something recognised at a node; `captures` is the code that a rewriting may use."""
+    """Something recognised at a node; `captures` is the code that a rewrite may use."""
 
     kind: str
     node: cst.CSTNode
@@ -24,12 +24,12 @@ class Event:
     captures: Mapping[str, cst.CSTNode] = field(default_factory=dict)
 
     def key(self) -> tuple[object, ...]:
-        """What tells it from other events of a program."""
+        """Return what distinguishes it from other events of a program."""
         return self.kind, id(self.node), tuple(sorted((k, v) for k, v in self.attributes.items()))
 
 
 def matches(find: Find, kind: str, attributes: Attributes) -> bool:
-    """Whether a rule is about an event."""
+    """Return whether a rule matches an event."""
     if find.event != kind:
         return False
     for key, words in find.where.items():
@@ -42,5 +42,5 @@ def matches(find: Find, kind: str, attributes: Attributes) -> bool:
 
 
 def _all_of(word: str, there: frozenset[str]) -> bool:
-    """Whether all parts of "this and that" are there."""
+    """Return whether all parts of "this and that" are present."""
     return AND in word and all(part in there for part in word.split(AND))

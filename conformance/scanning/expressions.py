@@ -1,4 +1,4 @@
-"""Expressions of a scanned program, evaluated abstractly."""
+"""Abstract evaluation of a scanned program's expressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CARRIED = frozenset({"device count", "process count", "all devices", "process i
 
 
 def evaluate(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> Value:
-    """What is known of an expression's value; events of what it does are noted."""
+    """Return what is known of an expression's value, noting the events in it."""
     run.steps += 1
     for kinds, evaluated in _EVALUATED:
         if isinstance(node, kinds):
@@ -51,7 +51,7 @@ def _name(run: Interpreter, scope: Scope, node: cst.Name) -> Value:
 
 
 def used_again(run: Interpreter, scope: Scope, node: cst.BaseExpression) -> None:
-    """A name whose array was donated is used, for more than what a deleted array still has."""
+    """Note that a name whose array was donated is used for more than a deleted array supports."""
     if run.of_metadata:
         return
     run.note(
@@ -201,7 +201,7 @@ def _yield(run: Interpreter, scope: Scope, node: cst.Yield) -> Value:
 
 
 def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value) -> Value:
-    """A function or class under a decorator."""
+    """Return the value of a decorated function or class."""
     if isinstance(node.decorator, cst.Name) and node.decorator.value in (
         *("staticmethod", "property", "classmethod", "override", "abstractmethod"),
     ):
@@ -214,7 +214,7 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
 
 
 def dropped(run: Interpreter, scope: Scope, node: cst.Expr, value: Value) -> None:
-    """A statement that is an expression: what it returns is not kept."""
+    """Note a statement that is an expression, whose value is not kept."""
     arrays.dropped(run, scope, node, value)
 
 

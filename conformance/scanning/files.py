@@ -1,4 +1,4 @@
-"""Which files a scan reads: those below the named paths, without what links lead to elsewhere."""
+"""List the files of a scan: those below the named paths, not following links out of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PathError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file to be scanned: where it is, as which kind, and how it is reported."""
+    """A file to scan: its path, its kind, and its name in the report."""
 
     file: Path
     path: str
@@ -50,7 +50,7 @@ class Listed:
 
 
 def kind_of(name: str) -> str:
-    """What a file is by its name; empty where it is nothing that is scanned."""
+    """Return the kind of a file by its name; empty if it is not scanned."""
     lower = name.lower()
     if lower.endswith((".py", ".pyi", ".ipynb")):
         return PYTHON
@@ -65,7 +65,9 @@ def kind_of(name: str) -> str:
 def listed(
     paths: Sequence[Path], excluded: Sequence[str] = ()
 ) -> tuple[list[Listed], list[Unread]]:
-    """The files below the paths. PathError where a path is not there, or nothing is below any."""
+    """Return the files below the paths; PathError if a path does not exist or contains nothing to
+    scan.
+    """
     found: dict[Path, Listed] = {}
     left: list[Unread] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""What a scan reports: a finding, and all of a scan."""
+"""The content of a scan's report: findings, and unread files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDER: Mapping[str, int] = {word: at for at, word in enumerate((*SEVERITIES, UNC
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What `--fix` would write in place of what stands at `place`, and the imports it needs."""
+    """What `--fix` would write at `place`, and the imports that it needs."""
 
     place: Place
     text: str
@@ -40,7 +40,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A known issue, as far as a finding names it."""
+    """The part of a known issue that a finding names."""
 
     slug: str
     title: str
@@ -93,7 +93,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a scan found, in the order of files and lines."""
+    """Everything that a scan found, ordered by file and line."""
 
     old: str
     new: str
@@ -104,7 +104,7 @@ class Report:
     ignored: int = 0
 
     def at_least(self, severity: str) -> tuple[Finding, ...]:
-        """The findings that are as grave as a severity, or graver."""
+        """Return the findings of at least a severity."""
         return tuple(one for one in self.findings if ORDER[one.severity] <= ORDER[severity])
 
 
@@ -117,7 +117,7 @@ def in_cell(finding: Finding, cells: Sequence[Cell]) -> Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings by file and line, each once, those of one place together."""
+    """Return findings by file and line, each once, those of one place joined."""
     places: dict[tuple[str, int, int, int], dict[str, Finding]] = {}
     for one in sorted(findings, key=lambda f: (-f.place.end_line, -f.place.end_column)):
         start = one.path, one.cell, one.place.line, one.place.column
@@ -141,7 +141,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _together(some: list[Finding]) -> Finding:
-    """The gravest finding of a place, which names the issues of the others."""
+    """Return the most severe finding of a place, which names the issues of the others."""
     some.sort(key=lambda one: (ORDER[one.severity], not one.proved, not one.after, one.issue.slug))
     first = some[0]
     others = [issue for one in some[1:] for issue in (one.issue, *one.also)]

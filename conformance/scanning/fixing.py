@@ -1,4 +1,4 @@
-"""`--fix`: rewritings that a clause proves equal, as a diff and as a file."""
+"""`--fix`: rewrites that a clause proves equal, as a diff and as a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.scanning.sources import Place
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A file as it would be, and the findings that are gone by it."""
+    """A file after rewriting, and the findings that this removes."""
 
     path: str
     before: str
@@ -28,7 +28,7 @@ class Fixed:
 
     @property
     def diff(self) -> str:
-        """The difference, as `git diff` writes it."""
+        """Return the difference in the format of `git diff`."""
         lines = difflib.unified_diff(
             self.before.splitlines(keepends=True),
             self.after.splitlines(keepends=True),
@@ -39,9 +39,9 @@ class Fixed:
 
 
 def fix(path: str, text: str, findings: Sequence[Finding]) -> Fixed | None:
-    """A file with its findings fixed; None where none of them can be.
+    """Return a file with its findings fixed; None if none can be.
 
-    Of overlapping rewritings the outermost is done: another scan finds what is left.
+    Of overlapping rewrites the outermost is done: another scan finds the rest.
     """
     chosen = _apart([one for one in findings if one.replacement is not None])
     if not chosen:
@@ -73,7 +73,7 @@ def _start(one: Finding) -> tuple[int, int]:
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that do not overlap, the outer ones of those that do; no line is changed twice."""
+    """Return the outermost of findings that overlap, so that no line is changed twice."""
     found: list[Finding] = []
     taken: list[Place] = []
     order = sorted(findings, key=lambda f: (*_start(f), -f.place.end_line, -f.place.end_column))

@@ -1,4 +1,4 @@
-"""Comments in a scanned program that ask for findings to be left out."""
+"""Comments in a scanned program that suppress findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ ALL = "*"
 
 
 def is_ignored(finding: Finding, lines: Sequence[str]) -> bool:
-    """Whether a comment at the finding's lines, or alone on the line above, is about it."""
+    """Return whether a comment on the finding's lines, or alone on the line above,
+    suppresses it.
+    """
     at = finding.place
     here = range(at.line - 1, min(at.end_line, len(lines)))
     if any(_names(lines[number], finding.issue.slug) for number in here):
@@ -24,7 +26,7 @@ def is_ignored(finding: Finding, lines: Sequence[str]) -> bool:
 
 
 def ignored_in_file(lines: Sequence[str]) -> frozenset[str]:
-    """The slugs that a file leaves out by `ignore-file` comments; ALL of them without brackets."""
+    """Return the slugs that `ignore-file` comments suppress; ALL of them without brackets."""
     found: set[str] = set()
     for line in lines:
         match = MARK.search(line) if "ignore-file" in line else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def import_modules(run: Interpreter, scope: Scope, node: cst.Import) -> None:
-    """`import a.b as c`: give the names their values."""
+    """Bind the names of `import a.b as c`."""
     for one in node.names:
         name = dotted(one.name)
         _named(run, scope, one, name)
@@ -27,7 +27,7 @@ def import_modules(run: Interpreter, scope: Scope, node: cst.Import) -> None:
 
 
 def import_names(run: Interpreter, scope: Scope, node: cst.ImportFrom) -> None:
-    """`from a import b as c`: give the names their values."""
+    """Bind the names of `from a import b as c`."""
     base = dotted(node.module) if node.module is not None else ""
     if node.relative:
         package = scope.source.package.split(".")
@@ -74,7 +74,7 @@ def _named(run: Interpreter, scope: Scope, node: cst.CSTNode, name: str) -> None
 
 
 def dotted(node: cst.BaseExpression) -> str:
-    """The text of a dotted name."""
+    """Return the text of a dotted name."""
     if isinstance(node, cst.Attribute):
         return f"{dotted(node.value)}.{node.attr.value}"
     return node.value if isinstance(node, cst.Name) else ""

@@ -1,4 +1,4 @@
-"""Statements and functions of a scanned program, evaluated abstractly."""
+"""Abstract evaluation of a scanned program's statements and functions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ INIT_METHODS = ("__init__", "setup", "__post_init__")
 
 @dataclass(slots=True)
 class Frame:
-    """A function that is being evaluated: what it returned so far."""
+    """A function that is being evaluated: its return values so far."""
 
     returns: list[Value] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ class Interpreter:
         return scope
 
     def top_level(self, source: Source) -> Scope:
-        """The scope of a module; evaluated once. UnreadableError where it cannot be parsed."""
+        """Return the scope of a module, evaluated once; UnreadableError if it cannot be parsed."""
         known = self.project.scopes.get(source.module)
         if known is not None:
             return known
@@ -81,7 +81,7 @@ class Interpreter:
         return scope
 
     def exported(self, module: str) -> Scope | None:
-        """The scope of another module of the tree; None where it is not worth it or unreadable."""
+        """Return the scope of another module of the tree; None if irrelevant or unreadable."""
         source = self.project.source(module)
         if source is None or self._importing >= _IMPORTS:
             return None
@@ -96,7 +96,7 @@ class Interpreter:
             self.steps = steps
 
     def looked_up(self, value: Value) -> Value:
-        """What an imported name is, if it is one."""
+        """Resolve an imported name to its value."""
         for _ in range(_IMPORTS):
             if not isinstance(value, Imported):
                 break
@@ -106,7 +106,7 @@ class Interpreter:
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
-        """Run what follows under no transformation, as a module's top level does."""
+        """Run what follows outside of any transformation, like a module's top level."""
         before = self.under, self.within, self.running, self.frames
         self.under, self.within, self.running, self.frames = (), (), [], [Frame()]
         try:
@@ -115,7 +115,7 @@ class Interpreter:
             self.under, self.within, self.running, self.frames = before
 
     def _uncalled(self, scope: Scope) -> None:
-        """Evaluate the functions and methods that were not, of arguments that are not known."""
+        """Evaluate the functions and methods that nothing called, with unknown arguments."""
         seen: set[int] = set()
         for value in list(scope.variables.values()):
             if isinstance(value, Class) and value.scope.source is scope.source:
@@ -126,7 +126,7 @@ class Interpreter:
                 self.alone(value)
 
     def methods(self, of: Class) -> None:
-        """Evaluate the methods of a class, those first that set its instances' attributes."""
+        """Evaluate the methods of a class, first those that set its instances' attributes."""
         instance = members.instance_of(self, of)
         some = [value for value in of.scope.variables.values() if isinstance(value, Function)]
         bound = [
@@ -139,7 +139,7 @@ class Interpreter:
             self._again(bound)
 
     def _again(self, methods: Sequence[Function]) -> None:
-        """Evaluate methods with the attributes that others have set, and each with its own."""
+        """Evaluate methods again with the attributes that others have set."""
         known = self.known
         for one in (*methods, *(each for method in methods for each in (method, method))):
             self.known = {}
@@ -150,7 +150,7 @@ class Interpreter:
         self.known = known
 
     def alone(self, function: Function) -> None:
-        """Evaluate a function that nothing called, unless it was evaluated."""
+        """Evaluate a function that nothing called, once."""
         if id(function.node) in self.done:
             return
         with self.fresh():
@@ -164,7 +164,7 @@ class Interpreter:
         attributes: Mapping[str, frozenset[str]],
         captures: Mapping[str, cst.CSTNode] | None = None,
     ) -> None:
-        """Note an event; of a name that no rule is about there is none."""
+        """Note an event, unless no rule is about its name."""
         if "name" in attributes and self.wanted.isdisjoint(attributes["name"]):
             return
         event = Event(kind, node, attributes, captures or {})
@@ -178,7 +178,7 @@ class Interpreter:
         arguments: Sequence[Argument],
         under: tuple[str, ...] = (),
     ) -> Value:
-        """What a function of the program returns; its body is evaluated with these arguments."""
+        """Return the value of a call of the program's function, evaluating its body."""
         node = function.node
         if node in self.running or len(self.running) >= MOST_CALLS or self.exhausted():
             return UNKNOWN
@@ -210,7 +210,7 @@ class Interpreter:
         return result
 
     def _elsewhere(self, function: Function) -> bool:
-        """Whether a function is of another file than the one that is scanned."""
+        """Return whether a function belongs to another file than the scanned one."""
         return function.scope.source is not self.scanned
 
     def exhausted(self) -> bool:
@@ -223,7 +223,7 @@ class Interpreter:
         return found or UNKNOWN
 
     def _nested(self, scope: Scope) -> None:
-        """Evaluate the functions that were defined within and that nothing called."""
+        """Evaluate nested functions that nothing called."""
         for value in list(scope.variables.values()):
             if not isinstance(value, Function) or value.scope is not scope:
                 continue
@@ -231,7 +231,7 @@ class Interpreter:
                 self.call(value, ())
 
     def _bind(self, scope: Scope, function: Function, arguments: Sequence[Argument]) -> None:
-        """Give the parameters their values."""
+        """Bind the parameters to the arguments."""
         params = function.node.params
         names = [one.name.value for one in (*params.posonly_params, *params.params)]
         for one in (*params.posonly_params, *params.params, *params.kwonly_params):
@@ -263,5 +263,5 @@ class Interpreter:
 
 
 def is_callable(value: Value) -> bool:
-    """Whether a default value is worth keeping for a parameter that is not given."""
+    """Return whether a default value matters for an omitted parameter."""
     return isinstance(value, Mapped | Function | Reference)

@@ -1,4 +1,4 @@
-"""How mapped functions are made and called in a scanned program."""
+"""Creation and calls of mapped functions in a scanned program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BODY = {PMAP: "in pmap", SHARD_MAP: "in shard_map"}
 
 
 def bound(name: str, arguments: Sequence[Argument]) -> dict[str, Argument]:
-    """Arguments by the names of their parameters, as far as the function's are known."""
+    """Return arguments by parameter name, as far as the function's are known."""
     names = SIGNATURES.get(name, ())
     found: dict[str, Argument] = {}
     position = 0
@@ -55,7 +55,7 @@ def bound(name: str, arguments: Sequence[Argument]) -> dict[str, Argument]:
 def passed_facts(
     options: Mapping[str, Argument], names: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Which parameters a call gives and leaves out, and what is known of their values."""
+    """Return which parameters a call passes or omits, and facts about their values."""
     options = {name: one for name, one in options.items() if not _left_out(name, one)}
     values: set[str] = set()
     for name, one in options.items():
@@ -70,7 +70,7 @@ def passed_facts(
 
 
 def _left_out(name: str, one: Argument) -> bool:
-    """Whether an option may well not be given: None, or a parameter that is handed on."""
+    """Return whether an option may be omitted: None, or a parameter that is passed on."""
     if name in _NONE_MEANS:
         return False
     if isinstance(one.value, Constant) and one.value.value is None:
@@ -80,7 +80,7 @@ def _left_out(name: str, one: Argument) -> bool:
 
 
 def value_facts(value: Value) -> set[str]:
-    """What is known of a value, as words of a rule."""
+    """Return what is known of a value, in the words of rules."""
     found = set(value.tags)
     if isinstance(value, Items):
         for one in value.items:
@@ -117,7 +117,9 @@ def make(
     name: str,
     arguments: Sequence[Argument],
 ) -> Value:
-    """A call of jax.pmap or jax.shard_map: the mapped function, or one that waits for it."""
+    """Return the mapped function of a call of jax.pmap or jax.shard_map, or one that waits
+    for it.
+    """
     options = bound(name, arguments)
     kind = KINDS[name]
     function = options.get("fun") or options.get("f")
@@ -144,7 +146,7 @@ def make(
 
 
 def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
-    """What a function returns that is traced, of arguments that are not known."""
+    """Return the value of a traced function, called with unknown arguments."""
     function = run.looked_up(function)
     while isinstance(function, Transformed):
         under = (*under, function.kind)
@@ -173,7 +175,7 @@ def _noted_inside(
 def transformed(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, kind: str, value: Value, **kept: Any
 ) -> Value:
-    """A function under a transformation; a mapped function under jit stays one."""
+    """Return a function under a transformation; a mapped function under jit stays one."""
     while isinstance(value, Partial):
         value = value.function
     if isinstance(value, Mapped):
@@ -203,7 +205,7 @@ def call(
     mapped: Mapped,
     arguments: Sequence[Argument],
 ) -> Value:
-    """A call of a mapped function: its output."""
+    """Return the output of calling a mapped function."""
     tags: set[str] = set()
     for at, one in enumerate(arguments):
         tags |= _argument_words(mapped, one, at)
@@ -266,7 +268,7 @@ def _argument_words(mapped: Mapped, one: Argument, at: int) -> set[str]:
 
 
 def one_process(run: Interpreter, scope: Scope, node: cst.CSTNode, kind: str) -> None:
-    """What all processes take part in is called by one of them."""
+    """Note that only one process calls what needs all processes."""
     run.note(
         scope,
         "detected",

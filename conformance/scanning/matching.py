@@ -1,4 +1,4 @@
-"""Events that a rule is about, as findings: with the code before and after."""
+"""Turn events that match a rule into findings, with the code before and after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SHOWN = 200  # characters of code in a finding
 
 
 def findings(source: Source, scope: Scope | None, event: Event, rules: Rules) -> Iterator[Finding]:
-    """A finding for each rule that is about an event."""
+    """Yield a finding for each rule that matches an event."""
     for rule in rules.about(event):
         if matches(rule.find, event.kind, event.attributes):
             yield _finding(source, scope, event, rule)
@@ -48,9 +48,9 @@ def _finding(source: Source, scope: Scope | None, event: Event, rule: Rule) -> F
 def rewritten(
     source: Source, scope: Scope | None, captures: Mapping[str, cst.CSTNode], template: str
 ) -> tuple[str | None, tuple[str, ...]]:
-    """A rewriting with its placeholders filled in, and the imports it needs; None without one.
+    """Return a rewrite with its placeholders filled in, and its imports; None without one.
 
-    What stands in braces is code that the event captured, or else a qualified name.
+    Text in braces is code that the event captured, or else a qualified name.
     """
     if not template:
         return None, ()
@@ -79,7 +79,7 @@ def _placeholders(template: str) -> tuple[str, ...]:
 
 
 def _bound(scope: Scope | None, name: str) -> str | None:
-    """How a module writes a qualified name that it has imported; None where it has not."""
+    """Return how a module writes a qualified name that it imports; None if it does not."""
     if scope is None:
         return None
     for variable, value in scope.variables.items():

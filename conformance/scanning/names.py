@@ -1,4 +1,4 @@
-"""What the scanner knows of the functions of JAX, NumPy and flax by their qualified names."""
+"""Qualified names of functions of JAX, NumPy and flax that the scanner knows."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ NOT_LEAVES = frozenset({"jax.numpy.split", "jax.numpy.unstack", "numpy.split", "
 
 @functools.cache
 def canonical(name: str) -> str:
-    """The one name by which a rule knows what a qualified name refers to."""
+    """Return the name by which rules know what a qualified name refers to."""
     for old, new in _MOVED:
         if name.startswith(old):
             name = new + name[len(old) :]

@@ -1,4 +1,4 @@
-"""The scanned tree as a whole: which module is in which file, and what other modules export."""
+"""The scanned tree: which module is in which file, and what other modules export."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.scanning.sources import Source
 
 @dataclass(eq=False)
 class Project:
-    """The files of the tree by their dotted names, which are read when they are asked for."""
+    """The files of the tree by dotted name, read on demand."""
 
     paths: dict[str, str]  # dotted name -> path as reported
     read: Callable[[str], Source | None]
@@ -22,7 +22,7 @@ class Project:
 
     @cached_property
     def _by_tail(self) -> dict[str, list[str]]:
-        """Dotted names by every end of them: a tree's root is not always on the path."""
+        """Return dotted names by each of their endings: a tree's root is not always on the path."""
         found: dict[str, list[str]] = {}
         for name in self.paths:
             parts = name.split(".")
@@ -31,7 +31,7 @@ class Project:
         return found
 
     def module(self, name: str) -> str | None:
-        """The dotted name within the tree of an imported module; None where it is outside."""
+        """Return the name within the tree of an imported module; None if it is outside."""
         first = name.split(".")[0]
         if first in _NEVER_INSIDE:
             return None
@@ -42,7 +42,7 @@ class Project:
         return found[0] if len(found) == 1 and first not in _FOREIGN else None
 
     def source(self, module: str) -> Source | None:
-        """The file of a module of the tree; None where it cannot be read."""
+        """Return the file of a module of the tree; None if it cannot be read."""
         if module not in self.sources:
             self.sources[module] = self.read(module)
         return self.sources[module]

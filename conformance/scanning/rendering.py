@@ -1,4 +1,4 @@
-"""A scan's report as text, Markdown and JSON; SARIF is in `sarif`."""
+"""Render a scan's report as text, Markdown and JSON; SARIF is in `sarif`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LONGEST_LINE = 160  # characters of a source line in text
 
 
 def escaped(text: str) -> str:
-    """`text` with characters that a terminal obeys spelled out."""
+    """Return `text` with terminal control characters escaped."""
     return _UNPRINTABLE.sub(lambda m: ascii(m[0])[1:-1], text)
 
 
 def as_text(report: Report) -> str:
-    """The findings for people, those of a file together."""
+    """Return the findings as text, grouped by file."""
     return "".join(f"{escaped(line)}\n" for line in _lines(report))
 
 
@@ -70,13 +70,13 @@ def title(issue: Issue) -> str:
 
 
 def where(issue: Issue) -> str:
-    """With how many processes an issue shows, in parentheses; empty where with any number."""
+    """Return with how many processes an issue shows, in parentheses; empty if with any number."""
     found = _PROCESSES.get(issue.change.processes)
     return f" ({found})" if found else ""
 
 
 def summary(report: Report) -> str:
-    """The counts, in one line."""
+    """Return the counts, in one line."""
     counted = Counter(one.severity for one in report.findings)
     each = ", ".join(f"{severity}: {count}" for severity, count in counted.most_common())
     found = len(report.findings)
@@ -99,7 +99,7 @@ def _one_line(text: str) -> str:
 
 
 def as_markdown(report: Report) -> str:
-    """The findings as a page: a section for each known issue."""
+    """Return the findings as Markdown, a section for each known issue."""
     lines = [f"# {_plain(f'{report.old} → {report.new}')}", "", _plain(summary(report)), ""]
     by_issue: dict[str, list[Finding]] = {}
     for one in report.findings:
@@ -128,7 +128,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A text as code, whatever backticks it has."""
+    """Return a text as Markdown code, whatever backticks it contains."""
     text = escaped(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
@@ -137,7 +137,7 @@ def _code(text: str) -> str:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as one JSON object."""
+    """Return the report as one JSON object."""
     return {
         "from": report.old,
         "to": report.new,

@@ -1,4 +1,4 @@
-"""What is known of what functions of JAX, NumPy and flax return, by the tags of a value."""
+"""What functions of JAX, NumPy and flax return, as tags of a value."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from conformance.scanning.values import UNKNOWN, Argument, Constant, Items, Refe
 
 
 def counts_all_devices(value: Items) -> bool:
-    """Whether the first item of a shape is the number of all devices."""
+    """Return whether the first item of a shape is the number of all devices."""
     first = value.items[0] if value.items else UNKNOWN
     return bool(first.tags & {"device count", "all devices"})
 
 
 def tags_of_items(value: Items) -> set[str]:
-    """What is known of any item of a display; "literals" where each is one."""
+    """Return the tags of any item of a display; "literals" if each is one."""
     found = {tag for one in value.items for tag in one.tags}
     if value.items and all(
         isinstance(one, Constant) or "constant array" in one.tags for one in value.items
@@ -32,7 +32,7 @@ def tags_of_items(value: Items) -> set[str]:
 
 
 def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]) -> frozenset[str]:
-    """What is known of what a function outside of the program returns."""
+    """Return the tags of what a function outside of the program returns."""
     found: set[str] = set()
     if name in RETURNS:
         found.add(RETURNS[name])
@@ -67,7 +67,7 @@ def result_tags(name: str, options: dict[str, Argument], values: Sequence[Value]
 
 
 def _has_explicit(value: Value) -> bool:
-    """Whether axis types have an Explicit one."""
+    """Return whether axis types contain an Explicit one."""
     if isinstance(value, Items):
         return any(map(_has_explicit, value.items))
     return isinstance(value, Reference) and value.name.endswith(".AxisType.Explicit")
@@ -78,7 +78,7 @@ def _is_none(value: Value) -> bool:
 
 
 def _placement(name: str, options: dict[str, Argument], values: Sequence[Value]) -> set[str]:
-    """What is known of meshes, shardings, and where `device_put` puts an array."""
+    """Return the tags of meshes, shardings, and where `device_put` places an array."""
     if name in ("jax.make_mesh", "jax.sharding.Mesh") and "axis_types" in options:
         explicit = _has_explicit(options["axis_types"].value)
         return {"Explicit mesh" if explicit else "Auto mesh"}

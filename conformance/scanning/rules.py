@@ -51,7 +51,7 @@ class Rules:
         return self.by_event.get(event, ())
 
     def about(self, event: Event) -> Iterator[Rule]:
-        """The rules that may be about an event: all of its kind, or those of its names."""
+        """Yield the rules that may match an event: all of its kind, or those of its names."""
         names = event.attributes.get("name")
         if names is None:
             yield from self.of_event(event.kind)
@@ -64,11 +64,11 @@ class Rules:
                     yield rule
 
     def names(self) -> frozenset[str]:
-        """The qualified names that rules are about."""
+        """Return the qualified names that rules are about."""
         return frozenset(name for _, name in self.by_name)
 
     def words(self) -> re.Pattern[str]:
-        """What a Python file contains if any rule is about it: names may have several prefixes."""
+        """Return a pattern that every Python file with a match contains."""
         found = set(_SEEDS)
         for event in (NAME, CALL):
             for rule in self.of_event(event):
@@ -86,7 +86,7 @@ class Rules:
 
 
 def _words_of(find: Find) -> set[str]:
-    """Words of which a file has one, if a rule about a name is about it."""
+    """Return words, one of which a file contains if a rule matches in it."""
     literals = {
         part.partition("=")[2]
         for word in find.where.get("value", ())
@@ -97,7 +97,7 @@ def _words_of(find: Find) -> set[str]:
 
 
 def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules:
-    """The rules of known issues, each with what it changes."""
+    """Return the rules of known issues, each with what it changes."""
     found: dict[str, list[Rule]] = {}
     # What the code maps with now: what it maps with otherwise does not move.
     other = PMAP if old.implementation == SHARD_MAP else SHARD_MAP
@@ -127,7 +127,7 @@ def rules(issues: Iterable[tuple[Cause, Change]], old: Side, new: Side) -> Rules
 
 
 def _canonical(find: Find, other: str) -> Find:
-    """A rule with the one name of each function, and about one kind of mapped functions alone."""
+    """Return a rule with canonical function names, for one kind of mapped function."""
     where, unless = dict(find.where), dict(find.unless)
     if "name" in where and find.event != NAME:  # which has a name as it is written as well
         where["name"] = where["name"] | frozenset(map(canonical, where["name"]))
@@ -152,10 +152,10 @@ def changes(
     *,
     unchanged: bool = False,
 ) -> list[tuple[Cause, Change]]:
-    """The known issues that change something from one side to another.
+    """Return the known issues that change something from one side to another.
 
-    `published` is what the cells of the published matrix say. Of an issue of which no cells can be
-    compared, its program says it: what it shows on each side.
+    `published` is what the cells of the published matrix say. If an issue has no comparable cells,
+    its program decides: what it shows on each side.
     """
     found: list[tuple[Cause, Change]] = []
     for slug, cause in causes.items():
@@ -168,7 +168,7 @@ def changes(
 
 
 def _by_program(cause: Cause, old: Side, new: Side) -> Change | None:
-    """What its program does on the new side alone; None where that is the same, or unknown."""
+    """Return what its program does on the new side only; None if equal or unknown."""
     effect = next((find.effect for find in cause.finds if find.effect), "")
     asked = next((find.asked for find in cause.finds if find.asked), "")
     if not effect:
@@ -180,7 +180,7 @@ def _by_program(cause: Cause, old: Side, new: Side) -> Change | None:
 
 
 def _shown(cause: Cause, side: Side, asked: str = "") -> frozenset[tuple[str, str, str]]:
-    """What the program shows on a side, whatever the topology."""
+    """Return what the program shows on a side, on any topology."""
     implementations = {side.implementation, JAX, *([asked] if asked else [])}
     return frozenset(
         (one.prints, one.raises, one.ends)
@@ -197,13 +197,13 @@ def _in_jax(shows: Shows, jax: str) -> bool:
 
 
 def _processes(cause: Cause) -> tuple[str, ...]:
-    """With how many processes its program shows it: several, or any number, as far as is said."""
+    """Return with how many processes its program shows it, as far as it says."""
     places = {place for one in cause.shows for place in one.topology}
     return () if any(place.startswith("1x") for place in places) else ("several",)
 
 
 def gravest(changes: Iterable[Change]) -> Change:
-    """Several changes of one issue as one."""
+    """Join several changes of one issue."""
     some = sorted(changes, key=lambda one: (ORDER[one.severity], one.refused))
     effects = tuple(dict.fromkeys(effect for one in some for effect in one.effects))
     processes = tuple(sorted({word for one in some for word in one.processes}))

@@ -1,4 +1,4 @@
-"""A scan's report as SARIF 2.1.0, which code hosts show beside the lines."""
+"""Render a scan's report as SARIF 2.1.0, which code hosts show beside the lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEVELS = {
 
 
 def as_sarif(report: Report, name: str, version: str) -> dict[str, Any]:
-    """The report as one SARIF object; its rules are the known issues."""
+    """Return the report as one SARIF object; its rules are the known issues."""
     issues = {issue.slug: issue for one in report.findings for issue in (one.issue, *one.also)}
     order = {slug: at for at, slug in enumerate(issues)}
     results = [

@@ -1,4 +1,4 @@
-"""A scan of a tree: its files listed, those that may matter evaluated, findings in order."""
+"""Scan a tree: list its files, evaluate those that may matter, and order the findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FEW = 30  # files for which starting processes is not worth it
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What all processes of a scan know: the rules, and where each module is."""
+    """What all processes of a scan share: the rules, and where each module is."""
 
     rules: Rules
     modules: dict[str, tuple[str, str]]  # dotted name -> file, path as reported
@@ -47,7 +47,7 @@ class Task:
 
 @dataclass(slots=True)
 class Part:
-    """What came of some files."""
+    """The findings of some files."""
 
     findings: list[Finding] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
@@ -66,7 +66,7 @@ def scan(
     processes: int = 1,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Scan files; the report has the findings of all of them."""
+    """Scan files; return a report with all findings."""
     python = [one for one in files if one.kind == PYTHON]
     modules = {dotted_name(one.inside): (str(one.file), one.path) for one in python}
     whole = Part(unread=list(left))
@@ -98,7 +98,7 @@ def scan(
 
 
 def _worth_reading(relevant: Sequence[Listed], files: Sequence[Listed]) -> frozenset[str]:
-    """The modules to look into for what they export: packages may have it from those."""
+    """Return the modules whose exports to follow, including packages that re-export."""
     found = {dotted_name(one.inside) for one in relevant}
     packages = {dotted_name(one.inside): one for one in files if one.inside.name == "__init__.py"}
     imported = {name: _imported_words(one) for name, one in packages.items() if name not in found}
@@ -127,7 +127,7 @@ def _evaluate(
     whole: Part,
     progress: Callable[[str], None],
 ) -> None:
-    """Evaluate files, in several processes where there are many."""
+    """Evaluate files, in several processes if there are many."""
     names = [dotted_name(one.inside) for one in files]
     several = processes if len(names) > FEW else 1
     size = max(1, min(CHUNK, -(-len(names) // several)))
@@ -159,7 +159,7 @@ def _parts(task: Task, chunks: Sequence[Sequence[str]], processes: int) -> Itera
 def _relevant(
     files: Sequence[Listed], words: re.Pattern[str], whole: Part
 ) -> tuple[list[Listed], list[Listed]]:
-    """The files that have a word of which each event needs one, and the others."""
+    """Return the files that contain a word required by any rule, and the others."""
     relevant: list[Listed] = []
     others: list[Listed] = []
     texts_of_rules = words
@@ -174,7 +174,7 @@ def _relevant(
 
 
 def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[Listed]:
-    """The files that import a module and have one of the names that it exports."""
+    """Return the files that import a module and use one of the names that it exports."""
     by_module: dict[str, set[str]] = {}
     for module, name in exports:
         by_module.setdefault(module, set()).add(name)
@@ -208,7 +208,7 @@ def _text_file(one: Listed, rules: Rules, whole: Part) -> None:
 def _keep(
     found: Sequence[Finding], lines: Sequence[str], part: Part, cells: Sequence[Cell] = ()
 ) -> None:
-    """Add the findings that no comment asks to leave out; those of a notebook by their cells."""
+    """Add the findings that no comment suppresses."""
     left_out = ignored_in_file(lines)
     for one in in_order(found):
         if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
@@ -271,7 +271,9 @@ def _found(run: Interpreter, source: Source, scope: Scope, rules: Rules, part: P
 
 
 def exported(run: Interpreter, scope: Scope) -> set[str]:
-    """The names of a module by which another one gets a map, an output, or what makes one."""
+    """Return the names of a module through which another gets a map, an output, or a maker
+    of one.
+    """
     results = {place[0]: value for place, value in run.known.items()}
     return {name for name, value in scope.variables.items() if _matters(value, results)}
 

@@ -1,4 +1,4 @@
-"""Scopes of a scanned program: which variable has which value, and where a function is run."""
+"""Scopes of a scanned program: the values of variables, and where a function runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Scope:
     of_class: bool = False
 
     def value(self, name: str) -> Value:
-        """The value of a name, as Python looks it up."""
+        """Return the value of a name, looked up as Python does."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.variables and (scope is self or not scope.of_class):
@@ -38,7 +38,7 @@ class Scope:
         return Reference(name=name) if name in BUILTINS else UNKNOWN
 
     def holder(self, name: str) -> Scope:
-        """The scope that has a name; this one where none has."""
+        """Return the scope that binds a name; this one if none does."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.variables:
@@ -47,7 +47,7 @@ class Scope:
         return self
 
     def taken_over(self, *states: Mapping[str, Value]) -> None:
-        """Set the variables to what they may be after any of several ways here."""
+        """Set the variables to what they may be after any of several branches."""
         if not states:
             return
         names = dict.fromkeys(name for state in states for name in state)

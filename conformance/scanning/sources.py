@@ -1,4 +1,4 @@
-"""A file of the scanned tree: its text, its syntax tree, and where each part of it stands."""
+"""A file of the scanned tree: its text, its syntax tree, and positions in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: lines and columns from 1 on, the end exclusive."""
+    """The position of something: lines and columns from 1 on, the end exclusive."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(eq=False)
 class Source:
-    """A Python file, parsed when it is first asked for."""
+    """A Python file, parsed on demand."""
 
     path: str  # as it is reported
     module: str  # its dotted name within the tree
@@ -55,7 +55,9 @@ class Source:
 
     @cached_property
     def tree(self) -> cst.Module:
-        """The syntax tree. UnreadableError where the text is no Python or is nested too deeply."""
+        """Return the syntax tree; UnreadableError if the text is not Python or is nested too
+        deeply.
+        """
         check_depth(self.text)
         try:
             return self._wrapper.module
@@ -70,20 +72,20 @@ class Source:
 
     @property
     def package(self) -> str:
-        """The dotted name of the package in which relative imports begin."""
+        """Return the dotted name of the package that relative imports start from."""
         if PurePosixPath(self.path).stem == _INIT:
             return self.module
         return self.module.rpartition(".")[0]
 
     def place(self, node: cst.CSTNode) -> Place:
-        """Where a node of the tree stands."""
+        """Return the position of a node."""
         found = self._positions.get(node)
         if found is None:
             return Place(1, 1, 1, 1)
         return Place(found.start.line, found.start.column + 1, found.end.line, found.end.column + 1)
 
     def code(self, node: cst.CSTNode) -> str:
-        """The text of a node, as it is written."""
+        """Return the text of a node, as written."""
         at = self.place(node)
         some = self.lines[at.line - 1 : at.end_line]
         if not some:
@@ -107,7 +109,7 @@ def read_python(file: Path) -> Notebook:
 
 
 def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file. UnreadableError where it is too large, or no text."""
+    """Return the text of a file; UnreadableError if it is too large or not text."""
     try:
         if file.stat().st_size > most_bytes:
             raise UnreadableError(f"it is larger than {most_bytes >> 20} MiB")
@@ -127,18 +129,18 @@ def read_text(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewlineStyle:
-    """How the lines of a file end, and whether it begins with a byte order mark."""
+    """The line ends of a file, and whether it begins with a byte order mark."""
 
     newline: str
     mark: str
 
     def restore(self, text: str) -> str:
-        """A text as it stands in the file."""
+        """Return a text with the file's line ends."""
         return self.mark + text.replace("\n", self.newline)
 
 
 def newline_style(file: Path) -> NewlineStyle | None:
-    """How a file ends its lines; None where it is no UTF-8, or ends them in several ways."""
+    """Return a file's line ends; None if it is not UTF-8, or mixes several."""
     data = file.read_bytes()
     try:
         text = data.decode("utf-8")
@@ -152,9 +154,9 @@ def newline_style(file: Path) -> NewlineStyle | None:
 
 
 def check_depth(text: str) -> None:
-    """UnreadableError where Python cannot parse a text, or its syntax tree is too deep.
+    """Raise UnreadableError if Python cannot parse a text, or its syntax tree is too deep.
 
-    LibCST's parser is native code that a deeply nested text ends by a signal.
+    LibCST's parser is native code that crashes on deeply nested text.
     """
     try:
         level: list[ast.AST] = [ast.parse(text)]
@@ -171,7 +173,7 @@ def check_depth(text: str) -> None:
 
 
 def dotted_name(path: PurePosixPath) -> str:
-    """The dotted name of a file within its tree."""
+    """Return the dotted name of a file within its tree."""
     parts = path.with_suffix("").parts
     if path.suffix.lower() == notebooks.SUFFIX:
         return f"{'.'.join(parts)}:notebook"  # which no import names

@@ -1,4 +1,4 @@
-"""What is found without evaluating a program: texts in scripts, and pinned packages."""
+"""Find issues without evaluating a program: text in scripts, and pinned packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPEC = re.compile(
 
 
 def in_scripts(path: str, text: str, rules: Rules) -> Iterator[Finding]:
-    """The findings in a shell script, a workflow, a Dockerfile or a configuration file."""
+    """Yield the findings in a shell script, a workflow, a Dockerfile or a configuration file."""
     patterns = rules.texts()
     for number, line in enumerate(text.split("\n"), 1):
         code = _COMMENT.sub("", line[:MOST_LINE])
@@ -38,13 +38,13 @@ def in_scripts(path: str, text: str, rules: Rules) -> Iterator[Finding]:
 
 
 def in_requirements(path: str, text: str, rules: Rules) -> Iterator[Finding]:
-    """The pins in a requirements file that cannot work."""
+    """Yield the pins of a requirements file that cannot work."""
     for number, line in enumerate(text.split("\n"), 1):
         yield from _pinned(path, line, number, rules)
 
 
 def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
-    """The string literals of a program, without docstrings, that a rule is about."""
+    """Yield the string literals of a program, without docstrings, that match a rule."""
     patterns = [(p, rule) for p, rule in rules.texts() if _about(rule, PYTHON)]
     if not any(pattern.search(source.text) for pattern, _ in patterns):
         return
@@ -58,7 +58,7 @@ def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
 
 
 class _Strings(cst.CSTVisitor):
-    """Collects string literals; one that is a statement by itself documents something."""
+    """Collects string literals, except those that are docstrings."""
 
     def __init__(self) -> None:
         self.found: list[tuple[cst.SimpleString, str]] = []
@@ -115,10 +115,10 @@ def _requirement(text: str) -> tuple[str, SpecifierSet]:
 
 
 def _only(specifier: SpecifierSet, versions: frozenset[str]) -> bool:
-    """Whether a pin allows no version but those of the given ranges, which have an upper bound.
+    """Return whether a pin allows only versions in the given ranges, which have an upper bound.
 
-    What is tried are the versions that the pin names, those at which the ranges end, and a release
-    that is far off.
+    It tries the versions that the pin names, the ends of the ranges, and a release far in the
+    future.
     """
     if not any(one.operator in ("==", "<=", "~=", "<") for one in specifier):
         return False

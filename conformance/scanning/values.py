@@ -1,4 +1,4 @@
-"""What the scanner knows of a value of a scanned program, without running it."""
+"""Abstract values: what the scanner knows of a value of a scanned program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GLOBAL = "global"  # of an array: made of what several processes have
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of which nothing is known, but what `tags` say of it."""
+    """A value of which only its `tags` are known."""
 
     tags: frozenset[str] = frozenset()
 
@@ -27,7 +27,7 @@ UNKNOWN = Value()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference(Value):
-    """What a qualified name outside of the scanned tree refers to, as in `jax.pmap`."""
+    """A reference to a qualified name outside of the scanned tree, such as `jax.pmap`."""
 
     name: str = ""
 
@@ -143,7 +143,7 @@ class Module(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported(Value):
-    """What another module of the tree has by a name; it is looked up where that matters."""
+    """A name of another module of the tree, resolved on demand."""
 
     module: str
     name: str
@@ -159,7 +159,7 @@ class Stage(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Method(Value):
-    """A method of a value that is no instance of a scanned class, as `out.reshape`."""
+    """A method of a value that is not an instance of a scanned class, such as `out.reshape`."""
 
     name: str = ""
     owner: Value = UNKNOWN
@@ -176,14 +176,14 @@ class Getter(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Donated(Value):
-    """A variable whose array was given to a call that donates it."""
+    """A variable whose array was passed to a call that donates it."""
 
     value: Value = UNKNOWN
     line: int = 0
 
 
 def merged(one: Value | None, other: Value | None) -> Value:
-    """What is known of a variable that has one of two values; the one of which more is known."""
+    """Return what is known of a variable with one of two values: the better-known one."""
     if one is None or one is other:
         return other or UNKNOWN
     if other is None:
@@ -202,7 +202,7 @@ def merged(one: Value | None, other: Value | None) -> Value:
 
 
 def with_tags(value: Value, *tags: str) -> Value:
-    """An unknown value with tags, and with those that `value` has."""
+    """Return an unknown value with tags, and with those of `value`."""
     return Value(value.tags | {*tags})
 
 

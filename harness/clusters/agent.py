@@ -1,7 +1,7 @@
-"""The agent of one host: dials the controller, says what the host has, and forks its workers.
+"""The agent of one host: connects to the controller, describes its host, and forks its workers.
 
-However a cluster of machines is run, its own way starts this command once on each host; which way
-that was is of no consequence to anything else.
+Any launcher (ssh, Slurm, MPI, Kubernetes) starts this command once on each host; the rest of the
+harness does not depend on which launcher it was.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ class AgentError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the controller until the connection ends; 2 where it could not be reached."""
+    """Serve the controller until the connection ends; return 2 if it cannot be reached."""
     parser = argparse.ArgumentParser(prog="python -m harness.clusters.agent", description=__doc__)
     add(parser)
     return serve(parser.parse_args(arguments))
 
 
 def serve(chosen: argparse.Namespace) -> int:
-    """Serve the controller that the options of `add` name; 2 where it could not be reached."""
+    """Serve the controller named by the options that `add` declares; return 2 if it cannot be
+    reached.
+    """
     try:
         key = read_key(chosen.key_file, os.environ.get(KEY_VARIABLE))
         rank = chosen.rank if chosen.rank is not None else machine.rank_in_job(os.environ)
@@ -58,9 +60,9 @@ def serve(chosen: argparse.Namespace) -> int:
 
 
 def read_key(file: Path | None, variable: str | None) -> str:
-    """The key as hexadecimal digits, from a file or else a variable; never from an argument.
+    """Return the key as hexadecimal digits, from a file or else an environment variable.
 
-    An argument can be read by every user of a host.
+    Never from an argument, because every user of a host can read the arguments of a process.
     """
     if file is not None:
         text = _of_its_owner_alone(file)
@@ -82,7 +84,9 @@ def read_key(file: Path | None, variable: str | None) -> str:
 
 
 def _of_its_owner_alone(file: Path) -> str:
-    """The text of a key file; AgentError where others can read or change it, or it has none."""
+    """Return the text of a key file; AgentError if it is empty, or if other users can read or write
+    it.
+    """
     try:
         with file.open(encoding="ascii") as stream:
             if os.fstat(stream.fileno()).st_mode & OF_OTHERS:
@@ -94,7 +98,9 @@ def _of_its_owner_alone(file: Path) -> str:
 
 
 def dial(controller: str, key: str, patience_s: float) -> Channel:
-    """Connect; a controller that is not there yet is waited for. AgentError where it refuses."""
+    """Connect to the controller, waiting until it is there; AgentError if it refuses the
+    connection.
+    """
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -148,18 +154,18 @@ def _serve(controller: str, key: str, rank: int | None, place: str, patience_s: 
 
 
 def own_address(channel: Channel) -> str:
-    """The address by which this host reaches the controller: in the network that they share."""
+    """Return this host's address on the network that it shares with the controller."""
     with socket.socket(fileno=socket.dup(channel.connection.fileno())) as same:
         return str(same.getsockname()[0])
 
 
 def new_key() -> str:
-    """A key that nobody has."""
+    """Generate a random key."""
     return secrets.token_bytes(2 * FEWEST_KEY_BYTES).hex()
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options of an agent."""
+    """Declare the options of an agent."""
     parser.add_argument("--controller", type=limits.address, required=True, metavar="HOST:PORT")
     parser.add_argument(
         "--key-file", type=Path, metavar="FILE", help=f"else the variable {KEY_VARIABLE}"

@@ -1,7 +1,7 @@
-"""JSON over an authenticated connection that the worker opens.
+"""JSON messages over an authenticated connection that the worker opens.
 
 `multiprocessing.connection` gives framing and the HMAC challenge; nothing is ever unpickled. A
-worker may send anything at all, so what arrives is checked before it is believed.
+worker may send anything, so every message is checked before it is used.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ KEY_VARIABLE = "CONFORMANCE_KEY"
 
 
 class Rubbish(Exception):
-    """What arrived is no message: too long, no JSON, or no object."""
+    """An invalid message: too long, not JSON, or not an object."""
 
 
 class Channel:
     """One end of a connection; messages are JSON objects.
 
-    `patience_s`, where given, bounds how long the rest of a message may take to arrive.
+    `patience_s`, if given, bounds how long the rest of a message may take to arrive.
     """
 
     def __init__(self, connection: Connection, patience_s: float | None = None) -> None:
@@ -45,11 +45,13 @@ class Channel:
         _tune(connection, patience_s)
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """OSError where the other end is gone."""
+        """Send a message; OSError if the other end is closed."""
         self.connection.send_bytes(json.dumps(message, allow_nan=False).encode())
 
     def receive(self) -> dict[str, Any]:
-        """The next message. EOFError where the other end is gone, Rubbish where it is none."""
+        """Return the next message; EOFError if the other end is closed, Rubbish if the message is
+        invalid.
+        """
         try:
             data = self.connection.recv_bytes(LARGEST_MESSAGE_BYTES)
         except (EOFError, ConnectionError):
@@ -69,7 +71,7 @@ class Channel:
         return message
 
     def waiting(self, timeout_s: float = 0.0) -> bool:
-        """Whether a message (or the end) is there within `timeout_s`."""
+        """Return whether a message, or the end of the connection, arrives within `timeout_s`."""
         return self.connection.poll(timeout_s)
 
     def close(self) -> None:
@@ -77,9 +79,9 @@ class Channel:
 
 
 def open_to_controller(address: str, key: str) -> Channel:
-    """Connect to `HOST:PORT` and prove to know `key` (and that the other end does).
+    """Connect to `HOST:PORT`; both ends prove that they know `key`.
 
-    A controller that many dial at once may drop a connection: it is dialled again.
+    A controller that many processes dial at once may drop a connection, so it is dialled again.
     """
     where = parse_address(address)
     for attempt in itertools.count(1):
@@ -93,14 +95,16 @@ def open_to_controller(address: str, key: str) -> Channel:
 
 
 def authenticate(connection: Connection, key: bytes) -> Channel:
-    """The controller's side; multiprocessing.AuthenticationError where the challenge fails."""
+    """Run the controller's side of the challenge; AuthenticationError of multiprocessing if it
+    fails.
+    """
     deliver_challenge(connection, key)
     answer_challenge(connection, key)
     return Channel(connection, PATIENCE_S)
 
 
 def _finite(text: str) -> float:
-    """A number of a message; ValueError where it is none, or more than a float can be."""
+    """Parse a number of a message; ValueError if it is not a finite float."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text} is no finite number")

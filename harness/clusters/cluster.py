@@ -1,8 +1,8 @@
 """N worker processes of one target as one JAX job, and how a case runs on them.
 
-A case ends in one of two ways: every process reported an observation and said it is ready for the
-next, or there is a fault that names what happened to which process. After a fault the cluster is
-finished; nothing is ever run on what is left of it.
+A case ends in one of two ways: every process has reported an observation and is ready for the next
+case, or there is a fault that names which process did what. After a fault the cluster is closed;
+nothing runs on what is left of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.clusters.postmortem import ClusterFault, ending
 
 
 class ClusterDown(Exception):
-    """A cluster did not come up; `fault` says which process and why."""
+    """A cluster failed to start; `fault` names the process and the reason."""
 
     def __init__(self, fault: ClusterFault) -> None:
         super().__init__(fault.detail)
@@ -48,8 +48,8 @@ class Case:
 class CaseResult:
     """Observations as the workers sent them, by process; or the fault that ended the case.
 
-    `mapped` are the kinds of all maps that were made, whether or not their process lived to tell;
-    `cpu_seconds` is the CPU time of the probe, of all processes together, as far as they reported.
+    `mapped` lists the kinds of all maps that were made, including those of processes that died;
+    `cpu_seconds` is the CPU time of the probe in all processes that reported it.
     """
 
     observations: tuple[Mapping[str, Any], ...]
@@ -68,11 +68,11 @@ class CaseResult:
 
 
 class Cluster:
-    """Started by `launcher`; `facts` says what really runs in it; `cases` counts what it ran.
+    """A started cluster; `facts` describes what runs in it, `cases` counts the cases it has run.
 
-    `variables` are each process's own, such as say which devices are its. ClusterDown where it does
-    not come up within `start_timeout_s`; TargetDown where its launcher has nothing to start it
-    with.
+    `variables` are each process's own environment variables, such as those that select its devices.
+    ClusterDown if it does not start within `start_timeout_s`; TargetDown if its launcher cannot
+    start processes.
     """
 
     def __init__(
@@ -109,11 +109,13 @@ class Cluster:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What really runs, as process 0 says (`worker.facts`)."""
+        """Versions and devices of the running workers, as process 0 reports them
+        (`worker.facts`).
+        """
         return self._members[0].facts
 
     def run(self, case: Case) -> CaseResult:
-        """Run one case on all processes at once and wait until all are done or one is not."""
+        """Run one case on all processes at once; return when all are done, or one has failed."""
         self.cases += 1
         name = str(next(self._numbers))
         order = {
@@ -142,7 +144,7 @@ class Cluster:
         )
 
     def close(self) -> None:
-        """End every process, and with it what was its own."""
+        """End every process and release what they held."""
         if self._process is not None:
             with contextlib.suppress(TargetDown):  # then its workers are gone as well
                 self._process.kill(deadlines.KILL_S)
@@ -174,7 +176,7 @@ class Cluster:
         ]
 
     def _gather(self, places: Sequence[str], hub: Hub, deadline: float) -> None:
-        """Wait until every process has said hello and then that it is ready."""
+        """Wait until every process has connected and then reported that it is ready."""
         for member, place in zip(self._members, places, strict=True):
             while member.channel is None:
                 arrived = hub.wait_for(place, deadlines.POLL_S)
@@ -213,13 +215,15 @@ class Cluster:
                 return self._fault_of_hang(deadline_s)
 
     def _starved(self, before: list[Delays]) -> float:
-        """Seconds by which a case may be late, since the processes had no core for as long."""
+        """Return the seconds for which the processes were runnable but had no core: the case's
+        grace time.
+        """
         if not before:
             return 0.0
         return min(starved(before, self._started.delays()), deadlines.STARVED_MOST_S)
 
     def _receive(self, until: float, name: str | None = None) -> None:
-        """Take what the members have sent; wait for it until `until` at the most."""
+        """Receive what the members have sent, waiting until `until` at the latest."""
         listening: dict[Connection, Member] = {
             m.channel.connection: m
             for m in self._members
@@ -244,7 +248,7 @@ class Cluster:
         return ClusterFault(HUNG, detail, states)
 
     def _fault_of_start(self, index: int) -> ClusterFault:
-        """A process died, or spoke nonsense, before the cluster was up."""
+        """Describe a process that died, or sent an invalid message, before the cluster was up."""
         time.sleep(deadlines.CRASH_GRACE_S)
         self._receive(time.monotonic())  # what those who died have said before
         ended = self._started.exits()
@@ -257,7 +261,7 @@ class Cluster:
         return ClusterFault(CRASHED, detail, self._examine(first))
 
     def _fault_of_trouble(self, name: str) -> ClusterFault:
-        """A process died or spoke nonsense: give its peers a moment, then say who was first."""
+        """Describe the first failure: wait a moment for the peers, then find who failed first."""
         self._started.exits()  # TargetDown, where it is a host that was lost, and before its peers
         until = time.monotonic() + deadlines.CRASH_GRACE_S
         # Whoever is in trouble already was so before those that it takes along.
@@ -277,7 +281,9 @@ class Cluster:
         return ClusterFault(CRASHED, detail, states)
 
     def _codes(self, until: float) -> dict[int, int]:
-        """Exit codes in the order of the exits, once all that closed their connection have one."""
+        """Return exit codes in the order of the exits, once every process that disconnected has
+        one.
+        """
         gone = {m.index for m in self._members if m.trouble == CLOSED}
         while True:
             codes = {one.process: one.code for one in self._started.exits()}

@@ -1,7 +1,7 @@
-"""Every wait of the harness, in seconds, and the order they must keep.
+"""Every timeout of the harness, in seconds, and the order between them.
 
-A shorter wait lies inside a longer one: whoever waits inside must give up, and say why, before
-whoever waits outside does.
+Inner waits are shorter than the waits around them: the inner one must give up, and say why, before
+the outer one does.
 """
 
 from __future__ import annotations

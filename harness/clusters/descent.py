@@ -1,7 +1,7 @@
-"""What a worker started, and what those started: found, so that it ends with the worker.
+"""Find all descendants of a worker, so that they end with it.
 
-A job that a probe starts leads sessions of its own, out of reach of the worker's process group, and
-a process of it that is stopped would outlive everything.
+A job that a probe starts leads sessions of its own, outside the worker's process group, and a
+stopped process of it would outlive everything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PROCESSES = Path("/proc")  # Linux alone; elsewhere the worker's own group is al
 
 
 def kill_with_descendants(pid: int) -> None:
-    """SIGKILL to this child's group, and to all that descends from it, in whatever session."""
+    """Send SIGKILL to this child's process group and to all of its descendants, in any session."""
     _signal_group(pid, signal.SIGSTOP)  # what is stopped starts nothing more
     found: list[int] = []
     while more := [one for one in descendants(pid) if one not in found]:
@@ -28,7 +28,7 @@ def kill_with_descendants(pid: int) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process, theirs, and so on; exact of processes that are stopped."""
+    """Return the ids of all descendants of a process; exact if those processes are stopped."""
     found = [pid]
     for one in found:
         found += _children(one)
@@ -36,7 +36,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Those of each of its threads, as the kernel lists them."""
+    """Return the ids of a process's children, over all of its threads, as the kernel lists them."""
     found: list[int] = []
     for listed in (PROCESSES / str(pid) / "task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread has just ended

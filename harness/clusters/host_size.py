@@ -1,4 +1,4 @@
-"""How large the machine is that a worker runs on: what durations and memory are read against."""
+"""Cores and memory of a worker's machine, for reading its durations and memory figures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 
 
 def size() -> dict[str, int | None]:
-    """The cores that this process may use and the memory in bytes; None where that is unknown."""
+    """Return the usable cores and the memory in bytes; None for what is unknown."""
     return {"cores": cores(), "memory": _memory()}
 
 
 def cores() -> int | None:
-    """The cores that this process may use; None where that is unknown."""
+    """Return how many cores this process may use; None if unknown."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

@@ -1,8 +1,8 @@
-"""Where workers, zygotes and the agents of other hosts connect.
+"""The listener to which workers, zygotes and the agents of other hosts connect.
 
 One listener for the whole controller. Every connection is authenticated in a thread of its own, so
-that a client that says nothing keeps nobody else waiting, and then announces which place it fills.
-Whoever has not yet shown the key can use up a bounded part of this process, for a bounded time.
+that a silent client blocks nobody else; after that it announces which place it fills. Clients that
+have not yet proved the key can use only a bounded part of this process, for a bounded time.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ENDS_LISTENING = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)  # it was closed
 
 
 class Hub:
-    """Listens on `host`; `address` and `key` (hexadecimal) are what a worker needs to connect.
+    """A listener on `host`; workers need `address` and `key` (hexadecimal) to connect.
 
-    Who is not admitted is told to `refused`, in a line. Of more than `unproven` connections that
-    have not shown the key, the oldest are dropped.
+    Rejected connections are reported to `refused`, one line each. If more than `unproven`
+    connections have not proved the key, the oldest are dropped.
     """
 
     def __init__(
@@ -64,9 +64,10 @@ class Hub:
         threading.Thread(target=self._watch, name="hub's watch", daemon=True).start()
 
     def wait_for(self, place: str, timeout_s: float) -> tuple[Channel, dict[str, Any]] | None:
-        """The channel of whoever announced `place`, with its hello; None after `timeout_s`.
+        """Return the channel of the process that announced `place`, with its hello; None after
+        `timeout_s`.
 
-        Where several announced it, each is handed out once, the first to come first.
+        If several announced it, each channel is returned once, in the order of arrival.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -81,7 +82,7 @@ class Hub:
             return first
 
     def close(self) -> None:
-        """Listen no more; channels that were handed out stay open."""
+        """Stop listening; channels that were handed out stay open."""
         self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake `accept`
@@ -107,7 +108,7 @@ class Hub:
                 self._make_room(f"a connection from {peer} could not be taken: {reason(error)}")
 
     def _note(self, connection: Connection) -> None:
-        """Count a connection that has not shown the key; drop the oldest of too many."""
+        """Count a connection that has not proved the key; drop the oldest if there are too many."""
         with self._lock:
             self._unproven[connection] = time.monotonic()
             many = len(self._unproven) - self._most_unproven
@@ -123,7 +124,7 @@ class Hub:
             self._unproven.pop(connection, None)
 
     def _make_room(self, why: str) -> None:
-        """Drop half of the connections that have not shown the key, and wait a moment."""
+        """Drop half of the connections that have not proved the key, then wait a moment."""
         with self._lock:
             half = (len(self._unproven) + 1) // 2
         self._drop(half)
@@ -131,14 +132,14 @@ class Hub:
         time.sleep(PAUSE_S)
 
     def _drop(self, count: int) -> None:
-        """Cut off the oldest connections that have not shown the key; their threads close them."""
+        """Cut off the oldest connections that have not proved the key; their threads close them."""
         with self._lock:
             for one in list(self._unproven)[:count]:
                 del self._unproven[one]
                 _shut(one)
 
     def _watch(self) -> None:
-        """Cut off whoever stalls in the handshake: it holds a thread only so long."""
+        """Cut off connections that stall in the handshake, so that none holds a thread for long."""
         while not self._closed:
             time.sleep(min(1.0, HANDSHAKE_S / 2))
             late = time.monotonic() - HANDSHAKE_S
@@ -148,7 +149,7 @@ class Hub:
                 self._drop(count)
 
     def _say(self, line: str) -> None:
-        """Report, but not the same again and again."""
+        """Report a line, limiting repetitions of the same line."""
         now = time.monotonic()
         if now - self._said.get(line, -SAID_AGAIN_S) >= SAID_AGAIN_S:
             self._said[line] = now
@@ -179,7 +180,7 @@ class Hub:
 
 
 def most_unproven() -> int:
-    """Connections without the key that this process can have beside all that it needs itself."""
+    """Return how many unproved connections fit beside the descriptors that this process needs."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return MOST_UNPROVEN
@@ -187,7 +188,9 @@ def most_unproven() -> int:
 
 
 def _shut(connection: Connection) -> None:
-    """End a connection on which another thread waits, without taking its descriptor from it."""
+    """Shut down a connection on which another thread waits, leaving its descriptor to that
+    thread.
+    """
     with contextlib.suppress(OSError):
         same = socket.socket(fileno=connection.fileno())
         try:

@@ -1,6 +1,6 @@
-"""What a host's agent says of its host when it dials in: who it is, and what it has.
+"""How an agent describes its host when it connects: its identity, devices and software.
 
-Nothing here asks JAX: a backend that is initialised holds its devices, which are the workers'.
+Nothing here asks JAX, because an initialised backend holds the devices that the workers need.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ TOLD_TO_TPUS = ("TPU_", "CLOUD_TPU_", "MEGASCALE_")
 
 
 def described(address: str, rank: int | None, name: str = "") -> dict[str, Any]:
-    """This host, of `address` in its network and number `rank` in its job, if it has one."""
+    """Describe this host, with its `address` in the shared network and its `rank` in the job, if
+    any.
+    """
     found = {kind: devices(kind, os.environ) for kind in PACKAGES}
     return {
         "host": name or socket.gethostname(),
@@ -62,7 +64,7 @@ def described(address: str, rank: int | None, name: str = "") -> dict[str, Any]:
 
 
 def rank_in_job(environment: Mapping[str, str]) -> int | None:
-    """The number that this job's launcher gave this process; None where none did."""
+    """Return the rank that the job's launcher gave this process; None if there is none."""
     for name in RANK_VARIABLES:
         value = environment.get(name, "")
         if value.isdecimal() and len(value) <= MOST_DIGITS:
@@ -73,7 +75,9 @@ def rank_in_job(environment: Mapping[str, str]) -> int | None:
 def devices(
     platform: str, environment: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[str, ...]:
-    """The ids of this machine's devices of a platform, of those that the user lets be seen."""
+    """Return the ids of this machine's devices of a platform, limited to those that the user made
+    visible.
+    """
     if platform == CUDA:
         every = [str(n) for n, _ in enumerate(_entries(root / "proc/driver/nvidia/gpus"))]
         return _visible(every, environment.get(CUDA_VISIBLE))
@@ -88,7 +92,7 @@ def devices(
 def platform_of(
     found: Mapping[str, Sequence[str]], has: Callable[[str], bool] | None = None
 ) -> str:
-    """What JAX computes on here: a platform of which there are devices and JAX's package."""
+    """Return the platform that JAX uses here: one with devices and with JAX's package for it."""
     has = has or (lambda package: _version(package) is not None)
     for kind, packages in PACKAGES.items():
         if found.get(kind) and any(map(has, packages)):
@@ -97,7 +101,7 @@ def platform_of(
 
 
 def _visible(every: Sequence[str], said: str | None) -> tuple[str, ...]:
-    """Those that the user's variable leaves, in its order; ids that it gives otherwise stay so."""
+    """Return the devices that the user's variable selects, in its order; unknown ids are kept."""
     if said is None:
         return tuple(every)
     named = [one.strip() for one in said.split(",") if one.strip()]
@@ -118,7 +122,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def sources(root: Path = ROOT) -> str:
-    """A hash of all that a worker may run of this project, the same on hosts that agree."""
+    """Return a hash of all project files that a worker may run; hosts must agree on it."""
     hashed = hashlib.sha256()
     files = [file for folder in SOURCES for file in (root / folder).rglob("*.py")]
     for file in sorted(files, key=lambda one: one.relative_to(root).as_posix()):
@@ -129,7 +133,7 @@ def sources(root: Path = ROOT) -> str:
 
 
 def forget_the_job(environment: MutableMapping[str, str], *, tpu: bool) -> None:
-    """Take out of `environment` what is the controller's to say."""
+    """Remove from `environment` the variables that the controller sets itself."""
     told = TOLD if tpu else (*TOLD, *TOLD_TO_TPUS)
     for name in [name for name in environment if name.startswith(told)]:
         del environment[name]

@@ -1,6 +1,6 @@
 """The controller's view of one worker: what it has sent, and whether it is sound.
 
-A worker may send anything at all, so a message is believed only if it fits; else the member is in
+A worker may send anything, so only valid messages are used; after an invalid one the member is in
 trouble, and its cluster with it.
 """
 
@@ -21,7 +21,9 @@ RAISED = "raised to the top"
 
 @dataclass
 class Member:
-    """One worker; `channel` is None until it said hello, `trouble` why it can't be waited for."""
+    """One worker; `channel` is None until it has connected, `trouble` says why to stop waiting for
+    it.
+    """
 
     index: int
     channel: Channel | None = None
@@ -34,7 +36,7 @@ class Member:
     in_step: str = ""
 
     def begin(self, order: Mapping[str, Any]) -> None:
-        """Send a case, and forget what is known of the one before."""
+        """Send a case, and clear the state of the one before."""
         assert self.channel is not None
         self.observation, self.ready, self.trouble = None, False, None
         self.mapped.clear()
@@ -46,7 +48,7 @@ class Member:
             self.trouble = CLOSED
 
     def take(self, case: str | None) -> None:
-        """Receive one message: of the case that runs, or (None) of the cluster's start."""
+        """Receive one message: of the running `case`, or of the cluster's start if None."""
         assert self.channel is not None
         try:
             message = self.channel.receive()
@@ -64,12 +66,12 @@ class Member:
             self.trouble = f"sent rubbish: an unexpected message {str(message)[:200]}"
 
     def look_for_flood(self, written: int) -> None:
-        """Be in trouble where the worker has `written` more than any probe should."""
+        """Put the member in trouble if it has `written` more than any probe should."""
         if written > FLOOD_BYTES:
             self.trouble = f"flooded its output: {written} bytes"
 
     def _fits(self, message: Mapping[str, Any]) -> bool:
-        """Take a message of the case that runs; whether it is one that belongs there."""
+        """Store a message of the running case; return whether it is valid there."""
         if isinstance(message.get("mapped"), str):
             self.mapped.append(message["mapped"])
         elif isinstance(message.get("step"), str) and isinstance(message.get("ended"), bool):

@@ -1,6 +1,6 @@
-"""What one worker writes: its output, and its Python stacks when it is asked for them.
+"""The files that one worker writes: its output, and its Python stacks on request.
 
-Read by whoever shares its file system: the controller for processes of this machine, a host's
+They are read by whoever shares its file system: the controller for processes of this machine, an
 agent for those of its host.
 """
 
@@ -23,14 +23,14 @@ KEPT_LOG_BYTES = 1024 * 1024  # of a log between cases
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The ends of what a worker wrote: of its log since the case began, and of its stacks."""
+    """The last part of a worker's output since the case began, and of its stacks."""
 
     log: str = ""
     stacks: str = ""
 
 
 class Output:
-    """The two files of one worker; its process opens them by name, and appends to the log."""
+    """The two files of one worker; its process opens them by name and appends to the log."""
 
     def __init__(self, log: Path, stacks: Path) -> None:
         self.log = log
@@ -40,9 +40,9 @@ class Output:
 
     @classmethod
     def without_names(cls) -> Output:
-        """Files that no folder lists, which end with their last user; only its forks reach them.
+        """Create files without a name in any folder, which only forked processes can reach.
 
-        So nothing of them is left on a host, however its agent ended.
+        Nothing of them is left on a host, however its agent ended.
         """
         log, stacks = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         made = cls(*(Path(f"/proc/self/fd/{file.fileno()}") for file in (log, stacks)))
@@ -50,28 +50,28 @@ class Output:
         return made
 
     def mark(self) -> None:
-        """A case begins: the output from here on is its own; a long log is emptied first."""
+        """Mark the start of a case: later output belongs to it; a long log is emptied first."""
         self._start = size(self.log)
         if self._start > KEPT_LOG_BYTES:
             os.truncate(self.log, 0)
             self._start = 0
 
     def written(self) -> int:
-        """Bytes of output since the case began."""
+        """Return the bytes of output since the case began."""
         return size(self.log) - self._start
 
     def evidence(self) -> Evidence:
-        """The ends of both files."""
+        """Return the last part of both files."""
         return Evidence(tail(self.log, start=self._start), tail(self.stacks, STACK_BYTES))
 
     def close(self) -> None:
-        """Let go of files without names; those with names are their folder's owner's."""
+        """Close files without names; files with names belong to their folder's owner."""
         for file in self._open:
             file.close()
 
 
 def await_stacks(outputs: Sequence[Output]) -> None:
-    """Wait until the stacks are written and grow no more."""
+    """Wait until the stacks have been written and no longer grow."""
     deadline = time.monotonic() + deadlines.STACK_S
     sizes: list[int] = []
     while time.monotonic() < deadline:
@@ -82,7 +82,7 @@ def await_stacks(outputs: Sequence[Output]) -> None:
 
 
 def size(file: Path) -> int:
-    """In bytes; 0 where there is no such file."""
+    """Return a file's size in bytes; 0 if it does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -90,7 +90,7 @@ def size(file: Path) -> int:
 
 
 def tail(file: Path, size: int = TAIL_BYTES, start: int = 0) -> str:
-    """The end of a text file, nothing of it before `start` bytes; empty where there is none."""
+    """Return the end of a text file from `start` bytes on; empty if it does not exist."""
     try:
         with file.open("rb") as stream:
             stream.seek(0, os.SEEK_END)

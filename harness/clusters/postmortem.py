@@ -26,9 +26,9 @@ MISSING = "did not come up"
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """What one process was doing when its cluster faulted.
+    """What one process was doing when its cluster failed.
 
-    `steps` are those of its probe that it had finished, `in_step` the one that it was in, if any.
+    `steps` are the steps of its probe that it had finished, `in_step` the one it was in, if any.
     """
 
     process: int
@@ -43,7 +43,9 @@ class ProcessState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFault:
-    """`kind` is `crashed` or `hung`; `detail` one line; `processes` the odd one first."""
+    """`kind` is `crashed` or `hung`; `detail` is one line; `processes` starts with the one that
+    failed first.
+    """
 
     kind: str
     detail: str
@@ -53,10 +55,10 @@ class ClusterFault:
 def examine(
     started: Started, members: Sequence[Member], *, up: bool, first: int | None = None
 ) -> tuple[ProcessState, ...]:
-    """The state of every process now, `first`, else the odd one, first.
+    """Return the state of every process, the one that failed first at the front.
 
-    `up` says whether the cluster had come up before. Processes that still run are asked for their
-    Python stacks.
+    `first` names it if it is known. `up` says whether the cluster had started. Running processes
+    are asked for their Python stacks.
     """
     ended = {one.process: one.code for one in started.exits()}
     evidence = started.evidence([m.index for m in members if m.index not in ended])
@@ -80,7 +82,7 @@ def examine(
 def unseen(
     started: Started | None, members: Sequence[Member], *, up: bool
 ) -> tuple[ProcessState, ...]:
-    """What is known of the processes where some were lost (those first), or none was started."""
+    """Return what is known of processes if some were lost (those first), or none was started."""
     if started is None:
         return tuple(ProcessState(m.index, MISSING) for m in members)
     lost = started.lost()
@@ -92,7 +94,7 @@ def unseen(
 
 
 def ending(code: int) -> tuple[str, str | None]:
-    """A sentence's end and the signal's name, of an exit code that is negative for a signal."""
+    """Return a sentence's end and the signal's name for an exit code, negative for a signal."""
     if code >= 0:
         return f"exited with status {code}", None
     try:
@@ -103,7 +105,7 @@ def ending(code: int) -> tuple[str, str | None]:
 
 
 def frame(stack: str) -> str:
-    """`File ..., line ... in function` of the innermost frame, of faulthandler's text."""
+    """Return `File ..., line ... in function` of the innermost frame in faulthandler's text."""
     lines = stack.splitlines()
     for at, line in enumerate(lines):
         if "(most recent call first)" in line and "Current thread" in line:
@@ -112,7 +114,7 @@ def frame(stack: str) -> str:
 
 
 def whereabouts(states: Sequence[ProcessState]) -> str:
-    """In which step each process was, those in the same one together."""
+    """Describe in which step each process was, grouped by step."""
     found: dict[str, list[int]] = {}
     for one in sorted(states, key=lambda s: s.process):
         if one.in_step:

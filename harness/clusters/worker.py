@@ -1,7 +1,7 @@
-"""One process of a cluster: runs a clause's probe when told to, and reports one observation.
+"""One process of a cluster: runs a clause's probe on request, and reports one observation.
 
-Forked from a zygote, or started by itself (`python -m harness.clusters.worker`) by whatever
-launches processes on another machine; its settings then come from the environment.
+It is forked from a zygote, or started alone (`python -m harness.clusters.worker`) by the launcher
+of another machine; its settings then come from the environment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CASES_BETWEEN_CLEARING = 100  # of JAX's caches; keeps memory flat over a long r
 
 
 def main() -> None:
-    """Start cold: settings and catalogue come from the environment as JSON."""
+    """Start without a zygote: settings and catalogue come from the environment as JSON."""
     settings = json.loads(os.environ[SETTINGS_VARIABLE])
     run(settings, load(settings["catalogue"]))
 
@@ -54,7 +54,9 @@ COMPILES_WITH = ("jax._src.hijax", "jaxlib.mlir.dialects.builtin", "jaxlib.mlir.
 
 
 def load(names: Iterable[str]) -> loading.Catalogue:
-    """The clauses a worker may run; what the controller names is imported, never sent."""
+    """Return the clauses that a worker may run; modules that the controller names are imported,
+    never sent.
+    """
     for module in COMPILES_WITH:
         with contextlib.suppress(ImportError):  # JAX's own affair: another one may lack it
             importlib.import_module(module)
@@ -88,7 +90,7 @@ def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
 
 
 class Worker:
-    """A joined process; `serve` runs one case after the other."""
+    """A process that has joined its cluster; `serve` runs one case after the other."""
 
     def __init__(self, channel: Channel, clauses: loading.Catalogue, settings: dict[str, Any]):
         self._channel = channel
@@ -107,7 +109,7 @@ class Worker:
         channel.send({"ready": facts(required, started) | {"compiling": compiling}})
 
     def serve(self) -> None:
-        """EOFError when the controller is gone."""
+        """Run cases until the controller is gone, then raise EOFError."""
         while True:
             order = self._channel.receive()
             self._case(order)
@@ -147,20 +149,20 @@ class Worker:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of this process, of those that it started and that have ended, and of its jobs."""
+    """Return the CPU time of this process, of its ended children, and of its jobs."""
     used = os.times()
     ours = used.user + used.system + used.children_user + used.children_system
     return ours + job_server.SERVERS.cpu_seconds
 
 
 def fingerprint(order: dict[str, Any]) -> str:
-    """What all processes of a case must agree on; it names the barrier, so others never meet."""
+    """Return a hash on which all processes of a case must agree; it names their barrier."""
     text = json.dumps([order["clause"], order["implementation"], order["parameters"]])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any]:
-    """What is really installed and running here, of packages `required` and programs `started`."""
+    """Return the versions and devices in use, of packages `required` and programs `started`."""
     import jaxlib
 
     implementations, unknown = available()
@@ -191,7 +193,7 @@ def _version(package: str) -> str | None:
 
 
 def _computes_on() -> dict[str, Any]:
-    """The platform and the kind of its devices, as a computation that was run there says them."""
+    """Return the platform and device kind, taken from the result of a computation."""
     there = elsewhere()
     if there is not None:
         return {"platform": names.TPU_COMPILE, "device_kind": there.chips[0].device_kind}
@@ -203,7 +205,7 @@ def _computes_on() -> dict[str, Any]:
 
 
 def _configure(platform: str, topology: Topology) -> str:
-    """Tell JAX what it runs on; the platform by its name for it."""
+    """Configure JAX for a platform and topology; return JAX's name of the platform."""
     if platform == names.TPU_COMPILE:
         os.environ[VARIABLE] = str(topology)
         platform = "cpu"

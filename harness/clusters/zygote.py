@@ -1,8 +1,8 @@
-"""A process that imported jax once and forks workers from it: `python -m harness.clusters.zygote`.
+"""A process that imports jax once and forks workers: `python -m harness.clusters.zygote`.
 
-It initialises no backend, starts no thread of its own, and obeys the orders of the controller:
-spawn, kill, read what a worker wrote, and (by the connection's end) die with all it started. The
-agent of another host (`harness.clusters.agent`) is the same process, come by another way.
+It initialises no backend, starts no thread, and obeys the controller's orders: spawn, kill, read a
+worker's output; when the connection ends it ends with all it started. An agent of another host
+(`harness.clusters.agent`) is the same process, started in another way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Import, connect, then serve until the controller is gone."""
+    """Import jax, connect, then serve until the controller is gone."""
     end_with_parent(lambda: os._exit(1))
     from harness.clusters import worker
 
@@ -52,21 +52,22 @@ def main() -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Forked:
-    """A worker's settings, complete, and the files that they tell it to write."""
+    """A worker's complete settings, and the files that they name."""
 
     settings: dict[str, Any]
     output: Output
 
 
 def as_given(settings: dict[str, Any]) -> Forked:
-    """The controller shares this file system, and names the files itself."""
+    """Return the settings unchanged: the controller shares this file system and names the files."""
     return Forked(settings, Output(Path(settings["log"]), Path(settings["stacks"])))
 
 
 class Zygote:
-    """The loop. Workers are known by their place, which no later one has again.
+    """The loop that serves orders. Each worker has a place that is never reused.
 
-    `address` is what other hosts reach this one by, `complete` adds what only this host knows.
+    `address` is this host's address for other hosts; `complete` adds settings that only this host
+    knows.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Zygote:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def serve(self, first: dict[str, Any] | None = None) -> None:
-        """Obey until the connection ends; `first` is an order that was received already."""
+        """Obey orders until the connection ends; `first` is an order that was already received."""
         connection = self._channel.connection
         # What was imported stays. A worker that looked for garbage in it would take a tenth of a
         # second each time, and a copy of every page.
@@ -212,7 +213,7 @@ class Zygote:
 
 
 def redirect_output(log: str) -> None:
-    """Standard output and error, of Python and native code alike, go to the end of a file."""
+    """Append standard output and error, of Python and native code, to a file."""
     Path(log).parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -226,11 +227,11 @@ def redirect_output(log: str) -> None:
 
 
 def end_with_parent(end: Callable[[], None]) -> None:
-    """Call `end` when this process's parent has ended, also where this process is stopped then.
+    """Call `end` when this process's parent has ended, even if this process is stopped then.
 
-    The kernel says so by SIGCONT, as no other signal that a process can answer reaches one that is
-    stopped. It also comes when a thread of the parent ends, or a user continues the process; the
-    parent is the same then.
+    The kernel sends SIGCONT for it, the only signal that a stopped process can handle. SIGCONT also
+    comes when a thread of the parent ends or a user continues the process; the parent is unchanged
+    then.
     """
     parent = os.getppid()
 

@@ -1,4 +1,4 @@
-"""`python -m harness.commandline`: the command, where no script is on the PATH."""
+"""`python -m harness.commandline`: the command, if its script is not on the PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bisect`: the release of JAX in which what a function or a clause does changes."""
+"""`bisect`: find the release of JAX in which the behaviour of a function or a clause changes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _clause(
 
 
 def _check_fields(names: Sequence[str]) -> None:
-    """UsageError where no field has a name."""
+    """Raise UsageError if a name is not a field."""
     from reports.comparing.fields import FIELDS
     from reports.usercode.costs import COSTS
 
@@ -182,7 +182,7 @@ def _check_fields(names: Sequence[str]) -> None:
 
 
 def _provision(release: str, extras: Sequence[str]) -> Target:
-    """Return a release's target; Unobservable where it cannot be had."""
+    """Return a release's target; Unobservable if it is not available."""
     from harness.targets.target import TargetError, provision
     from harness.usercode.bisecting import Unobservable
 
@@ -193,7 +193,7 @@ def _provision(release: str, extras: Sequence[str]) -> Target:
 
 
 def _same(fields: Sequence[str]) -> Callable[[Observed, Observed], bool]:
-    """Return whether two observations are the same in the fields that are looked at."""
+    """Return a comparison of two observations in the selected fields."""
 
     def same(one: Observed, other: Observed) -> bool:
         if one.missing or other.missing:

@@ -1,4 +1,4 @@
-"""`list`, `show`, `new`, `drift`: what is claimed, which clause checks it, what changed since."""
+"""`list`, `show`, `new`, `drift`: claims, the clauses that test them, and changes since."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _list_deviations(chosen: argparse.Namespace) -> int:
 
 
 def _add_nothing(parser: argparse.ArgumentParser) -> None:
-    """The command has no options."""
+    """Declare no options."""
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What a command is: its options, what it does, and which errors it answers with one line."""
+"""The definition of a command: its options, its function, and the errors it reports in one line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ STATUSES = f"""exit status:
 
 
 class UsageError(ValueError):
-    """A command line means nothing; the message says which part, and what to do."""
+    """An invalid command line; the message says which part, and what to do."""
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one command; what is wrong is a UsageError of one line."""
+    """The parser of one command; errors are UsageErrors of one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; `{self.prog} --help` shows what there is")
@@ -33,10 +33,10 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What stands behind a command.
+    """A command's implementation.
 
-    `add` declares its options. `run` does it and returns the exit status. Errors of the types
-    `refuses` are answered with one line, as InputError and TargetError are for every command.
+    `add` declares its options. `run` executes it and returns the exit status. Errors of the types
+    `refuses` are reported in one line, as InputError and TargetError are for every command.
     """
 
     add: Callable[[argparse.ArgumentParser], None]

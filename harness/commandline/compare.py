@@ -1,4 +1,6 @@
-"""`compare`: a user's function under legacy pmap, new pmap and shard_map, in several JAX."""
+"""`compare`: a user's function under legacy pmap, new pmap and shard_map, on several JAX
+versions.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _against(chosen: argparse.Namespace, call: Call) -> Call | None:
-    """Return how the other function is called; None where there is none."""
+    """Return how the other function is called; None if there is none."""
     import dataclasses
 
     if chosen.against is None:
@@ -135,7 +137,7 @@ def _observed(
     targets: Sequence[Target],
     topology: Topology,
 ) -> list[dict[str, Any]]:
-    """Return every run on a topology; UsageError where the first could not be called."""
+    """Return every run on a topology; UsageError if the first function could not be called."""
     from harness.usercode.observing import OWN, Place
     from reports.usercode.runs import failure_of
 
@@ -157,7 +159,7 @@ def _report(
     side: tuple[str, str] | None,
     chosen: argparse.Namespace,
 ) -> int:
-    """Print the comparisons of each topology; the exit status."""
+    """Print the comparisons of each topology; return the exit status."""
     from reports.comparing.entries import load_entries
     from reports.usercode import compared_page, compared_text
     from reports.usercode.compared import compare
@@ -198,7 +200,7 @@ def _report(
 
 
 def _baseline(runs: Sequence[Mapping[str, Any]], side: tuple[str, str] | None) -> Mapping[str, Any]:
-    """Return the run that others are compared with; UsageError where there is none."""
+    """Return the run that others are compared with; UsageError if there is none."""
     from reports.usercode.runs import failure_of
 
     ran = [one for one in runs if not one["missing"]]
@@ -229,7 +231,7 @@ def _status(baseline: Mapping[str, Any], found: Sequence[Compared], fail_on: str
 
 
 def load_issues() -> dict[str, Issue]:
-    """Return the known issues that differences are explained by."""
+    """Return the known issues that can explain differences."""
     from conformance.catalogue.causes import load_causes
     from reports.usercode.explained import Issue, Shown
 

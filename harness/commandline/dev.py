@@ -1,4 +1,4 @@
-"""`dev`: what maintains this project."""
+"""`dev`: commands for maintaining this project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands that call a user's function: which one, with what, and how."""
+"""The options of commands that call a user's function: its name, arguments and mapping."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ name only code that you trust. Its module is imported in each process, from this
 
 
 def add_function(parser: argparse.ArgumentParser) -> None:
-    """Declare how the function is called."""
+    """Declare the options of a function call."""
     parser.add_argument(
         "--mapped",
         action="store_true",
@@ -74,7 +74,7 @@ def add_function(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_call(chosen: argparse.Namespace, timed: int = 0) -> Call:
-    """Return how the function is called; ValueError says which option is wrong."""
+    """Return the function call that the options describe; ValueError names a wrong option."""
     from harness.usercode.arguments import parse_arguments, parse_axes, parse_numbers
     from harness.usercode.observing import Call
 
@@ -104,7 +104,7 @@ def parse_call(chosen: argparse.Namespace, timed: int = 0) -> Call:
 
 
 def _check_options(chosen: argparse.Namespace) -> None:
-    """UsageError where options contradict each other."""
+    """Raise UsageError if options contradict each other."""
     if chosen.args is not None and chosen.inputs:
         raise UsageError("--args and --inputs: give one of them")
     if not chosen.mapped and chosen.args is None and not chosen.inputs:
@@ -118,14 +118,14 @@ def _check_options(chosen: argparse.Namespace) -> None:
 
 
 def find_function(text: str) -> FunctionName:
-    """Return a function by its name, as seen from this folder."""
+    """Return a function by name, relative to the working directory."""
     from harness.usercode.function import parse_function
 
     return parse_function(text, Path.cwd(), os.environ.get("PYTHONPATH", ""))
 
 
 def check_arguments(call: Call, topology: Topology) -> None:
-    """ArgumentsError where --args cannot be mapped on a topology."""
+    """Raise ArgumentsError if --args cannot be mapped on a topology."""
     from harness.usercode.arguments import check_mapped
 
     if call.arguments and not call.mapped:
@@ -133,7 +133,7 @@ def check_arguments(call: Call, topology: Topology) -> None:
 
 
 def check_implementations(names: list[str], mapped: bool) -> list[str]:
-    """Return the implementations to run; UsageError where one does not exist or cannot be."""
+    """Return the implementations to run; UsageError if one does not exist or cannot be used."""
     known = [*IMPLEMENTATIONS, OWN] if mapped else [*IMPLEMENTATIONS]
     for one in names:
         if one not in known:

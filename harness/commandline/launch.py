@@ -122,7 +122,7 @@ def _topology(text: str) -> Topology:
 
 
 def _check_script(script: Path) -> None:
-    """UsageError where a script is no file; OSError where it cannot be read."""
+    """Raise UsageError if a script is not a file; OSError if it is not readable."""
     if script.is_dir():
         raise UsageError(f"{script}: a folder; name a Python file, or a module with -m")
     with script.open("rb"):
@@ -130,7 +130,7 @@ def _check_script(script: Path) -> None:
 
 
 def _check_module(chosen: argparse.Namespace, python: Path) -> None:
-    """UsageError where the module of -m is in neither this folder nor this command's Python."""
+    """Raise UsageError if the module of -m is in neither this folder nor this command's Python."""
     if not chosen.module:
         return
     first = chosen.script.split(".")[0]
@@ -142,7 +142,9 @@ def _check_module(chosen: argparse.Namespace, python: Path) -> None:
 
 
 def _devices(platform: Platform, topology: Topology) -> list[Mapping[str, str]]:
-    """Return the variables that give each process its own devices; ValueError for too few."""
+    """Return the variables that give each process its own devices; ValueError if there are
+    too few.
+    """
     if not platform.has_devices:
         return []
     from harness.running import devices

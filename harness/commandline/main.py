@@ -1,7 +1,7 @@
-"""The one entry of `pmap-conformance`: the table of commands, and how each of them ends.
+"""The entry point of `pmap-conformance`: the table of commands, and how each of them ends.
 
-Importing this module imports nothing but the standard library: a command's module is imported when
-the command is called. An agent's host has jax and numpy and nothing else.
+Importing this module imports only the standard library: a command's module is imported when the
+command is called. An agent's host has only jax and numpy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERSION = "--version"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A row of the table: the words of a command, the module of its options, and a line of help."""
+    """A row of the table: a command's words, the module of its options, and a line of help."""
 
     name: str
     module: str
@@ -43,13 +43,13 @@ class Command:
 
     @property
     def action(self) -> Action:
-        """The options and the function of the command; imports its module."""
+        """Return the command's options and function; imports its module."""
         module = importlib.import_module(f"harness.commandline.{self.module}")
         actions: dict[str, Action] = module.ACTIONS
         return actions[self.name]
 
     def parser(self) -> Parser:
-        """The parser of the command's own arguments."""
+        """Return the parser of the command's own arguments."""
         parser = Parser(
             prog=f"{PROGRAM} {self.name}",
             description=f"{self.help[0].upper()}{self.help[1:]}.",
@@ -120,7 +120,7 @@ COMMANDS = tuple(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, 1 (it found something) or 2 (not done)."""
+    """Run a command; return its exit status: 0, 1 (it found something) or 2 (it failed)."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -129,7 +129,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run() -> int:
-    """Run the command of this process, whatever becomes of its output; its exit status."""
+    """Run the command of this process and return its exit status, also if its output cannot be
+    written.
+    """
     # Most commands keep what they read: looking for cycles in it takes a third of their time.
     gc.disable()
     return without_traceback(main)
@@ -163,7 +165,7 @@ def _run(words: list[str]) -> int:
 
 
 def _named(words: Sequence[str]) -> Command | None:
-    """The command that `words` begin with; None for the help of all or of a group."""
+    """Return the command that `words` begin with; None for the help of all or of a group."""
     if not words:
         raise UsageError(f"no command; `{PROGRAM} --help` lists them")
     if words[0] in HELP:
@@ -188,7 +190,7 @@ def _named(words: Sequence[str]) -> Command | None:
 
 
 def _overview(group: str) -> str:
-    """The help of all commands, or of those of a group."""
+    """Return the help of all commands, or of those of a group."""
     some = [one for one in COMMANDS if not group or one.words[0] == group]
     wide = max(len(one.name) for one in some) + 2
     lines = [
@@ -213,7 +215,7 @@ def _refused(action: Action) -> tuple[type[Exception], ...]:
 
 
 def _line(error: Exception) -> str:
-    """What an error says, in one line; what an installer said has lines of its own."""
+    """Return an error's message in one line; an installer's message keeps its lines."""
     from harness.targets.environments import TargetError
 
     return f"{error}" if isinstance(error, TargetError) else reason(error)
@@ -225,7 +227,7 @@ def _refuse(text: str) -> int:
 
 
 def version() -> str:
-    """The version that is installed, or that this is a source tree."""
+    """Return the installed version, or that this is a source tree."""
     from importlib import metadata
 
     try:

@@ -1,4 +1,4 @@
-"""Options that several commands share: one word for one thing."""
+"""Options that several commands share, with the same word for the same thing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE = "none"  # of --fail-on
 
 
 def add_results(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The results files that a command reads."""
+    """Declare the results files that a command reads."""
     parser.add_argument(
         "files",
         metavar="RESULTS",
@@ -33,19 +33,19 @@ def add_output(
     metavar: str = "FILE",
     required: bool = False,
 ) -> None:
-    """Where a command writes."""
+    """Declare where a command writes."""
     parser.add_argument("-o", "--output", metavar=metavar, type=Path, required=required, help=help)
 
 
 def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
-    """In which format a command prints; the first is the default."""
+    """Declare the formats in which a command prints; the first is the default."""
     parser.add_argument(
         "--format", choices=formats, default=formats[0], help="default: %(default)s"
     )
 
 
 def add_fail_on(parser: argparse.ArgumentParser, known: Sequence[str], default: str = NONE) -> None:
-    """What makes a command exit with 1."""
+    """Declare what makes a command exit with 1."""
     parser.add_argument(
         "--fail-on",
         metavar="POLICY,...",
@@ -54,7 +54,7 @@ def add_fail_on(parser: argparse.ArgumentParser, known: Sequence[str], default: 
 
 
 def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
-    """The JAX builds that a command runs."""
+    """Declare the JAX builds that a command runs."""
     parser.add_argument(
         "--target",
         action="append",
@@ -66,7 +66,7 @@ def add_targets(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def add_extras(parser: argparse.ArgumentParser) -> None:
-    """What is installed beside JAX in the targets."""
+    """Declare the packages that are installed beside JAX in the targets."""
     parser.add_argument(
         "--extra",
         action="append",
@@ -77,7 +77,7 @@ def add_extras(parser: argparse.ArgumentParser) -> None:
 
 
 def expand(files: Iterable[Path]) -> list[Path]:
-    """The files, with each folder replaced by the results files in it that are not hidden."""
+    """Return the files, each folder replaced by the results files in it that are not hidden."""
     found: list[Path] = []
     for file in files:
         within = {one for pattern in RESULTS for one in file.glob(pattern)}
@@ -86,7 +86,7 @@ def expand(files: Iterable[Path]) -> list[Path]:
 
 
 def parse_side(text: str, option: str) -> tuple[str, str]:
-    """Implementation and JAX of `IMPLEMENTATION@JAX`; UsageError says what to write."""
+    """Return implementation and JAX of `IMPLEMENTATION@JAX`; UsageError names the syntax."""
     implementation, _, jax = text.partition("@")
     if not implementation or not jax:
         raise UsageError(f"{option} {text}: write {SIDE}, as in new_pmap@0.9.0")
@@ -94,7 +94,7 @@ def parse_side(text: str, option: str) -> tuple[str, str]:
 
 
 def write_records(file: Path, records: Iterable[object]) -> None:
-    """Write records as JSON Lines, whole or not at all. OSError names the file."""
+    """Write records as JSON Lines, whole or not at all; OSError names the file."""
     # Imported here: an agent's host has no msgspec.
     from conformance.model.codec import encode_json
 

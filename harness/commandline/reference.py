@@ -1,7 +1,7 @@
-"""The page of all commands and of pytest's options, in Markdown, made of their parsers.
+"""Generate the reference page of all commands and of pytest's options, in Markdown.
 
-It is written from the options themselves and not from `--help`, whose layout depends on Python's
-version and on the terminal.
+It is made from the parsers and not from `--help`, whose layout depends on Python's version and on
+the terminal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Group:
 
 
 class _Groups:
-    """What pytest hands to a plugin that adds options, as far as ours uses it."""
+    """The interface that pytest passes to a plugin that adds options, as far as ours uses it."""
 
     def __init__(self) -> None:
         self.groups: list[_Group] = []
@@ -136,7 +136,7 @@ def _is_optional(action: argparse.Action) -> bool:
 
 
 def _shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The arguments of a parser, without the one that prints its help and hidden ones."""
+    """Return the arguments of a parser, without --help and hidden ones."""
     return [
         one
         for one in parser._actions
@@ -161,7 +161,7 @@ def _names(action: argparse.Action) -> list[str]:
 
 
 def _metavar(action: argparse.Action) -> str:
-    """What stands for the value of an argument; empty for one that takes none."""
+    """Return the placeholder of an argument's value; empty if it takes none."""
     if action.nargs == 0:
         return ""
     if isinstance(action.metavar, str):
@@ -176,7 +176,7 @@ def _choices(choices: Iterable[Any]) -> str:
 
 
 def _meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    """The help of an argument, with its default where it names that."""
+    """Return the help of an argument, with its default if the help names it."""
     known = {**vars(action), "prog": parser.prog}
     if action.choices is not None:
         known["choices"] = ", ".join(map(str, action.choices))
@@ -185,5 +185,5 @@ def _meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text as a cell of a table: in one line, with bars and angle brackets escaped."""
+    """Return text as a table cell: in one line, with bars and angle brackets escaped."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "\\<")

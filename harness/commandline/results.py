@@ -1,4 +1,4 @@
-"""`results`: files of results counted, compared, judged again, and measured."""
+"""`results`: count, compare, judge again and measure results files."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 
 def _sides(old: str | None, new: str | None) -> tuple[str | None, str | None, str | None]:
-    """The one implementation of both sides (None: all), and the JAX of each (None: all)."""
+    """Return the implementation of both sides (None: all), and the JAX of each (None: all)."""
     given = [
         options.parse_side(text, option)
         for text, option in ((old, "--from"), (new, "--to"))
@@ -169,7 +169,7 @@ def _add_strength(parser: argparse.ArgumentParser) -> None:
 
 
 def _below(text: str) -> float | None:
-    """The share of `below=SHARE`; None of `none`."""
+    """Return the share of `below=SHARE`; None for `none`."""
     if text == options.NONE:
         return None
     name, _, share = text.partition("=")
@@ -258,7 +258,7 @@ def _durations(chosen: argparse.Namespace) -> int:
 
 
 def add_no_cache(parser: argparse.ArgumentParser) -> None:
-    """Whether what was printed of the same files is printed again."""
+    """Declare --no-cache: do not reuse the output for the same files."""
     parser.add_argument(
         "--no-cache",
         action="store_true",
@@ -272,7 +272,7 @@ def print_answer(
     files: list[Path],
     make: Callable[[], Answer],
 ) -> int:
-    """Print what `make` answers, or what it answered of the same `key` and files before."""
+    """Print what `make` returns, or the cached answer for the same `key` and files."""
     from reports.answers import answered
 
     answer = make() if chosen.no_cache else answered(key, files, make)
@@ -281,7 +281,7 @@ def print_answer(
 
 
 def print_text(text: str, format: str) -> None:
-    """Print what is prose for a terminal, and any other format as it is."""
+    """Print prose wrapped for a terminal, and any other format unchanged."""
     if format == options.TEXT:
         terminal.write_text(text)
     else:
@@ -289,7 +289,7 @@ def print_text(text: str, format: str) -> None:
 
 
 def status(counted: Mapping[str, int]) -> int:
-    """The exit status by the policies of --fail-on; those that are broken are named."""
+    """Return the exit status by the policies of --fail-on, and name those that are violated."""
     broken = fail_on.broken(counted)
     if broken:
         print(f"{PROGRAM}: fails on {broken}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""`run`: the main job, without knowing pytest: cells, results, strength, agreement, site, summary.
+"""`run`: the main job without knowing pytest: cells, results, strength, agreement, site, summary.
 
-pytest does the running, in this process. What stands behind `--` goes to it.
+It calls pytest in this process. Arguments after `--` are passed to pytest.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def pytest_words(chosen: argparse.Namespace) -> list[str]:
-    """The arguments of pytest. UsageError where a section does not exist."""
+    """Return the arguments of pytest; UsageError if a section does not exist."""
     timing = TIMING in chosen.section
     words = ["-c", os.devnull, "--rootdir", str(_root()), "-p", "harness.plugin"]
     # pytest would rewrite every module of an installed package, for asserts that it does not have.
@@ -131,12 +131,12 @@ def _tests(sections: Sequence[str]) -> Iterator[str]:
 
 
 def _is_part(chosen: argparse.Namespace) -> bool:
-    """Whether a part of the cells was asked for, and no site of it."""
+    """Return whether only a part of the cells is selected, so that no site is built."""
     return chosen.site is None and bool(chosen.clause or chosen.section)
 
 
 def reports_on(chosen: argparse.Namespace) -> Iterator[list[str]]:
-    """The commands that follow a run; of a part of the cells, only its summary."""
+    """Yield the commands that follow a run; after a partial run, only its summary."""
     results = str(chosen.results)
     if _is_part(chosen):
         yield ["results", "summary", results]
@@ -160,7 +160,7 @@ def _call(words: list[str]) -> int:
 
 
 def _pytest(words: list[str]) -> int:
-    """Run pytest, which ends its clusters itself on SIGINT; the exit status as ours."""
+    """Run pytest, which ends its clusters itself on SIGINT; return our exit status."""
     import pytest
 
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -177,12 +177,12 @@ def _pytest(words: list[str]) -> int:
 
 
 def _root() -> Path:
-    """The folder that holds the package `harness`: a checkout, or where a wheel is installed."""
+    """Return the folder that holds the package `harness`: a checkout, or site-packages."""
     return Path(__file__).parents[2]
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """What changes when a file is written; None where there is none."""
+    """Return what changes when a file is written; None if it does not exist."""
     try:
         found = file.stat()
     except OSError:

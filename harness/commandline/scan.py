@@ -1,4 +1,4 @@
-"""`scan`: the known issues that concern a code base, found without running any of it."""
+"""`scan`: find the known issues that concern a code base, without running it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _sides(chosen: argparse.Namespace, configuration: Configuration) -> tuple[Si
 
 
 def _severity(text: str) -> str | None:
-    """The severity from which on the command fails; None where it never does."""
+    """Return the severity from which on the command fails; None if it never does."""
     from conformance.catalogue.finds import SEVERITIES
     from conformance.scanning.findings import UNCHANGED
 
@@ -149,7 +149,7 @@ def _severity(text: str) -> str | None:
 def _issues(
     chosen: argparse.Namespace, configuration: Configuration, old: Side, new: Side
 ) -> list[tuple[Cause, Change]]:
-    """The known issues that change something, with what."""
+    """Return the known issues that change something, each with its change."""
     from conformance.catalogue.causes import load_causes
     from conformance.catalogue.spelling import did_you_mean
     from conformance.scanning import rules
@@ -176,7 +176,7 @@ def _issues(
 
 
 def _published(old: Side, new: Side) -> Mapping[str, Change]:
-    """What the published matrix says that changes, by known issue."""
+    """Return the changes between two sides in the published matrix, by known issue."""
     from conformance.scanning.findings import Change
     from conformance.scanning.rules import gravest
     from reports.effects.published import load_changes
@@ -249,7 +249,7 @@ def _fix(
     old: Side,
     new: Side,
 ) -> int:
-    """Print the diff of what can be fixed, and with --fix write it; report what is left."""
+    """Print the diff of what can be fixed, write it with --fix, and report what remains."""
     done = 0
     for _ in range(MOST_ROUNDS):
         report = _report(chosen, configuration, issues, old, new)

@@ -1,6 +1,6 @@
 """`targets`, `agent`, `manifest`: where cells run, on this machine and on others.
 
-An agent's host has jax and numpy alone, so what a command imports, it imports by itself.
+An agent's host has only jax and numpy, so each command imports what it needs itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.commandline.command import DONE, Action, report_progress
 
 
 def _add_nothing(parser: argparse.ArgumentParser) -> None:
-    """The command has no options."""
+    """Declare no options."""
 
 
 def _list(chosen: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Lines on standard output: wrapped and coloured where it is a terminal, as they are elsewhere."""
+"""Lines on standard output: wrapped and coloured on a terminal, unchanged elsewhere."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _WORD = re.compile(rf"\b({'|'.join(sorted(_COLOURS, key=len, reverse=True))})\b"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How lines are printed: wrapped at `columns` (None: not at all), and with colours or not."""
+    """How lines are printed: wrapped at `columns` (None: not at all), with colours or without."""
 
     columns: int | None = None
     colours: bool = False
 
     def render(self, line: str) -> str:
-        """A line as it is printed; without a style the line itself."""
+        """Return a line as it is printed."""
         if self.columns is not None and len(line) > self.columns:
             line = self._wrapped(line, self.columns)
         return self._coloured(line) if self.colours else line
@@ -64,7 +64,7 @@ class Style:
 
 
 def style(environment: Mapping[str, str]) -> Style:
-    """The style for standard output: plain where it is no terminal, no colours with NO_COLOR."""
+    """Return the style for standard output: plain if it is not a terminal; NO_COLOR is obeyed."""
     if not sys.stdout.isatty():
         return Style()
     columns = shutil.get_terminal_size().columns
@@ -73,12 +73,12 @@ def style(environment: Mapping[str, str]) -> Style:
 
 
 def write(lines: Iterable[str]) -> None:
-    """Print prose, line by line as it comes."""
+    """Print lines of prose as they come."""
     chosen = style(os.environ)
     for line in lines:
         print(chosen.render(line))
 
 
 def write_text(text: str) -> None:
-    """Print a text of several lines that ends with a newline or not."""
+    """Print a text of several lines, with or without a final newline."""
     write(text.removesuffix("\n").split("\n"))

@@ -1,7 +1,8 @@
-"""Carries resumed cells into the results: which of them pytest collected, and where they are told.
+"""Carry resumed cells into the results: which of them pytest collected, and where they are
+reported.
 
-What is not to be run is left out of the collection of every test process, and each has to agree;
-so the controller lists it in a file, and takes from the first that collected what it found of it.
+Resumed cells are left out of the collection of every test process, and all must agree; so the
+controller lists them in a file, and learns which were collected from the first process that did.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOLDER = "conformance_resumed"  # of a test process's input: the folder where it
 
 
 class Carrying:
-    """The controller's side: what is resumed, and its way into the results."""
+    """The controller's side: the resumed cells, and their way into the results."""
 
     def __init__(self, resumed: Gathered, session: Session, recorder: Recorder) -> None:
         self._resumed = resumed
@@ -39,7 +40,7 @@ class Carrying:
         (self.folder / LISTED).write_text(listed, encoding="utf-8")
 
     def carry(self, collected: Iterable[str]) -> None:
-        """Write those that were collected, once, and count them as this run's."""
+        """Write the cells that were collected, once, and count them as this run's."""
         if self._done:
             return
         self._done = True
@@ -50,13 +51,13 @@ class Carrying:
             self.carried += 1
 
     def carry_of(self, process: str) -> None:
-        """Write those that a test process collected."""
+        """Write the cells that a test process collected."""
         file = self.folder / process
         if file.is_file():
             self.carry(file.read_text(encoding="utf-8").splitlines())
 
     def summary_lines(self) -> list[str]:
-        """What a run says of it at its end."""
+        """Return the summary's lines about resumed cells."""
         why: Counter[str] = self._resumed.why
         lines = [f"{self.carried} cells resumed, recorded by an earlier run and judged anew"]
         if why:
@@ -69,7 +70,7 @@ class Carrying:
 
 
 def check(config: pytest.Config) -> None:
-    """Before anything is written: ValueError or OSError where the options cannot be meant so."""
+    """Check the options before anything is written; ValueError or OSError if they cannot work."""
     results = config.getoption("results")
     for one in config.getoption("resume"):
         if not results:
@@ -93,7 +94,7 @@ def check(config: pytest.Config) -> None:
 
 
 def record(config: pytest.Config, session: Session) -> None:
-    """Open the results file, if one is named. ValueError or OSError where it cannot be written."""
+    """Open the results file, if one is named; ValueError or OSError if it cannot be written."""
     if config.getoption("results"):
         session.recorder = Recorder(
             Path(config.getoption("results")),
@@ -106,13 +107,13 @@ def record(config: pytest.Config, session: Session) -> None:
 
 
 def results(config: pytest.Config, recorder: Recorder) -> str:
-    """Where the results are, and where those are that the file held before."""
+    """Describe where the results are, and where the file's earlier content is."""
     before = f"; what it held before: {recorder.kept}" if recorder.kept else ""
     return f"results: {config.getoption('results')}{before}"
 
 
 def begin(config: pytest.Config, session: Session) -> Carrying | None:
-    """What the options resume, if anything."""
+    """Return what the options resume; None if nothing."""
     files = [Path(one) for one in config.getoption("resume")]
     if not files or session.recorder is None:
         return None
@@ -126,7 +127,7 @@ def begin(config: pytest.Config, session: Session) -> Carrying | None:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item], carrying: Carrying | None) -> None:
-    """Take what is resumed out of a collection, and hand over or write down what that was."""
+    """Remove resumed cells from a collection, and report or write down which they were."""
     process: dict[str, Any] = getattr(config, "workerinput", {})
     folder = Path(process[FOLDER]) if FOLDER in process else None
     if carrying is not None:

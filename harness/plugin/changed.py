@@ -20,7 +20,7 @@ SECTIONS = PACKAGE.replace(".", "/")
 def clauses(catalogue: Catalogue, ref: str, progress: Callable[[str], None]) -> tuple[str, ...]:
     """Return the ids of the clauses whose program or deviation entries differ from those at `ref`.
 
-    ValueError where Git cannot tell.
+    ValueError if Git fails.
     """
     files = [ROOT / one for one in _changed_files(ref)]
     modules = {_module(file): file for file in files if file.suffix == ".py" and file.exists()}
@@ -42,14 +42,14 @@ def clauses(catalogue: Catalogue, ref: str, progress: Callable[[str], None]) -> 
 
 
 def _changed_files(ref: str) -> list[str]:
-    """Files of the clauses' package that differ from `ref`, new ones included."""
+    """Return the files of the clauses' package that differ from `ref`, new ones included."""
     differ = _git("diff", "--name-only", "--relative", ref, "--", CLAUSES, ref=ref)
     new = _git("ls-files", "--others", "--exclude-standard", "--", CLAUSES, ref=ref)
     return sorted({*differ.splitlines(), *new.splitlines()})
 
 
 def _changed_entries(ref: str, file: Path) -> Sequence[Deviation]:
-    """The deviation entries of a file that are new, changed or gone."""
+    """Return the deviation entries of a file that were added, changed or removed."""
     now = deviations.load(file) if file.exists() else ()
     text = _at(ref, _relative(file))
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def _changed_entries(ref: str, file: Path) -> Sequence[Deviation]:
 
 
 def _at(ref: str, file: str) -> str | None:
-    """A file's text at a revision; None where it was not there."""
+    """Return a file's text at a revision; None if it did not exist."""
     ran = _run("show", f"{ref}:./{file}")
     return ran.stdout if ran.returncode == 0 else None
 

@@ -1,7 +1,7 @@
-"""The cells of results files, the newest record of each, kept in a scratch file rather than memory.
+"""The cells of results files, the newest record of each, kept in a scratch file, not in memory.
 
-Who gathers decides of each record whether it is kept and as what; the records of a hundred thousand
-cells are read once, line by line.
+A chooser decides for each record whether it is kept, and in which form; the records of a hundred
+thousand cells are read once, line by line.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ CANNOT_BE_USED = (
 
 
 class LeftOut(Exception):
-    """A recorded cell that is not kept; the message says why, in few words, to be counted by."""
+    """A recorded cell that is not kept; the message gives the reason in a few words, which are
+    counted.
+    """
 
 
 class Chooser(Protocol):
-    """Who decides of recorded cells."""
+    """Decides which recorded cells are kept."""
 
     def wants(self, id: CellId) -> bool:
-        """Whether a cell matters at all."""
+        """Return whether a cell can be kept at all."""
 
     def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
-        """The record as it is to be kept; LeftOut says why it is not."""
+        """Return the record in the form to keep; LeftOut says why it is not kept."""
 
 
 class Key(NamedTuple):
-    """A cell of one JAX: what is called "current" may have been another in each file."""
+    """A cell of one JAX: "current" may name another JAX in each file."""
 
     id: CellId
     jax: str | None
@@ -68,7 +70,9 @@ BESIDE: Mapping[type[model.Record], tuple[str, ...]] = {
 
 @dataclass(slots=True)
 class _Known:
-    """The newest record of a cell: where its line lies in the scratch file, or why it is not."""
+    """The newest record of a cell: the position of its line in the scratch file, or why it is left
+    out.
+    """
 
     started: str
     ran: bool
@@ -79,7 +83,7 @@ class _Known:
 
 @dataclass
 class Gathered:
-    """The records that were kept, and by `why` how many were left out for each reason."""
+    """The records that were kept, and in `why` how many were left out for each reason."""
 
     _scratch: IO[bytes]
     _headers: dict[Header, model.Target] = field(default_factory=dict)
@@ -88,21 +92,25 @@ class Gathered:
 
     @property
     def beside(self) -> list[Beside]:
-        """The last record of everything that is no cell, with its target's where it has one."""
+        """Return the last record of everything that is not a cell, with its target's if it
+        has one.
+        """
         return list(self._beside.values())
 
     @property
     def kept(self) -> list[Key]:
-        """The cells of which a record was kept."""
+        """Return the cells of which a record was kept."""
         return [key for key, one in self._known.items() if one.place is not None]
 
     @property
     def why(self) -> Counter[str]:
-        """Why cells that mattered were left out, and how many for each reason."""
+        """Return why wanted cells were left out, and how many for each reason."""
         return Counter(one.why for one in self._known.values() if one.place is None)
 
     def records(self, keys: Iterable[Key]) -> Iterator[tuple[model.Target, model.Cell]]:
-        """The record of its target and that of each cell, by clause: alike records lie together."""
+        """Yield the target's record and the cell's record, by clause, so that similar records are
+        adjacent.
+        """
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
@@ -111,7 +119,9 @@ class Gathered:
             yield self._headers[known.header], cell
 
     def lines(self, keys: Iterable[Key]) -> Iterator[tuple[model.Target, str, bytes]]:
-        """As `records`: the target's record, the cell's clause, its record as a line of JSON."""
+        """Yield the target's record, the clause, and the cell's record as a line of JSON, as
+        `records` does.
+        """
         for key in sorted(keys, key=_order):
             known = self._known[key]
             assert known.place is not None
@@ -122,19 +132,21 @@ class Gathered:
         return self._scratch.read(place[1])
 
     def decides(self, key: Key, target: model.Target, *, ran: bool) -> bool:
-        """Whether a record would be a cell's newest. What was not run says nothing of what was."""
+        """Return whether a record replaces a cell's earlier one; `not run` never replaces a
+        verdict.
+        """
         before = self._known.get(key)
         if before is None or before.ran != ran:
             return before is None or ran
         return bool(target.started >= before.started)
 
     def note(self, target: model.Target | None, record: model.Record) -> None:
-        """Take a record that is no cell."""
+        """Keep a record that is not a cell."""
         kind = type(record)
         self._beside[kind, *(getattr(record, name) for name in BESIDE[kind])] = target, record
 
     def add(self, key: Key, target: model.Target, cell: model.Cell, chooser: Chooser) -> None:
-        """Take the newest record of a cell, and let the chooser decide of it."""
+        """Add a cell's newest record, if the chooser keeps it."""
         header = (target.target, target.started, target.run)
         self._headers[header] = target
         known = _Known(target.started, cell.verdict != names.NOT_RUN, header)
@@ -149,7 +161,7 @@ class Gathered:
 
 
 def gather(files: Sequence[Path], chooser: Chooser, progress: Callable[[str], None]) -> Gathered:
-    """The newest records of the cells of `files`. ResultsError names a line that is no record."""
+    """Return the newest records of the cells of `files`; ResultsError names an invalid line."""
     found = Gathered(tempfile.TemporaryFile())  # noqa: SIM115 (it lives as long as what it keeps)
     for file in files:
         _read(file, chooser, found, progress)

@@ -1,8 +1,8 @@
 """The pytest plugin: thin hooks around options, cells, runner and recorder.
 
-Loaded by the project's pytest settings (`-p harness.plugin`). A test that is marked
-`@pytest.mark.section("errors")` and takes `cell` is run once per cell of that section; one that
-takes `timed` once per contender of the time lane, which only `-m benchmark` runs.
+The project's pytest settings load it (`-p harness.plugin`). A test marked
+`@pytest.mark.section("errors")` that takes `cell` runs once per cell of that section; one that
+takes `timed` runs once per contender of the time lane, only with `-m benchmark`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _require_paths(config: pytest.Config) -> None:
-    """Refuse a path that does not exist, which xdist answers with an internal error, and late."""
+    """Reject a path that does not exist: xdist would answer with an internal error, and late."""
     if config.getoption("pyargs"):
         return
     for argument in config.args:
@@ -118,7 +118,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _check(session: Session) -> None:
-    """ValueError where the catalogue, its claims, causes and deviation entries contradict."""
+    """Raise ValueError if the catalogue, its claims, known issues and deviation entries
+    contradict.
+    """
     session.catalogue.check(session.claims)
     orphans = deviations.of_no_clause(session.deviations, session.catalogue.clauses)
     orphans += deviations.of_no_package(session.deviations, session.catalogue.clauses)
@@ -131,7 +133,7 @@ def _check(session: Session) -> None:
 # At the top, as xdist asks before any plugin is configured; before its own, whose answer is cores.
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores: cells that wait (for a job's end, a deadline) need none."""
+    """Return one more than the cores, because cells that wait need none."""
     by_memory = psutil.virtual_memory().total // MEMORY_PER_TEST_PROCESS_BYTES
     return max(1, min(cores() + 1, int(by_memory)))
 
@@ -154,7 +156,7 @@ def _choose_changed(config: pytest.Config, session: Session) -> None:
 
 
 def _listen(config: pytest.Config, session: Session) -> None:
-    """Send agents on that are started by hand, where test processes have hosts of their own."""
+    """Route agents that are started by hand, if test processes have hosts of their own."""
     hosts, among = session.options.hosts, hosting.processes_of(config)
     if hosts is not None and hosts.launcher is None and among:
         session.usher = Usher(hosts, among, session.progress)
@@ -170,7 +172,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _contenders(session: Session) -> list[tuple[CellId, str]]:
-    """Every contender of every cell of the time lane, those of a heat after one another."""
+    """Return every contender of every cell of the time lane, heat by heat."""
     found = sorted(session.cells(lane.SECTION), key=lambda c: (c.clause, c.topology))
     timings = {id: one.timing for id, one in session.catalogue.clauses.items()}
     return [
@@ -188,9 +190,9 @@ def _contender_name(contender: tuple[CellId, str]) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cells that wait first, so that they wait beside all others; cells of one cluster together.
+    """Sort cells: waiting ones first, so that they wait beside all others; one cluster's together.
 
-    The time lane comes last, if asked for. Who names clauses asks for no test of anything else.
+    The time lane comes last, if requested. If clauses are named, all other tests are deselected.
     """
     by_name = bool(config.stash[_SESSION].options.clauses)
     unasked = [item for item in items if _has_no_cell(item) or (by_name and not _is_cell(item))]
@@ -214,13 +216,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_cell(item: pytest.Item) -> bool:
-    """Whether it runs a cell or is timed, as its parameters say."""
+    """Return whether an item runs a cell or is timed, judging by its parameters."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return not parameters.keys().isdisjoint(("cell_id", "contender"))
 
 
 def _has_no_cell(item: pytest.Item) -> bool:
-    """Whether it stands for a section of which no cell was chosen: pytest would skip it."""
+    """Return whether an item is the placeholder of a section without chosen cells."""
     return "cell" in getattr(item, "fixturenames", ()) and cell_of(item) is None
 
 
@@ -258,7 +260,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """How the terminal shows outcomes that pytest does not know."""
+    """Return how the terminal shows outcomes that pytest does not know."""
     if report.outcome == AGAIN:
         return AGAIN, "R", ("RUN AGAIN LATER", {"yellow": True})
     if report.outcome == names.FLAKY:
@@ -339,7 +341,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 class _SessionHooks:
-    """The hooks that are given no config, so need the session by other means."""
+    """Hooks that pytest calls without its config; they hold the session instead."""
 
     def __init__(
         self,
@@ -411,11 +413,11 @@ class _SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """A cell whose pytest process died is on record as not run, unless another runs it."""
+        """Record a cell whose test process died as not run, unless another process runs it."""
         self._lost.died(crashitem)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """A run that ended of itself has a record of every cell."""
+        """Make sure that a completed run has a record of every cell."""
         if self._rerun is not None:
             self._rerun.give_up()
         if exitstatus in ENDED_OF_ITSELF and self._lost.take_never_begun():

@@ -1,4 +1,4 @@
-"""What a run asks of hosts: its options, whether that can be, and where agents dial in."""
+"""The options about hosts, their checks, and the address on which agents connect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_HOSTS = 10_000
 
 
 def add(group: pytest.OptionGroup) -> None:
-    """The options about hosts."""
+    """Declare the options about hosts."""
     group.addoption(
         "--hosts",
         type=limits.whole(1, MOST_HOSTS),
@@ -61,14 +61,16 @@ def add(group: pytest.OptionGroup) -> None:
 
 
 def processes_of(config: pytest.Config) -> int:
-    """How many test processes `-n` asks for; 0 without it, when this one runs the cells."""
+    """Return how many test processes `-n` asks for; 0 without it, when this process runs
+    the cells.
+    """
     return len(config.getoption("tx", None) or ())
 
 
 def hosts_of(
     config: pytest.Config, platform: platforms.Platform, progress: Callable[[str], None]
 ) -> Hosts | None:
-    """What is asked of hosts; ValueError where that cannot be."""
+    """Return what the options ask of hosts; ValueError if that is impossible."""
     hosts = _hosts(config)
     if hosts is None:
         return None

@@ -1,7 +1,7 @@
-"""Cells that a run on test processes (`-n`) lost with them: on record as not run.
+"""Cells that were lost with a test process of `-n`: recorded as not run.
 
-A cell whose test process died is one, unless another runs it. So are those left when test processes
-died so often that xdist starts no more: a run that says nothing of them would look whole.
+A cell is lost if its test process died and no other runs it, or if test processes died so often
+that xdist stops starting them. Without these records an incomplete run would look complete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEVER_BEGUN = (
 
 
 class Lost:
-    """What became of each item that was collected, as far as the controller hears of it."""
+    """What became of each collected item, as far as the controller knows."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -34,31 +34,31 @@ class Lost:
         self._judged: set[str] = set()
 
     def collected(self, nodeids: Any) -> None:
-        """All test processes collect the same; the first is believed."""
+        """Store the collection; all test processes collect the same, so the first one counts."""
         self._collected = self._collected or tuple(nodeids)
 
     def reported(self, report: Any) -> None:
-        """An item has come to an end, whichever."""
+        """Note that an item has finished, with any outcome."""
         self._reported.add(report.nodeid)
         if getattr(report, "conformance", None) is not None:
             self._judged.add(report.nodeid)
 
     def judged(self, nodeid: str) -> bool:
-        """Whether its cell has a verdict: it is not lost with its test process."""
+        """Return whether an item's cell has a verdict, so that it survives its test process."""
         return nodeid in self._judged
 
     def died(self, nodeid: str) -> None:
-        """A test process died while it ran this item."""
+        """Note that a test process died while it ran this item."""
         record = None if self.judged(nodeid) else self.record(nodeid, DIED)
         if record is not None:
             self._session.died[nodeid] = Outcome(record, None)
 
     def unreported(self) -> list[str]:
-        """What was collected, and never came to an end."""
+        """Return the items that were collected and never finished."""
         return [nodeid for nodeid in self._collected if nodeid not in self._reported]
 
     def take_never_begun(self) -> int:
-        """Count and record what was collected and never reported; how many of it are red."""
+        """Record and count what was collected and never reported; return how many are red."""
         red = 0
         for nodeid in self.unreported():
             record = self.record(nodeid, NEVER_BEGUN)
@@ -68,7 +68,9 @@ class Lost:
         return red
 
     def record(self, nodeid: str, reason: str) -> Cell | None:
-        """The record of a cell that was not run, and why; None where the test is no cell."""
+        """Return the record of a cell that was not run, with the reason; None if the test is not a
+        cell.
+        """
         id = cells.parse_nodeid(nodeid)
         if id is None:
             return None

@@ -1,4 +1,4 @@
-"""What a failing cell says in the terminal: everything needed to believe it and to repeat it."""
+"""The message of a failing cell in the terminal: the evidence, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: model.Cell) ->
 
 
 def reproduce(nodeid: str, cell: CellId, clause: Clause, platform: str = "cpu") -> str:
-    """The one line that runs this cell alone.
+    """Return the one line that runs this cell alone.
 
-    What `pmap-conformance run` collected, it runs again: no folder of tests need be there.
+    A cell collected by `pmap-conformance run` is repeated by the same command, which needs no
+    folder of tests.
     """
     if nodeid.startswith(INSTALLED):
         return _run_again(cell, clause, platform)
@@ -73,7 +74,7 @@ def _run_again(cell: CellId, clause: Clause, platform: str) -> str:
 
 
 def odd_first(observations: Iterable[Observation]) -> list[tuple[list[int], Observation]]:
-    """Processes that saw the same together, the smallest group first."""
+    """Group processes by identical observations, the smallest group first."""
     groups: dict[str, tuple[list[int], Observation]] = {}
     for one in observations:
         # Values differ between processes by design; what kind of thing happened should not.
@@ -85,7 +86,7 @@ def odd_first(observations: Iterable[Observation]) -> list[tuple[list[int], Obse
 
 
 def _failed(findings: Sequence[model.Finding]) -> list[str]:
-    """What did not hold, once for all processes and steps in which it was the same."""
+    """Return the failed expectations, identical ones of several processes and steps joined."""
     same: dict[tuple[str | None, str, str], list[str]] = {}
     for one in findings:
         if not one.holds:
@@ -106,7 +107,7 @@ def _failed(findings: Sequence[model.Finding]) -> list[str]:
 
 
 def _observed(observations: Sequence[Observation]) -> list[str]:
-    """Each step, for the processes that saw the same of it together, the fewest first."""
+    """Return the steps as observed, joining processes with equal observations, fewest first."""
     lines: list[str] = []
     for together, one in odd_first(observations):
         for at, step in enumerate(one.steps):
@@ -123,7 +124,7 @@ def _observed(observations: Sequence[Observation]) -> list[str]:
 
 
 def _raised(observations: Sequence[Observation]) -> list[str]:
-    """Each exception's whole text and innermost frames, once: a slip in a probe is seen there."""
+    """Return each exception's whole text and innermost frames, once, to show errors in a probe."""
     lines: list[str] = []
     told = set()
     for one in observations:

@@ -1,4 +1,4 @@
-"""The command line of a run, and its way from the controller to the xdist workers."""
+"""The options of a run, and their transfer from the controller to the xdist workers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAIL_ON = (names.FLAKY,)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for, with every target provisioned or its absence explained."""
+    """The options of a run, with every target provisioned or its absence explained."""
 
     targets: tuple[Asked, ...]
     topologies: tuple[str, ...]
@@ -54,12 +54,12 @@ class Options:
     shard: Shard | None = None
 
     def dump(self) -> str:
-        """As a string that an xdist worker can be given."""
+        """Serialise to a string that an xdist worker can receive."""
         return json.dumps(asdict(self), default=str)
 
     @classmethod
     def load(cls, text: str) -> Options:
-        """What `dump` wrote."""
+        """Restore what `dump` wrote."""
         data = json.loads(text)
         targets = tuple(
             Asked(one["spec"], _target(one["target"]), one["unavailable"], one["jax"])
@@ -77,7 +77,7 @@ class Options:
 
 
 def add(parser: pytest.Parser) -> None:
-    """The options, in a group of their own in `pytest --help`."""
+    """Declare the options, as a group in `pytest --help`."""
     group = parser.getgroup("conformance", "what the cells run on")
     group.addoption(
         "--target",
@@ -209,7 +209,7 @@ def add(parser: pytest.Parser) -> None:
 
 
 def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
-    """Check the options and provision the targets. TargetError or ValueError say what to do."""
+    """Check the options and provision the targets; TargetError or ValueError say what to do."""
     skip_missing = config.getoption("skip_missing_targets")
     platform = platforms.named(config.getoption("platform"))
     hosts = hosts_of(config, platform, progress)
@@ -246,10 +246,10 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
 
 
 def _reruns(config: pytest.Config, hosts: Hosts | None) -> bool:
-    """Whether red cells are run again.
+    """Return whether red cells are run again.
 
-    Who stops at the first failure wants to see it now; hosts that are divided among test processes
-    are gone when those have ended.
+    Not if the run stops at the first failure, whose result should come at once; nor if hosts are
+    divided among test processes, because they are gone when those have ended.
     """
     asked = not config.getoption("no_rerun") and not config.getoption("maxfail")
     divided = hosts is not None and processes_of(config) > 0
@@ -257,7 +257,7 @@ def _reruns(config: pytest.Config, hosts: Hosts | None) -> bool:
 
 
 def _names_cells(config: pytest.Config) -> bool:
-    """Whether the command line says by name what to run."""
+    """Return whether the command line names what to run."""
     by_option = config.getoption("clause") or config.getoption("changed_since")
     return bool(by_option) or any("::" in one and "[" in one for one in config.args)
 
@@ -285,7 +285,7 @@ def _provision(
 
 
 def _jax(target: Target) -> str:
-    """The version of JAX in a target; its Python is asked only where its spec does not say."""
+    """Return the version of JAX in a target; its Python is asked only if its spec does not say."""
     spec = parse_spec(target.spec)
     return spec.value if spec.kind == "version" else describe(target)["jax"]
 
@@ -296,7 +296,7 @@ def _with_extras(
     progress: Callable[[str], None],
     packages: Sequence[str] = (),
 ) -> Target:
-    """The target with those of `extras` that this JAX can have; clauses say what they lack.
+    """Return the target with those `extras` that this JAX supports; clauses report what they lack.
 
     Without its platform's `packages` there is no target.
     """

@@ -1,6 +1,6 @@
-"""The results file of a run: written by one run at a time, in its place from its first cell on.
+"""The results file of a run: written by one run at a time, put in place with its first cell.
 
-A run that has no cell leaves an earlier file as it was.
+A run without cells leaves an earlier file as it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conformance.model.records import Record
 
 
 class ResultsFile:
-    """Lines of JSON on their way to `file`; ResultsError where another run writes it now."""
+    """A writer of JSON lines for `file`; ResultsError if another run is writing it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -29,19 +29,19 @@ class ResultsFile:
         self._stream = _stream(self._output, file)
 
     def write(self, record: Record) -> None:
-        """Write a record as a line, at once."""
+        """Write a record as a line, and flush."""
         self.write_line(encode_record(record))
 
     def write_line(self, line: bytes) -> None:
-        """Write a line with its end, at once."""
+        """Write a line that ends with a newline, and flush."""
         with named(self._file):
             self._stream.write(line)
             self._stream.flush()
 
     def put(self, *, keep: bool) -> Path | None:
-        """Give it its place, where it is not there yet; an earlier file's new name if it is kept.
+        """Move the file into its place; return the new name of an earlier file if it is kept.
 
-        What is compressed ends with it.
+        A compressed file is finished by this.
         """
         if self._file.suffix == XZ:
             with named(self._file):
@@ -49,7 +49,7 @@ class ResultsFile:
         return self._output.put(keep=keep)
 
     def close(self) -> None:
-        """End it; without `put`, nothing is left of it."""
+        """Close the file; without `put`, remove it."""
         try:
             with contextlib.suppress(OSError):  # what was written is flushed
                 self._stream.close()
@@ -63,7 +63,7 @@ class ResultsFile:
 
 
 def _locked(file: Path) -> FileLock | None:
-    """Hold the right to write a file; what is no regular file, such as a pipe, has none."""
+    """Acquire the lock for writing a file; None if it is not a regular file, such as a pipe."""
     if file.exists() and not file.is_file():
         return None
     place = Path(os.path.realpath(file))

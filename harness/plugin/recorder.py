@@ -1,4 +1,4 @@
-"""Writes the results file: one JSON line per header and per cell, flushed as it happens."""
+"""Write the results file: one JSON line per header and per cell, flushed at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.running.tiers import Tier
 class Programs(Mapping[str, str]):
     """The digest of each clause's program, by the clause's id; timed clauses have none.
 
-    A digest is computed when it is first asked for: a run of one clause needs one of thousands.
+    Digests are computed on demand: a run of one clause needs one of thousands.
     """
 
     def __init__(self, clauses: Mapping[str, Clause]) -> None:
@@ -48,11 +48,11 @@ class Programs(Mapping[str, str]):
 
 
 class Recorder:
-    """Opens `file`, and writes the claims and clauses that a reader needs before the first cell.
+    """Opens `file` and writes the claims and clauses that a reader needs before the first cell.
 
     A clause's record has no source there; before the clause's first cell it is written again, with
-    its source. `core` is the core tier, where it is all that is run. The file has its place from
-    its first cell on; if `whole`, once `put` is called. An earlier one is renamed, if `keep`.
+    its source. `core` is the core tier, if only that runs. The file is put in place with its first
+    cell; if `whole`, once `put` is called. An earlier one is renamed, if `keep`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Recorder:
             self._write(cause_record(cause))
 
     def cell(self, record: model.Cell | model.Timing, facts: Mapping[str, Any] | None) -> None:
-        """Write a cell or a timing, and before a target's first one the target's header."""
+        """Write a cell or a timing, preceded by the target's header if it is the target's first."""
         unavailable = record.reason if facts is None and isinstance(record, model.Cell) else None
         self.target(record.target, facts, unavailable)
         if isinstance(record, model.Cell) and record.clause in self.programs:
@@ -110,7 +110,7 @@ class Recorder:
         self._placed()
 
     def carried_line(self, target: model.Target, clause: str, line: bytes) -> None:
-        """Write the line of a cell of an earlier run as it is, as `carried` does its record."""
+        """Write the line of an earlier run's cell unchanged, as `carried` does with a record."""
         self._carry_target(target)
         if clause in self.programs:
             self._show(clause)
@@ -124,9 +124,9 @@ class Recorder:
             self._write(replace(target, schema=model.SCHEMA_VERSION))
 
     def target(self, spec: str, facts: Mapping[str, Any] | None, unavailable: str | None) -> None:
-        """Write a target's header, once, or again when it turns out to be there after all.
+        """Write a target's header, once, or again if it becomes available later.
 
-        `facts` come from a live worker of it; None where none came up (yet).
+        `facts` come from a live worker of it; None if none has started.
         """
         if (spec, facts is not None) in self._targets or (spec, True) in self._targets:
             return
@@ -148,11 +148,11 @@ class Recorder:
         )
 
     def put(self) -> None:
-        """Give the file its place."""
+        """Move the file into its place."""
         self.kept = self._file.put(keep=self._keep) or self.kept
 
     def close(self) -> None:
-        """End the file; nothing is left of one that was not given its place."""
+        """Close the file; a file that was not put in place is removed."""
         self._file.close()
 
     def _placed(self) -> None:
@@ -171,7 +171,7 @@ class Recorder:
 
 
 def claim_record(claims: Claims, slug: str) -> model.Claim:
-    """A claim as results files carry it."""
+    """Return a claim as results files store it."""
     claim = claims.claims[slug]
     place = place_of(claims, claim)
     return model.Claim(
@@ -192,7 +192,7 @@ def claim_record(claims: Claims, slug: str) -> model.Claim:
 
 
 def cause_record(cause: Cause) -> model.Cause:
-    """A cause as results files carry it."""
+    """Return a known issue as results files store it."""
     return model.Cause(
         cause=cause.slug,
         section=cause.section,
@@ -225,9 +225,9 @@ def cause_record(cause: Cause) -> model.Cause:
 
 
 def clause_record(clause: Clause, source: str) -> model.Clause:
-    """A clause as results files carry it: all that a report shows of it.
+    """Return a clause as results files store it: everything that a report shows of it.
 
-    `source` is its row and its probe as they are written, empty where the file has no cell of it.
+    `source` is its row and its probe as written, empty if the file has no cell of it.
     """
     module, line = clause.where
     return model.Clause(

@@ -1,7 +1,7 @@
-"""One results file of many, judged by today's catalogue, with nothing run.
+"""Merge results files into one, judged by today's catalogue; runs nothing.
 
-It is what is published: each cell once, by clause, so that records that are alike lie together and
-compress to a hundredth.
+The result is what is published: each cell once, ordered by clause, so that similar records are
+adjacent and compress to a hundredth.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ MOST_NAMED = 10  # red records, in the message that refuses them
 
 
 class RedError(ResultsError):
-    """Records are red that were not to be; the message names some."""
+    """There are red records although none is allowed; the message names some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """Keeps every cell whose program is today's, whatever its verdict."""
+    """Keeps every cell whose program is unchanged, whatever its verdict."""
 
     programs: Mapping[str, str]
     judge: Rejudging
     red: set[str] = field(default_factory=set)
 
     def wants(self, id: CellId) -> bool:
-        """Every cell."""
+        """Return true: every cell."""
         return True
 
     def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
-        """The record with today's verdict; LeftOut where what ran is not today's program."""
+        """Return the record with today's verdict; LeftOut if the program has changed since."""
         if cell.program != self.programs.get(cell.clause, cell.program):
             raise LeftOut("of another program")
         try:
@@ -53,14 +53,14 @@ class Anew:
         return record
 
     def _note(self, record: model.Cell | model.Timing, clause: str) -> None:
-        """Keep in mind which records are red: of a cell, its newest record decides."""
+        """Remember which records are red; a cell's newest record counts."""
         name = f"{clause} {record.implementation} {record.topology} {record.target}"
         self.red.discard(name)
         if record.verdict in RED:
             self.red.add(name)
 
     def refuse_red(self, timings: Iterable[model.Timing]) -> None:
-        """RedError where a cell, or a measurement of the time lane, is red."""
+        """Raise RedError if a cell, or a measurement of the time lane, is red."""
         for one in timings:
             self._note(one, f"{one.timing} ({one.contender})")
         if self.red:
@@ -75,10 +75,10 @@ def rejudge(
     *,
     no_red: bool = False,
 ) -> Gathered:
-    """Write the newest record of every cell of `files` to `output`; what it is made of.
+    """Write the newest record of every cell of `files` to `output`; return what it is made of.
 
-    Timings and what else stands beside cells are taken over as they are. RedError where a
-    record is red and `no_red` is asked for: then nothing is written.
+    Timings and other records beside cells are copied. RedError if a record is red and `no_red` is
+    set: then nothing is written.
     """
     if output.resolve() in {file.resolve() for file in files}:
         raise ResultsError(f"{output} is one of the files to read: name another one to write")

@@ -1,8 +1,8 @@
-"""A test process of `-n` that dies before xdist knows it: another is started in its place.
+"""Replace a test process of `-n` that dies before xdist knows it.
 
-xdist replaces a test process that dies once it has been set up. One that dies while it is set up
-(its interpreter starts, or is asked what it is) ends the run with a traceback instead. xdist has no
-hook there; the one place through which it starts every test process is its manager's `setup_node`.
+xdist replaces a test process that dies after it has been set up. If one dies during set-up, the run
+would end with a traceback. xdist has no hook there; it starts every test process through its
+manager's `setup_node`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ MOST_IN_A_ROW = 4  # more than that die of something that will not go away
 
 
 class Starter:
-    """Stands in for a manager's `setup_node`: asks it once more where the process dies meanwhile.
+    """Wraps a manager's `setup_node` and calls it again if the process dies meanwhile.
 
-    `died` is told the name of each that did, as nothing else of the run hears of it.
+    `died` receives the name of each such process, of which the run learns nothing otherwise.
     """
 
     def __init__(self, manager: Any, attempts: int, died: Callable[[str, str], None]) -> None:
@@ -28,7 +28,7 @@ class Starter:
         self._died = died
 
     def __call__(self, spec: Any, putevent: Callable[[Any], None]) -> Any:
-        """The test process, ready to be told what to run; ends the run where none stays alive."""
+        """Return a test process that is ready for work; end the run if none stays alive."""
         for attempt in range(1, self._attempts + 1):
             try:
                 return self._setup(spec, putevent)
@@ -51,7 +51,7 @@ class Starter:
 
 
 def watch(config: pytest.Config, died: Callable[[str, str], None]) -> None:
-    """Let xdist's manager start test processes by a `Starter`; it asks before it starts the first.
+    """Make xdist's manager start test processes through a `Starter`.
 
     `--max-worker-restart 0` means here, too, that none is replaced.
     """

@@ -1,7 +1,7 @@
-"""Runs red cells again: alone, on fresh clusters, after all other cells.
+"""Run red cells again: alone, on fresh clusters, after all other cells.
 
-What is red again is red. What passes then is flaky: both runs are on record, and nobody calls the
-cell green.
+Red again is red. If the second run passes, the cell is flaky: both runs are recorded, and it does
+not count as green.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ MOST = 100  # cells: where more are red, it is no accident
 
 
 class Rerun:
-    """Holds red cells back until all others are done; the controller's, as are all reports."""
+    """Holds red cells back until all others are done; runs in the controller, as all reporting
+    does.
+    """
 
     def __init__(self, session: Session, config: pytest.Config, lost: Lost) -> None:
         self._session = session
@@ -40,12 +42,12 @@ class Rerun:
         self.left_out = 0  # red cells that were not run again, as too many are
 
     def hold(self, report: Any) -> None:
-        """Keep a red cell's report, to be replaced by what the second run says."""
+        """Keep a red cell's report until its second run replaces it."""
         self._held[report.nodeid] = report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Run them again once the loop has ended, in whichever processes it ran."""
+        """Run the held cells again once the loop has ended, in whichever processes it ran."""
         result = yield
         lost = [id for id in self._lost.unreported() if self._waits(id)]
         if not self._held and not lost:
@@ -66,7 +68,7 @@ class Rerun:
         return result
 
     def give_up(self) -> None:
-        """Report those that are still held as red, by the only run that they had."""
+        """Report the cells that are still held as red, by their only run."""
         for nodeid in list(self._held):
             self._report(nodeid, Outcome.parse(self._held.pop(nodeid).conformance))
 
@@ -91,7 +93,7 @@ class Rerun:
         return Outcome(replace(record, reproduce=reproduce), runner.facts.get(id.target))
 
     def _report(self, nodeid: str, outcome: Outcome) -> None:
-        """Log the cell's one report that counts."""
+        """Log the cell's final report."""
         record, id = outcome.record, self._cell(nodeid)
         assert isinstance(record, Cell)
         clause = self._session.catalogue.clauses[id.clause]
@@ -119,7 +121,7 @@ class Rerun:
 
 
 def compared(first: Cell, second: Cell) -> Cell:
-    """Return a red cell's record after its second run: flaky where that one passed."""
+    """Return a red cell's record after its second run: flaky if that one passed."""
     if second.verdict not in GREEN:
         return first
     verdicts = f"{first.verdict} at first, {second.verdict} when run again alone"
@@ -135,12 +137,12 @@ def compared(first: Cell, second: Cell) -> Cell:
 
 
 def outcome_of(verdict: str) -> str:
-    """What pytest calls a cell of this verdict, where it was run."""
+    """Return pytest's outcome for a verdict of a cell that was run."""
     if verdict == names.FLAKY:
         return names.FLAKY
     return "passed" if verdict in GREEN else "failed"
 
 
 def held_back(session: Session, record: Cell | Timing) -> bool:
-    """Whether a cell is to be run again before it is reported; what is timed never is."""
+    """Return whether a cell is run again before it is reported; timed cells never are."""
     return session.options.rerun and isinstance(record, Cell) and record.verdict in RED

@@ -1,7 +1,6 @@
-"""`--resume`: what an earlier run recorded of the same program on the same target is not run again.
+"""`--resume`: reuse what an earlier run recorded of the same program on the same target.
 
-Recorded observations are judged anew, so that today's catalogue decides of them as it does of new
-ones, and what it would call red is run.
+Recorded observations are judged again by today's catalogue; a cell that would be red is run.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ OF_A_TARGET = ("jax", "jaxlib", "python", "platform")
 class Today:
     """What this run would run: its cells, their programs' digests, its targets, its judge.
 
-    `targets` are by spec what a target's record would say: jax, jaxlib, python, platform, packages.
-    `requires` are by clause the packages that it needs.
+    `targets` maps a spec to the fields of its target's record: jax, jaxlib, python, platform,
+    packages. `requires` maps a clause to the packages that it needs.
     """
 
     cells: frozenset[CellId]
@@ -43,11 +42,13 @@ class Today:
     judge: Rejudging
 
     def wants(self, id: CellId) -> bool:
-        """Whether this run would run the cell."""
+        """Return whether this run would run the cell."""
         return id in self.cells
 
     def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
-        """The record as it stands in this run's results; LeftOut says why it is run again."""
+        """Return the record as this run's results store it; LeftOut says why the cell is
+        run again.
+        """
         if cell.verdict in (names.NOT_RUN, names.FLAKY):
             raise LeftOut(f"{cell.verdict} then")
         if cell.program != self.programs[cell.clause]:
@@ -72,7 +73,7 @@ class Today:
 
 
 def today(session: Session, programs: Mapping[str, str]) -> Today:
-    """What the options of a run choose, of the targets that it has."""
+    """Return what the options of a run select, on its available targets."""
     clauses = session.catalogue.clauses
     had = {one.spec: one.target for one in session.options.targets if one.target is not None}
     cells = (id for section in session.catalogue.sections() for id in session.cells(section))
@@ -89,7 +90,7 @@ def today(session: Session, programs: Mapping[str, str]) -> Today:
 
 
 def _facts(target: Target, packages: Iterable[str]) -> dict[str, Any]:
-    """What a target's record will say, from the metadata of what is installed."""
+    """Return the fields of a target's record, from the metadata of installed packages."""
     try:
         known = facts(target.python, ["jax", "jaxlib", *packages])
     except NoAnswerError as error:
@@ -106,7 +107,7 @@ def _facts(target: Target, packages: Iterable[str]) -> dict[str, Any]:
 
 
 def _as_far_as_counts(key: str, value: str | None) -> str | None:
-    """Python 3.11.4 and 3.11.9 are one to JAX."""
+    """Return the part of a value that matters: Python 3.11.4 and 3.11.9 are the same to JAX."""
     if key == "python" and value is not None:
         return ".".join(value.split(".")[:2])
     return value

@@ -1,8 +1,8 @@
-"""Keeps the cells of one cluster on one xdist worker, under a bare `-n`.
+"""Keep the cells of one cluster on one xdist worker, with a plain `-n`.
 
-`--dist loadgroup` says it does that, but needs a mark on every item before xdist looks at it;
-grouping by what the node id says needs nothing. And a test process may die at any moment, while it
-starts as well: what it had to run is run by another.
+`--dist loadgroup` needs a mark on every item before xdist looks at it; grouping by node id needs
+nothing. A test process may die at any moment, during start-up as well: its items then run in
+another.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return group(nodeid, self._chunks, self.runs, self.waits)
 
     def remove_node(self, node: Any) -> str | None:
-        """The item that a test process died of; it is run once more, unless it has a verdict.
+        """Return the item that a test process died of; it runs once more unless it has a verdict.
 
-        But not a third time.
+        It does not run a third time.
         """
         if self.collection is None:
             # It would count as one of those that are waited for, and its successor would not.

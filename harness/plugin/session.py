@@ -1,7 +1,7 @@
-"""What a pytest process holds for its cells, and what its tests are given of it.
+"""The state of a pytest process that runs cells, and the objects that its tests receive.
 
-A suite's test calls `cell.check()`, one of the time lane `timed.measure(benchmark)`; all that runs,
-judges and records lies behind them, and no hook of pytest's is needed to call them.
+A suite's test calls `cell.check()`, one of the time lane `timed.measure(benchmark)`; neither needs
+a hook of pytest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OUTCOME = pytest.StashKey[Outcome]()  # of an item: what is to be recorded of it
 
 @dataclasses.dataclass
 class Session:
-    """What one pytest process needs for its cells; the pool exists once the first cell ran."""
+    """What one pytest process needs for its cells; the pool is created with the first cell."""
 
     options: Options
     catalogue: loading.Catalogue
@@ -71,10 +71,10 @@ class Session:
     heats: dict[CellId, dict[CellId, Entrant]] = dataclasses.field(default_factory=dict)
 
     def excuses(self, record: Record) -> bool:
-        """Whether a cell's item is skipped.
+        """Return whether a cell's item is skipped.
 
-        What was not run is so where a package or program that the clause itself asks for is not
-        there; where the target is not, only if the user said so.
+        A cell that was not run is skipped if a package or program that the clause requires is
+        missing; a missing target skips only if the user allowed it.
         """
         if record.verdict != names.NOT_RUN:
             return record.verdict in EXCUSED
@@ -82,30 +82,30 @@ class Session:
 
     @functools.cached_property
     def chosen(self) -> loading.Catalogue:
-        """The clauses that the options choose; ValueError where one of them chooses none."""
+        """Return the clauses that the options select; ValueError if one of them selects none."""
         return self.catalogue.beginning(self.options.clauses)
 
     @property
     def runner(self) -> Runner:
-        """The runner, made on first use so that collecting starts nothing."""
+        """The runner, created on first use so that collecting starts nothing."""
         if self.runner_made is None:
             self.runner_made = self.make_runner()
         return self.runner_made
 
     @property
     def lane(self) -> Lane:
-        """The time lane, made on first use."""
+        """The time lane, created on first use."""
         if self.lane_made is None:
             self.lane_made = Lane(self.make_runner, self.options.blocks, progress=self.progress)
         return self.lane_made
 
     def release(self) -> None:
-        """Close the warm cluster, if there is one."""
+        """Close the warm cluster, if any."""
         if self.runner_made is not None:
             self.runner_made.pool.release()
 
     def make_runner(self, *, alone: bool = False) -> Runner:
-        """A runner with a pool of its own; `alone` gives each case a fresh cluster."""
+        """Return a runner with its own pool; with `alone`, each case gets a fresh cluster."""
         chosen = self.options
         if chosen.hosts is not None and self.fleet is None:
             packages = [loading.PACKAGE]
@@ -135,15 +135,15 @@ class Session:
         )
 
     def waits(self, cell: CellId) -> bool:
-        """Whether a cell mostly waits, and others may run beside it.
+        """Return whether a cell mostly waits, so that others may run beside it.
 
-        Hosts and devices serve one cluster at a time.
+        Never with hosts or devices, which serve one cluster at a time.
         """
         alone = self.options.hosts is not None or platforms.named(self.options.platform).has_devices
         return not alone and tiers.duration(tiers.run_of(cell, self.catalogue)).waits
 
     def start_aside(self, cell: CellId) -> bool:
-        """Start a cell that mostly waits, and return whether it is one."""
+        """Start a cell in a thread of its own if it mostly waits; return whether it does."""
         if not self.waits(cell):
             return False
         if self.aside is None:
@@ -157,7 +157,7 @@ class Session:
         return self._runner(self.aside_fleet, isolated=self.options.isolated, waiting=True)
 
     def run(self, cell: CellId) -> Outcome:
-        """Run a cell, or wait for it where it was started aside."""
+        """Run a cell, or wait for it if it was started aside."""
         outcome = self.aside.result(cell) if self.aside is not None else None
         if outcome is not None:
             return outcome
@@ -165,7 +165,7 @@ class Session:
         return Outcome(record, self.runner.facts.get(cell.target))
 
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:
-        """The heat of a cell of the time lane: run when the first of its cells asks."""
+        """Return the heat of a cell of the time lane, which the first of its cells runs."""
         if cell not in self.heats:
             self.release()  # nothing else may run beside a heat
             together = [
@@ -180,7 +180,7 @@ class Session:
         return self.heats[cell]
 
     def cells(self, section: str) -> list[CellId]:
-        """The cells of a section that the options choose."""
+        """Return the cells of a section that the options select."""
         found = self._selected(section)
         if section != lane.SECTION and self.tier is not None:
             added = self.options.added
@@ -200,7 +200,7 @@ class Session:
 
     @functools.cached_property
     def tier(self) -> tiers.Tier | None:
-        """The core tier of what the options choose; None where they choose every cell."""
+        """Return the core tier of the selected cells; None if the options select every cell."""
         if self.options.tier != tiers.CORE:
             return None
         every = [id for name in self.catalogue.sections() for id in self._selected(name)]
@@ -209,7 +209,7 @@ class Session:
         return tiers.core(every, self.catalogue, self.deviations, versions, platform)
 
     def count(self, record: Record) -> None:
-        """Count a cell by its verdict, and keep in a line what a red one saw."""
+        """Count a cell by its verdict, and keep one line of evidence if it is red."""
         verdict = record.verdict
         self.verdicts[verdict] += 1
         if verdict not in GREEN and not self.excuses(record):
@@ -218,7 +218,7 @@ class Session:
             (self.flaky if verdict == names.FLAKY else self.red).append(line)
 
     def take(self, nodeid: str, outcome: Outcome) -> None:
-        """Count and record what a test process says of an item."""
+        """Count and record what a test process reports of an item."""
         record = outcome.record
         died = self.died.pop(nodeid, None) is not None
         if died and isinstance(record, Record):
@@ -237,13 +237,13 @@ class Session:
                 pytest.exit(text, ending.EXIT_FAILED)
 
     def take_what_died(self) -> None:
-        """Count and record the cells whose test process died, and which no other has run."""
+        """Count and record the cells whose test process died and that no other process has run."""
         while self.died:
             nodeid = next(iter(self.died))
             self.take(nodeid, self.died.pop(nodeid))
 
     def close(self) -> list[Spent]:
-        """End every cluster; where the time went."""
+        """End every cluster; return where the time was spent."""
         made = [self.runner_made] if self.runner_made else []
         if self.aside is not None:
             made += self.aside.runners
@@ -265,7 +265,7 @@ class Session:
 
 
 def cell_of(item: pytest.Item) -> CellId | None:
-    """The cell that an item runs; None where it runs none, or is timed."""
+    """Return the cell that an item runs; None if it runs none, or is timed."""
     if "cell" not in getattr(item, "fixturenames", ()):
         return None
     found = getattr(getattr(item, "callspec", None), "params", {}).get("cell_id")
@@ -273,7 +273,7 @@ def cell_of(item: pytest.Item) -> CellId | None:
 
 
 class Cell:
-    """What a suite's test is given: `check()` runs the cell and passes, skips or fails by it."""
+    """The argument of a suite's test: `check()` runs the cell and passes, skips or fails."""
 
     def __init__(self, id: CellId, session: Session, item: pytest.Item) -> None:
         self.id = id
@@ -281,7 +281,7 @@ class Cell:
         self._item = item
 
     def check(self) -> None:
-        """Run the cell. Fails with the whole story unless it conforms or is excused."""
+        """Run the cell; fail with the full message unless it conforms or is excused."""
         clause = self._session.catalogue.clauses[self.id.clause]
         try:
             outcome = self._session.run(self.id)
@@ -306,7 +306,7 @@ class Cell:
 
 
 class Timed:
-    """What a test of the time lane is given: `measure` runs its heat and hands in its rounds."""
+    """The argument of a test of the time lane: `measure` runs its heat and returns its rounds."""
 
     def __init__(self, id: CellId, contender: str, session: Session, item: pytest.Item) -> None:
         self.id = id
@@ -315,7 +315,7 @@ class Timed:
         self._item = item
 
     def measure(self, benchmark: Any) -> None:
-        """Give the rounds to pytest-benchmark's fixture; fails where a block was not right."""
+        """Pass the rounds to pytest-benchmark's fixture; fail if a block returned wrong values."""
         clause = self._session.catalogue.clauses[self.id.clause]
         timing = clause.timing
         assert timing is not None
@@ -357,7 +357,7 @@ class Timed:
 
 
 def not_run(reason: str) -> str:
-    """Why an item fails although nothing was seen: a run that left it out is not a whole one."""
+    """Return the failure message of an item that was not run: the run is incomplete without it."""
     return (
         f"{names.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
         "excuses it"

@@ -1,4 +1,4 @@
-"""`--shard`: which cells of the whole are this run's, settled once by the controller."""
+"""`--shard`: the cells of this run's share, chosen once by the controller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.running.cells import CellId
 
 
 def choose(config: pytest.Config, session: Session) -> None:
-    """Narrow the session to its shard, if one is asked for. ValueError says what cannot be."""
+    """Narrow the session to its shard, if one is requested; ValueError if that is impossible."""
     text, file = config.getoption("shard"), config.getoption("durations_of")
     if text is None:
         if file is not None:
@@ -29,7 +29,7 @@ def choose(config: pytest.Config, session: Session) -> None:
 
 
 def durations(file: Path) -> dict[CellId, float]:
-    """How long each cell of a results file took; ValueError where a line is no record."""
+    """Return how long each cell of a results file took; ValueError names an invalid line."""
     return {
         CellId(cell.clause, cell.implementation, cell.topology, cell.target): float(
             cell.seconds or 0.0
@@ -40,7 +40,7 @@ def durations(file: Path) -> dict[CellId, float]:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item], session: Session) -> None:
-    """Of a shard nothing is run but cells: what else there is would run in every one of them."""
+    """Deselect everything but cells in a sharded run: other tests would run in every shard."""
     if session.options.shard is None:
         return
     others = [item for item in items if "cell" not in getattr(item, "fixturenames", ())]

@@ -1,7 +1,7 @@
-"""Lines of progress for the user: at once, in whichever process of a run they are said.
+"""Progress lines for the user, printed at once, from any process of a run.
 
-While an item runs, pytest keeps what is written for the case that it fails; that a run waits for
-hosts is of use before. So a session has a way of its own to the terminal.
+While an item runs, pytest captures output; but that a run waits for hosts must be visible before it
+ends. So a session has its own way to the terminal.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ STDERR = 2
 
 
 class Teller:
-    """Says lines of progress past what pytest captures; made before it captures anything.
+    """Prints progress lines past pytest's capturing; created before capturing begins.
 
-    With `-n` the lines of a test process begin with its name, as all share the controller's
-    terminal.
+    With `-n` the lines of a test process begin with its name, because all share a terminal.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -28,7 +27,7 @@ class Teller:
         self._plugins = config.pluginmanager
 
     def __call__(self, text: str) -> None:
-        """Say it on a line of its own; a terminal that is gone is no reason to fail."""
+        """Print a line; a closed terminal is not an error."""
         reporter: Any = self._plugins.getplugin("terminalreporter")
         if self._stream.closed:
             return
@@ -41,5 +40,5 @@ class Teller:
             return
 
     def close(self) -> None:
-        """Say no more."""
+        """Print nothing from here on."""
         self._stream.close()

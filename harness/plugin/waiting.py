@@ -1,4 +1,4 @@
-"""Hooks for cells that mostly wait: started when their turn comes, reported after all others."""
+"""Hooks for cells that mostly wait: started in their turn, reported after all others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Waiting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Whether the item is done with, for now."""
+        """Return true if the item needs no run now, because its cell was started aside."""
         cell = cell_of(item)
         if self._reporting or cell is None or not self._session.start_aside(cell):
             return None
@@ -43,7 +43,7 @@ class Waiting:
 
 
 def _announce(item: pytest.Item) -> None:
-    """Tell xdist's side of a test process which item reports come from: it checks that."""
+    """Tell xdist which item the next reports belong to, which it verifies."""
     # In a test process xdist's module is a copy without a name, so its class is another one.
     for plugin in item.config.pluginmanager.get_plugins():
         if type(plugin).__name__ == "WorkerInteractor":

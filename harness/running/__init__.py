@@ -1,1 +1,1 @@
-"""Which cells a run has, and how they are run on clusters that are shared."""
+"""Which cells a run has, and how they run on shared clusters."""

@@ -1,8 +1,8 @@
-"""Who may start a cluster now, decided among all test processes of this machine.
+"""Limit how many clusters run at once over all test processes of this machine.
 
-Permits are lock files, so a process that is killed gives its own back at once, and nothing has to
-be cleaned up. A cluster holds one permit per process while it lives; while it starts it also holds
-the right to start, because several clusters that start at once take minutes.
+Permits are lock files, so a killed process releases its own at once and nothing needs cleaning. A
+running cluster holds one permit per process; while it starts it also holds the right to start,
+because several clusters that start at once take minutes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ PATIENCE_S = 5.0  # before a wait is told to the user
 
 
 class NoRoom(Exception):
-    """The permits did not come free in time, or the machine will never have as many."""
+    """The permits were not released in time, or the machine can never have as many."""
 
 
 class Permits:
-    """Held until `release`; also a context manager. `numbers` says which of their kind they are."""
+    """Held permits, until `release`; also a context manager. `numbers` are their numbers within the
+    kind.
+    """
 
     def __init__(self, locks: dict[int, FileLock]) -> None:
         self._locks = list(locks.values())
@@ -73,9 +75,9 @@ class Admission:
         *,
         ending: Callable[[], bool] = lambda: False,
     ) -> Permits:
-        """`count` permits at once, or NoRoom; nothing is held while waiting.
+        """Acquire `count` permits at once, or raise NoRoom; nothing is held while waiting.
 
-        Whoever waits gives up once `ending` says that the run ends.
+        Waiting ends early once `ending` returns true: the run is ending.
         """
         if count > self._capacity:
             raise NoRoom(refusal(count, self._capacity))
@@ -122,14 +124,14 @@ class Admission:
 
 
 def fits(processes: Iterable[int]) -> None:
-    """ValueError where a cluster of so many processes is more than this machine ever takes."""
+    """Raise ValueError if a cluster of so many processes exceeds what this machine can ever run."""
     most, capacity = max(processes, default=0), process_capacity()
     if most > capacity:
         raise ValueError(refusal(most, capacity))
 
 
 def refusal(count: int, capacity: int) -> str:
-    """Why so many processes at once cannot be."""
+    """Return the message for more processes at once than the capacity."""
     return (
         f"{count} processes at once are more than this machine takes ({capacity}, by its cores and "
         "memory): choose a smaller --topology"
@@ -137,27 +139,29 @@ def refusal(count: int, capacity: int) -> str:
 
 
 def process_capacity() -> int:
-    """Worker processes that this machine takes at once, by its cores and its memory."""
+    """Return how many worker processes this machine runs at once, by its cores and memory."""
     by_memory = psutil.virtual_memory().total // 2 // MEMORY_PER_PROCESS_BYTES
     return max(1, min(cores() * PROCESSES_PER_CORE, int(by_memory)))
 
 
 def waiting_capacity() -> int:
-    """Processes of clusters that mostly wait, at once: they need memory and hardly a core."""
+    """Return how many processes of clusters that mostly wait may run at once: they use
+    little CPU.
+    """
     return max(1, int(psutil.virtual_memory().total // 2 // MEMORY_PER_PROCESS_BYTES))
 
 
 def waiting_threads() -> int:
-    """Cases that mostly wait, at once: what such a case starts may be several processes."""
+    """Return how many cases that mostly wait may run at once; each may start several processes."""
     by_memory = psutil.virtual_memory().total // 2 // MEMORY_PER_WAITING_CASE_BYTES
     return max(1, min(cores() * WAITING_CASES_PER_CORE, int(by_memory)))
 
 
 def start_capacity() -> int:
-    """Clusters that may start at once."""
+    """Return how many clusters may start at once."""
     return max(1, int(cores() * STARTS_PER_CORE))
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return how many cores this process may use."""
     return host_size.cores() or 1

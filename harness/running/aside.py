@@ -1,6 +1,6 @@
-"""Runs cells that mostly wait in threads of their own, while others use the cores.
+"""Run cells that mostly wait in separate threads, while other cells use the cores.
 
-A case that waits for a heartbeat or a deadline would keep a whole test process from its work.
+A case that waits for a heartbeat or a deadline would otherwise block a whole test process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Facts = dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The record of a cell or of a timing, and the facts of its target where it came up."""
+    """A cell's record, and the facts of its target if it started."""
 
     record: Cell | Timing
     facts: Facts
@@ -47,7 +47,7 @@ class _Wire(msgspec.Struct):
 
 
 class _Thread:
-    """A runner with a thread of its own: a runner serves one case at a time."""
+    """A runner with its own thread: a runner serves one case at a time."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -80,11 +80,11 @@ class Aside:
 
     @property
     def runners(self) -> list[Runner]:
-        """All that were made."""
+        """Return all runners that were made."""
         return [one.runner for one in self._threads]
 
     def start(self, cell: CellId, run: Run) -> None:
-        """Run a cell as soon as a thread is free; cells that judge one run share its thread."""
+        """Run a cell as soon as a thread is free; cells that judge the same run share a thread."""
         thread = self._of_run.get(run)
         if thread is None:
             thread = self._of_run[run] = self._free()
@@ -92,12 +92,14 @@ class Aside:
         self._outcomes[cell] = thread.submit(cell)
 
     def result(self, cell: CellId) -> Outcome | None:
-        """Wait for a cell that was started; None where it was not. Raises what its run raised."""
+        """Wait for a cell that was started and return its outcome, or raise its error; None if not
+        started.
+        """
         future = self._outcomes.pop(cell, None)
         return None if future is None else future.result()
 
     def close(self) -> None:
-        """Give up what has not ended; the runners' clusters end with their pools."""
+        """Abandon what has not ended; the runners' clusters end with their pools."""
         for one in self._threads:
             one.cancel()
         for one in self._threads:

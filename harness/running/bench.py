@@ -1,7 +1,7 @@
-"""What the harness itself costs: `pmap-conformance dev bench`.
+"""Measure the cost of the harness itself: `pmap-conformance dev bench`.
 
 Times a cluster from a warm zygote, a recycle after a kill, and the wall time of a case minus the
-time inside its probe, as medians with the range, beside what they should be on an idle machine.
+time inside its probe, as medians with the range, next to the aims for an idle machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STARTS, RECYCLES, CASES, UNCOUNTED_CASES = 7, 7, 100, 5
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What the median should be at most, in seconds, on an idle machine with two cores."""
+    """The highest acceptable median in seconds, on an idle machine with two cores."""
 
     topology: str
     start_s: float
@@ -36,7 +36,7 @@ AIMS = (Aim("1x8", 0.3, 0.3, 0.001), Aim("4x2", 0.3, 0.3, 0.005))
 
 
 def measure(spec: str, progress: Callable[[str], None]) -> None:
-    """Print the table of a target. TargetError where it cannot be had."""
+    """Print the table of a target; TargetError if it is not available."""
     target = provision(spec, progress=progress)
     for aim in AIMS:
         pool = Pool(FAULTS, progress=progress)

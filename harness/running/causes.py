@@ -31,7 +31,9 @@ Place = tuple[str, str]  # implementation, topology
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One run of a cause's program: where, what each process did, and what is wrong with it."""
+    """One run of a known issue's program: where, what each process did, and what is wrong
+    with it.
+    """
 
     cause: str
     jax: str
@@ -41,7 +43,7 @@ class Shown:
     wrong: str
 
     def record(self) -> dict[str, Any]:
-        """It as JSON."""
+        """Return the run as JSON."""
         return {
             "cause": self.cause,
             "jax": self.jax,
@@ -55,7 +57,7 @@ class Shown:
 def listed(
     causes: Mapping[str, Cause], named: Mapping[str, Sequence[str]], files: Sequence[Path]
 ) -> Iterator[str]:
-    """Each cause with its sentence, who names it, and where the results of `files` show it."""
+    """Yield a line for each known issue: its sentence, who names it, and where `files` show it."""
     found = seen(files)
     versions = sorted({jax for _, _, jax in found.ran}, key=Version)
     section = ""
@@ -77,14 +79,14 @@ def listed(
 
 @dataclass(slots=True)
 class Seen:
-    """What results files show: by cause and place the versions, and all that was run."""
+    """What results files show: by known issue and place the versions, and all that was run."""
 
     shown: dict[str, dict[Place, set[str]]]
     ran: set[tuple[str, str, str]]
 
 
 def seen(files: Sequence[Path]) -> Seen:
-    """Of the cells, those that name a cause, or whose clause does and which conform."""
+    """Collect the cells that name a known issue, or whose clause does and which conform."""
     found = Seen({}, set())
     for file in files:
         targets: dict[str, model.Target] = {}
@@ -117,7 +119,9 @@ def _note(
 
 
 def _changed(clause: model.Clause | None, implementation: str) -> str:
-    """The cause that a clause names, where something else is expected than of legacy pmap."""
+    """Return the known issue that a clause names if it expects other behaviour than legacy
+    pmap's.
+    """
     if clause is None:
         return ""
     expected = clause.expected
@@ -126,9 +130,9 @@ def _changed(clause: model.Clause | None, implementation: str) -> str:
 
 
 def ranges(some: set[str], of: Sequence[str]) -> str:
-    """`some` of the versions `of`, in order, as in "0.7.2 to 0.9.0, 0.10.2 (of 7 that were run)".
+    """Format `some` of the versions `of`, as in "0.7.2 to 0.9.0, 0.10.2 (of 7 that were run)".
 
-    What lies between two of a range was not run, or is in it.
+    Every measured version inside a range is part of it.
     """
     runs: list[list[str]] = []
     for before, version in zip(["", *of], of, strict=False):
@@ -152,11 +156,12 @@ def run(
     say: Callable[[str], None] = print,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Shown]:
-    """Run the programs of the causes that begin with one of `chosen` (all if none) on each target.
+    """Run the programs of the known issues that begin with one of `chosen` (all if none) on each
+    target.
 
-    Each is run where it says that it shows something; `everywhere` also runs it in the versions
-    for which it says nothing, to see whether a bound is right. Targets are given the packages
-    `extras`; a program that requires others is not run. ValueError where `chosen` names nothing.
+    Each runs where it declares an effect; `everywhere` also runs it on the other versions, to check
+    its bounds. Targets get the packages `extras`; a program that requires others is skipped.
+    ValueError if `chosen` matches nothing.
     """
     some = [c for c in causes.values() if not chosen or c.slug.startswith(tuple(chosen))]
     if not some:
@@ -233,7 +238,7 @@ def still_shown(cause: Cause, implementation: str, topology: str, ended: Sequenc
 
 
 def wrong(shows: Shows, ended: Sequence[Ended]) -> str:
-    """What is not as the cause says, in the processes that it says it of; empty where all is."""
+    """Return what differs from what the known issue declares; empty if nothing does."""
     for number, one in enumerate(ended):
         if shows.process not in (None, number):
             continue
@@ -249,7 +254,7 @@ def wrong(shows: Shows, ended: Sequence[Ended]) -> str:
 
 
 def last(err: str) -> str:
-    """The first line of the last exception of a traceback, or else the last line."""
+    """Return the first line of a traceback's last exception, or else the last line."""
     lines = [one for one in err.splitlines() if one.strip()]
     for number in range(len(lines) - 1, 0, -1):
         if lines[number - 1].startswith("  ") and _EXCEPTION.match(lines[number]):
@@ -263,7 +268,7 @@ def _alike(expected: str, got: str) -> bool:
 
 
 def line(one: Shown, shows: Shows | None) -> str:
-    """What a run showed, in a line."""
+    """Format what a run showed, in one line."""
     where = f"{one.cause} under {one.implementation} on {one.topology}, jax {one.jax}"
     if one.wrong:
         return f"WRONG {where}: {one.wrong}"

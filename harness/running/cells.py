@@ -1,7 +1,7 @@
 """Which cells a run has: clause x implementation x target x topology.
 
-A cell's id is its pytest parameter, so it is a stable string made of nothing but what the user
-named; collection is the same in every xdist worker.
+A cell's id is its pytest parameter, so it is a stable string of names that the user gave;
+collection is the same in every xdist worker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CellId:
 
 
 def parse_nodeid(nodeid: str) -> CellId | None:
-    """The cell that a pytest node id names; None where the test is no cell."""
+    """Return the cell that a pytest node id names; None if the test is not a cell."""
     match = _ID.search(nodeid)
     return CellId(match[1], match[2], match[3], match[4]) if match else None
 
@@ -45,7 +45,7 @@ def select(
     targets: Sequence[str],
     topologies: Sequence[str] = (),
 ) -> list[CellId]:
-    """The cells of a section: `topologies`, or where none are named each clause's own.
+    """Return the cells of a section, on `topologies` or, if empty, on each clause's own.
 
     Sorted by target and topology first, because a cluster serves one such pair at a time.
     """
@@ -68,7 +68,7 @@ def group(
     runs: Mapping[str, Sequence[str]] | None = None,
     waits: Callable[[CellId], bool] = lambda _: False,
 ) -> str:
-    """What must stay together on one pytest worker: a target's topology, else the test's module.
+    """Return the xdist group of a test: its target and topology, else its module.
 
     A large group is split into `chunks` by clause, so that several workers can share it; clauses
     that judge the same run (`runs`, by clause) stay together. Cells that mostly wait are one group.
@@ -84,7 +84,7 @@ def group(
 
 
 def chunks_for(nodeids: Iterable[str], workers: int, least: int = 24) -> int:
-    """Into how many chunks to split groups: none smaller than about `least` cells."""
+    """Return into how many chunks to split groups: none smaller than about `least` cells."""
     sizes: dict[str, int] = {}
     for nodeid in nodeids:
         if parse_nodeid(nodeid) is not None:

@@ -1,8 +1,7 @@
-"""Which of this machine's devices each process of a cluster is given, and by which variables.
+"""Assign this machine's devices to the processes of a cluster, by environment variables.
 
-A device belongs to one cluster at a time, and with it all of its memory: so that one whose every
-process has its own needs no share of another's. The machine is asked by its files, as nothing here
-may initialise a device.
+A device belongs to one cluster at a time with all of its memory. Devices are found by files of the
+system, because nothing here may initialise a device.
 """
 
 from __future__ import annotations
@@ -24,18 +23,20 @@ PARTS: Mapping[int, tuple[int, int]] = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (2, 
 
 
 class NoDevices(ValueError):
-    """This machine has not the devices that were asked for; what to do instead."""
+    """This machine lacks the requested devices; the text says what to do instead."""
 
 
 def present(
     platform: Platform, environ: Mapping[str, str], root: Path = Path("/")
 ) -> tuple[str, ...]:
-    """The ids of this machine's devices of a platform, of those that the user lets be seen."""
+    """Return the ids of this machine's devices of a platform, limited to those the user made
+    visible.
+    """
     return machine.devices(platform.name, environ, root)
 
 
 def required(platform: Platform, found: Sequence[str]) -> None:
-    """NoDevices where a platform that has devices has none here."""
+    """Raise NoDevices if a platform that uses devices has none here."""
     if platform.name == CUDA and not found:
         raise NoDevices(
             "--platform cuda: this machine shows no NVIDIA GPU (nothing in /proc/driver/nvidia/gpus"
@@ -51,12 +52,12 @@ def required(platform: Platform, found: Sequence[str]) -> None:
 
 
 def topologies(found: Sequence[str]) -> tuple[str, ...]:
-    """What runs where no --topology says it: one process of all devices, and one per device."""
+    """Return the default topologies: one process with all devices, and one process per device."""
     return tuple(dict.fromkeys((f"1x{len(found)}", f"{len(found)}x1")))
 
 
 def unmet(topology: Topology, found: Sequence[str]) -> str | None:
-    """Why a cluster cannot be had on these devices; None where it can."""
+    """Return why these devices cannot serve a topology; None if they can."""
     if topology.devices <= len(found):
         return None
     return f"needs {topology.devices} devices, this host has {len(found)}"
@@ -65,9 +66,9 @@ def unmet(topology: Topology, found: Sequence[str]) -> str | None:
 def on_hosts(
     platform: Platform, topology: Topology, hosts: Sequence[Sequence[str]]
 ) -> list[dict[str, str]]:
-    """What each process of a cluster on other hosts is told of its host's devices, by their ids.
+    """Return the variables of each process of a cluster on other hosts, by device ids.
 
-    NoDevices where the cluster cannot be had on them.
+    NoDevices if the hosts cannot serve the topology.
     """
     where = spread(topology.processes, len(hosts))
     if platform.name == TPU:
@@ -87,7 +88,7 @@ def on_hosts(
 def _on_tpu_hosts(
     topology: Topology, where: Sequence[int], hosts: Sequence[Sequence[str]]
 ) -> list[dict[str, str]]:
-    """A slice is one job of one process per host, which the runtime knows; or a single host is."""
+    """Return the variables for TPU hosts: a slice with one process per host, or one single host."""
     chips = [len(one) for one in hosts]
     whole = len(hosts) > 1 and chips == [topology.devices_per_process] * topology.processes
     if whole:
@@ -109,9 +110,9 @@ def variables(
     ids: Sequence[str],
     free_ports: Callable[[int], Sequence[int]] | None = None,
 ) -> list[dict[str, str]]:
-    """What each process of a cluster is told, so that it sees its own of the devices `ids` alone.
+    """Return each process's variables, so that it sees only its own of the devices `ids`.
 
-    NoDevices where a TPU host cannot be divided so.
+    NoDevices if a TPU host cannot be divided so.
     """
     count = topology.devices_per_process
     own = [",".join(ids[p * count : (p + 1) * count]) for p in range(topology.processes)]
@@ -124,7 +125,7 @@ def variables(
 
 
 def _slice(topology: Topology, ports: Sequence[int]) -> list[dict[str, str]]:
-    """What libtpu must know of the slice that the processes of this host make up."""
+    """Return the variables by which libtpu learns the slice that this host's processes form."""
     host, part = HOSTS.get(topology.devices), PARTS.get(topology.devices_per_process)
     if host is None or part is None or host[0] % part[0] or host[1] % part[1]:
         raise NoDevices(
@@ -150,7 +151,7 @@ def _bounds(shape: tuple[int, int]) -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody holds now; libtpu binds them itself, so they cannot be held for it."""
+    """Return ports that are free now; libtpu binds them itself, so they cannot be reserved."""
     held = [socket.socket() for _ in range(count)]
     try:
         for one in held:

@@ -1,4 +1,4 @@
-"""How long the runs of results files took, as the file by which the core tier is chosen."""
+"""How long the runs in results files took: the file from which the core tier is chosen."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ Figures = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 def write(files: Iterable[Path], output: Path = FILE) -> int:
-    """Write the median seconds, and CPU seconds, of each long run; how many runs those are.
+    """Write the median seconds and CPU seconds of each long run; return how many runs those are.
 
-    A run that no file has keeps the figures that it had. ResultsError names a line that is no
-    record.
+    Runs that appear in no file keep their old figures. ResultsError names an invalid line.
     """
     catalogue = loading.load()
     firsts = {ids[0] for ids in catalogue.runs.values()}
@@ -59,7 +58,7 @@ def _take(cell: Cell, catalogue: loading.Catalogue, found: Figures) -> None:
 
 
 def _text(told: dict[str, Any]) -> str:
-    """JSON with a line for each run, so that a diff shows what changed."""
+    """Return JSON with one line per run, so that a diff shows what changed."""
     parts = []
     for topology, clauses in told.items():
         rows = ",\n".join(f"  {json.dumps(id)}: {json.dumps(s)}" for id, s in clauses.items())

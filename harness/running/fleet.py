@@ -1,6 +1,6 @@
-"""Where clusters come from: this machine, or hosts whose agents dial in.
+"""Where clusters come from: this machine, or hosts whose agents connect.
 
-A pool asks its fleet for a target's launcher, and need not know which of the two it has.
+A pool asks its fleet for a target's launcher, and does not know which of the two it has.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ _FOR_PYTHON = ("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH")
 
 
 class Fleet(Protocol):
-    """Hands out launchers; `here` says whether they start processes of this machine."""
+    """Provides launchers; `here` says whether they start processes of this machine."""
 
     hub: Hub
     here: bool
 
     def launcher(self, target: Target) -> Launcher:
-        """The launcher of a target; it stays the fleet's."""
+        """Return the launcher of a target; the fleet keeps owning it."""
 
     def starting(self, target: Target) -> contextlib.AbstractContextManager[Launcher]:
-        """The launcher of a target, which is not ended while a cluster is started by it."""
+        """Yield the launcher of a target, which is kept alive while a cluster starts through it."""
 
     def close(self) -> None:
         """End everything that was started."""
 
 
 class LocalFleet:
-    """Zygotes of this machine, the most recently used of them kept."""
+    """Zygotes of this machine; the most recently used ones are kept."""
 
     here = True
 
@@ -68,13 +68,13 @@ class LocalFleet:
         self._lock = threading.Lock()
 
     def launcher(self, target: Target) -> LocalLauncher:
-        """The target's zygote, which starts when it is first needed."""
+        """Return the target's zygote, which starts on first use."""
         with self._lock:
             return self._launcher(target)
 
     @contextlib.contextmanager
     def starting(self, target: Target) -> Iterator[LocalLauncher]:
-        """The target's zygote; no other thread ends it as an idle one meanwhile."""
+        """Yield the target's zygote; no other thread ends it as idle meanwhile."""
         with self._lock:
             launcher = self._launcher(target)
             launcher.count(1)
@@ -100,7 +100,7 @@ class LocalFleet:
         return launcher
 
     def close(self) -> None:
-        """End the zygotes, the listener, and remove the files."""
+        """End the zygotes and the listener, and remove the files."""
         for launcher in self._launchers.values():
             launcher.close()
         self._launchers.clear()
@@ -110,10 +110,10 @@ class LocalFleet:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What a run asks of hosts: how many, where they dial in, with which key, how they start.
+    """What a run asks of hosts: their number, address, key, and how they are started.
 
-    Without a `launcher` their agents are started by hand, or by their own scheduler. They may be
-    one test process's share of those of a run, with `first` as their lowest rank.
+    Without a `launcher` the agents are started by hand or by a scheduler. It may describe one test
+    process's share of a run's hosts, with `first` as their lowest rank.
     """
 
     count: int
@@ -127,7 +127,7 @@ class Hosts:
 
 
 class HostFleet:
-    """Agents on other hosts: those of a target that is launched, or those that come by hand."""
+    """Agents on other hosts: those of a launched target, or those that are started by hand."""
 
     here = False
 
@@ -154,7 +154,9 @@ class HostFleet:
             progress(f"listening for {hosts.count} agents at {host}:{self.hub.port}")
 
     def launcher(self, target: Target) -> HostsLauncher:
-        """The hosts of a target. TargetDown where agents by hand already serve another."""
+        """Return the hosts of a target; TargetDown if agents started by hand already serve
+        another.
+        """
         if target not in self._launchers:
             hosts = self._hosts
             if hosts.launcher is None:
@@ -171,11 +173,11 @@ class HostFleet:
 
     @contextlib.contextmanager
     def starting(self, target: Target) -> Iterator[HostsLauncher]:
-        """The hosts of a target, which stay until the fleet is closed."""
+        """Yield the hosts of a target, which stay until the fleet is closed."""
         yield self.launcher(target)
 
     def close(self) -> None:
-        """End the agents, what started them, the listener, and remove the files."""
+        """End the agents, what started them and the listener, and remove the files."""
         for launcher in self._launchers.values():
             launcher.close()
         self._launchers.clear()
@@ -215,7 +217,9 @@ class HostFleet:
 
 
 def key_of(file: Path | None) -> str:
-    """The key in `file`, which is made where it is not there. ValueError where it is none."""
+    """Return the key in `file`, creating the file if needed; ValueError if its content is
+    no key.
+    """
     if file is None:
         return new_key()
     try:

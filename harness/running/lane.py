@@ -1,8 +1,8 @@
 """The time lane: heats, in which entrants are measured in alternating blocks.
 
 An entrant is a cell of a timing clause: an implementation in a target. All targets of a heat have
-their cluster at the same time and take turns, block by block, so that legacy of one version stands
-beside the new pmap of another on the same machine at the same moment. Nothing else runs meanwhile.
+their cluster at the same time and take turns, block by block, so that legacy of one version is
+measured next to new pmap of another at the same moment. Nothing else runs meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWEST_TOGETHER = 2  # targets of one heat: a ratio needs two
 
 
 class Clock:
-    """The timer that pytest-benchmark reads: it goes on by what a worker measured."""
+    """The timer that pytest-benchmark reads: it advances by what a worker measured."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -34,7 +34,7 @@ class Clock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass."""
+        """Advance by `seconds`."""
         self._now += seconds
 
 
@@ -51,12 +51,12 @@ class Entrant:
 
     @property
     def measured(self) -> bool:
-        """Whether every block came back with right values."""
+        """Return whether every block returned right values."""
         return self.record is not None and self.record.verdict == names.CONFORMS
 
 
 class Lane:
-    """Runs heats, each target on a runner of its own, which `make_runner` makes."""
+    """Runs heats, each target on its own runner, which `make_runner` makes."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Lane:
         self._runners: dict[str, Runner] = {}
 
     def heat(self, cells: Sequence[CellId]) -> dict[CellId, Entrant]:
-        """Measure the cells, which are of one clause and topology, in turns."""
+        """Measure in turns the cells of one clause and topology."""
         self.keep(cell.target for cell in cells)
         heat = {cell: Entrant(cell) for cell in cells}
         entrants = list(heat.values())
@@ -83,12 +83,12 @@ class Lane:
         return heat
 
     def facts(self, target: str) -> dict[str, Any] | None:
-        """What a target really is, once a heat has shown it."""
+        """Return the facts of a target, once a heat has run on it; None before."""
         runner = self._runners.get(target)
         return runner.facts.get(target) if runner else None
 
     def keep(self, targets: Iterable[str]) -> None:
-        """Close the clusters of all other targets: they would take room from the next heat."""
+        """Close the clusters of all other targets, which would take room from the next heat."""
         wanted = set(targets)
         for target, runner in self._runners.items():
             if target not in wanted:
@@ -101,7 +101,7 @@ class Lane:
 
     @property
     def runners(self) -> Iterable[Runner]:
-        """The runners that were made."""
+        """Return the runners that were made."""
         return self._runners.values()
 
     def _block(self, entrant: Entrant) -> None:
@@ -115,7 +115,7 @@ class Lane:
 
 
 def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Each contender's rounds of one block, in the slowest process."""
+    """Return each contender's rounds of one block, in the slowest process."""
     by_step: dict[str, list[list[float]]] = {}
     for observation in observations:
         for step in observation["steps"]:
@@ -125,9 +125,9 @@ def seconds_of(observations: Sequence[Mapping[str, Any]]) -> dict[str, list[floa
 
 
 def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
-    """The cells of one clause and topology as heats that this machine has room for.
+    """Group the cells of one clause and topology into heats that fit this machine.
 
-    Where not all targets fit, the first one, which the others are compared with, is in every heat.
+    If not all targets fit, the first one, the baseline of the others, is in every heat.
     """
     targets = list(dict.fromkeys(cell.target for cell in cells))
     together = max(FEWEST_TOGETHER, process_capacity() // processes)
@@ -140,9 +140,9 @@ def heats(cells: Sequence[CellId], processes: int) -> list[list[CellId]]:
 
 
 def against(contender: str, mine: Entrant, heat: Iterable[Entrant], timing: Timing) -> list[Ratio]:
-    """What a contender is compared with: the baseline of its cell, and legacy beside it.
+    """Return what a contender is compared with: its cell's baseline, and legacy pmap.
 
-    Legacy is that of the same target, or where that has none of the heat's first target that has.
+    Legacy pmap is that of the same target, or else of the heat's first target that has it.
     """
     found = []
     if timing.baseline not in (None, contender):
@@ -163,7 +163,7 @@ def _ratio(of: Entrant, contender: str, to: Entrant, other: str, name: str) -> R
 def record(
     entrant: Entrant, contender: str, timing: Timing, compared: Sequence[Ratio]
 ) -> model.Timing:
-    """A contender's record; `failed` where it was not measured."""
+    """Return a contender's line of the results file; `failed` if it was not measured."""
     cell = entrant.cell
     blocks = entrant.blocks.get(contender, [])
     measured = entrant.measured and bool(blocks)

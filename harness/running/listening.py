@@ -1,4 +1,4 @@
-"""Where agents dial in: the interface of this machine that their hosts reach, and no other."""
+"""Choose the interface on which agents connect: the one that their hosts reach, and no other."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ELSEWHERE = "192.0.2.1"  # an address of no network, so the way to it is the def
 
 
 def default(way: Way | None, names: Sequence[str], environment: Mapping[str, str]) -> str:
-    """`HOST:PORT` with a free port, where a launcher's agents of the hosts `names` dial in."""
+    """Return `HOST:PORT` with a free port, for a launcher's agents on the hosts `names`."""
     return f"{interface(way, names, environment)}:0"
 
 
 def interface(way: Way | None, names: Sequence[str], environment: Mapping[str, str]) -> str:
-    """The address of this machine that the hosts of a launcher reach.
+    """Return the address of this machine that a launcher's hosts reach.
 
-    By the routes to them where their names are known, else this machine's own address. All
-    interfaces only where no single one is known.
+    It follows from the routes to the hosts if their names are known, else from this machine's own
+    address; all interfaces only if no single one is known.
     """
     if way is None or way is here.WAY:
         return LOOPBACK
@@ -36,7 +36,7 @@ def interface(way: Way | None, names: Sequence[str], environment: Mapping[str, s
 
 
 def towards(host: str) -> str | None:
-    """The address from which this machine reaches a host; None where there is no way.
+    """Return the address from which this machine reaches a host; None without a route.
 
     Nothing is sent: connecting a datagram socket only looks up the route.
     """
@@ -49,7 +49,7 @@ def towards(host: str) -> str | None:
 
 
 def own() -> str:
-    """The address by which others know this machine: its name's, else that of its default route."""
+    """Return the address of this machine's host name, or else of its default route."""
     for host in (socket.getfqdn(), ELSEWHERE):
         found = towards(host)
         # The route to an own address starts there. Some systems give their name one of loopback.
@@ -59,7 +59,7 @@ def own() -> str:
 
 
 def reached_by(listen: str, way: Way) -> str:
-    """The address at which launched agents find this machine."""
+    """Return the address at which launched agents reach this machine."""
     host, _ = parse_address(listen)
     if host != EVERY:
         return host
@@ -67,7 +67,7 @@ def reached_by(listen: str, way: Way) -> str:
 
 
 def _allocated(way: Way, environment: Mapping[str, str]) -> Sequence[str]:
-    """The nodes of a Slurm allocation, which mpirun uses as well; none where they are unknown."""
+    """Return the nodes of a Slurm allocation, which mpirun uses as well; empty if unknown."""
     try:
         return slurm.allocated(environment) if way in (slurm.WAY, mpi.WAY) else ()
     except ValueError:

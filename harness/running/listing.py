@@ -1,4 +1,4 @@
-"""The cells of a tier, without a run: `pmap-conformance list cells`."""
+"""List the cells of a tier without running them: `pmap-conformance list cells`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.targets.target import TargetError, parse_spec
 
 
 def cells_of(tier: str, specs: Sequence[str]) -> tiers.Tier:
-    """Return what a run of `tier` on these targets takes. TargetError where a spec has no version.
+    """Return what a run of `tier` on these targets selects; TargetError if a spec has no version.
 
     Nothing is installed, so a target is named by the version of its JAX, or is this environment.
     """

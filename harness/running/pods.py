@@ -1,7 +1,7 @@
-"""How much an access to an array moves as a TPU pod grows: compiled for TPU, not run.
+"""Communication of an array access on growing TPU pods: compiled for TPU, not run.
 
-What is compiled stands in `sections/indexing/pods.py`; here it is run in a target's Python, which
-has the libtpu that its JAX was released with, and its records become part of a results file.
+`sections/indexing/pods.py` defines what is compiled; it runs in a target's Python with the libtpu
+that its JAX was released with, and its records become part of a results file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ MOST_SAID = 600  # characters of what a program said that failed
 
 
 class PodsError(ValueError):
-    """Nothing could be compiled; what was said, and what to do."""
+    """Nothing could be compiled; the text says why and what to do."""
 
 
 def grown(spec: str, *, progress: Callable[[str], None]) -> list[Growth]:
-    """Provision a target that compiles for TPU; a record per access, with each size of pod."""
+    """Provision a target that compiles for TPU; return one record per access, with each pod
+    size.
+    """
     target = provision(spec, extras=PLATFORMS[TPU_COMPILE].packages, progress=progress)
     known = describe(target)
     progress(f"compiling for pods with {target.spec}, which takes minutes")
@@ -40,7 +42,7 @@ def grown(spec: str, *, progress: Callable[[str], None]) -> list[Growth]:
 
 
 def lines(growths: Sequence[Growth]) -> Iterator[str]:
-    """A table for a terminal: MiB to each chip, by the number of chips."""
+    """Yield the lines of a table: MiB received by each chip, by the number of chips."""
     for one in growths:
         points = ", ".join(f"{point.chips}: {point.bytes / MIB:g}" for point in one.points)
         yield (

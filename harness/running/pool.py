@@ -1,7 +1,7 @@
-"""Warm clusters, leased: one per target and topology, opened by its first user.
+"""Warm clusters, one per target and topology, leased to the test process that needs them.
 
-A test process keeps one cluster at a time and asks for permits only when it holds none, so that
-test processes can never wait for each other in a circle.
+A test process keeps one cluster at a time and asks for permits only while it holds none, so that
+test processes can never deadlock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.targets.target import Target, default_cache
 
 @dataclass
 class Spent:
-    """Where the wall time of this test process's cells went, in seconds."""
+    """Where the wall time of this test process's cells was spent, in seconds."""
 
     probes: float = 0.0
     harness: float = 0.0
@@ -43,7 +43,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A case that was run: its result, what the workers are, and whether the cluster was fresh."""
+    """A completed case: its result, the workers' facts, and whether the cluster was fresh."""
 
     result: CaseResult
     facts: dict[str, Any]
@@ -53,8 +53,8 @@ class Run:
 class Pool:
     """Runs cases on clusters that it opens, keeps warm and closes.
 
-    They come from `fleet`, which stays its owner's; without one, from a fleet of this machine.
-    A pool of `waiting` cases takes no permits from those that compute.
+    They come from `fleet`, which its owner closes; without one, from a fleet of this machine. A
+    pool of `waiting` cases takes no permits from those that compute.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Pool:
         self._ended = False
 
     def run(self, target: Target, topology: Topology, case: Case, *, fresh: bool = False) -> Run:
-        """Run `case`, on a cluster that ran nothing before where `fresh` or the pool is isolated.
+        """Run `case`, on a new cluster if `fresh` or the pool is isolated.
 
-        A cluster that does not come up is the case's fault record. TargetDown where the target
-        itself does not.
+        A cluster that fails to start is the case's fault record. TargetDown if the target itself
+        cannot run.
         """
         began = time.monotonic()
         try:
@@ -118,13 +118,13 @@ class Pool:
         return Run(result, facts, was_fresh)
 
     def facts(self, target: Target, topology: Topology) -> dict[str, Any]:
-        """What really runs there, from a live worker. ClusterDown or TargetDown where none does."""
+        """Return facts from a live worker; ClusterDown or TargetDown if there is none."""
         return dict(self._lease(target, topology, fresh=False).facts)
 
     def unmet(self, target: Target, topology: Topology) -> str | None:
-        """Why such a cluster cannot be had here, or on the hosts, by their devices.
+        """Return why no such cluster is possible with these devices, here or on the hosts.
 
-        None where it can. TargetDown where the hosts do not come.
+        None if it is possible. TargetDown if the hosts do not connect.
         """
         if not self._platform.has_devices:
             return None
@@ -137,7 +137,7 @@ class Pool:
         return None
 
     def release(self) -> None:
-        """Close the warm cluster, if there is one, and give its permits back."""
+        """Close the warm cluster, if any, and release its permits."""
         cluster, self._cluster, self._key = self._cluster, None, None
         if cluster is not None:
             cluster.close()
@@ -145,7 +145,7 @@ class Pool:
             self._permits.pop().release()
 
     def close(self) -> None:
-        """End everything: the cluster, and the fleet where it is the pool's own."""
+        """End everything: the cluster, and the fleet if the pool owns it."""
         if os.getpid() != self._owner:
             return
         self._ended = True
@@ -167,7 +167,7 @@ class Pool:
             return self._start(launcher, target, topology)
 
     def _start(self, launcher: Launcher, target: Target, topology: Topology) -> Cluster:
-        """Start a cluster, and keep it; TargetDown or ClusterDown where it does not come up."""
+        """Start a cluster and keep it; TargetDown or ClusterDown if it fails to start."""
         try:
             here = self._fleet.here
             if here:
@@ -199,10 +199,10 @@ class Pool:
         return devices.on_hosts(self._platform, topology, launcher.devices(self._platform.name))
 
     def _assigned(self, target: Target, topology: Topology) -> list[dict[str, str]]:
-        """Take devices for a cluster; what its processes are told of them.
+        """Reserve devices for a cluster; return each process's variables.
 
-        A TPU's processes make up one slice of the host, so they take the whole of it. Those of
-        other hosts are this test process's alone.
+        A TPU's processes form one slice of the host, so they take all of it. Devices of other hosts
+        belong to this test process alone.
         """
         if not self._platform.has_devices:
             return []

@@ -1,6 +1,6 @@
-"""Runs one cell: from its id to its results record.
+"""Run one cell: from its id to its results record.
 
-The pytest plugin and the benchmark use it alike; it knows nothing of pytest.
+The pytest plugin and the benchmark share it; it does not depend on pytest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ MOST_KEPT = 400  # runs that clauses still to come may judge as well
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A target of the run: provisioned, or the reason why it could not be had.
+    """A requested target: provisioned, or the reason why it is unavailable.
 
-    `jax` is the version that is installed there, where it is known.
+    `jax` is the installed version, if known.
     """
 
     spec: str
@@ -53,7 +53,7 @@ class Asked:
 
 @dataclass
 class Runner:
-    """Runs cells on the pool's clusters; `facts` is what each target really is, once known."""
+    """Runs cells on the pool's clusters; `facts` describes each target once it has started."""
 
     catalogue: Catalogue
     deviations: Sequence[Deviation]
@@ -67,7 +67,7 @@ class Runner:
     _kept: dict[Any, tuple[str, Sequence[Run]]] = field(default_factory=dict, init=False)
 
     def run(self, cell: CellId) -> model.Cell:
-        """The cell's results record, without `reproduce`, which only the caller knows."""
+        """Return the cell's results record, without `reproduce`, which only the caller knows."""
         asked = self.targets[cell.target]
         record = self._cell(cell)
         if asked.target is None:
@@ -101,7 +101,7 @@ class Runner:
         return self._run(cell, clause, asked.target, topology)
 
     def _learn(self, target: Target, topology: Topology) -> None:
-        """TargetDown where what runs there is not the JAX that was asked for."""
+        """Record a target's facts; TargetDown if it runs another JAX than the one requested."""
         if target.spec in self.facts:
             return
         facts = self.pool.facts(target, topology)
@@ -120,7 +120,9 @@ class Runner:
 
     @staticmethod
     def _lacks(clause: Clause, facts: Mapping[str, Any]) -> tuple[list[str], str]:
-        """The packages or programs that a clause needs and that are not there; how to have them."""
+        """Return the packages or programs that a clause needs and that are missing, and how to get
+        them.
+        """
         missing = [name for name in clause.requires if name not in facts["packages"]]
         if missing:
             extras = " ".join(f"--extra {name}" for name in missing)
@@ -129,7 +131,7 @@ class Runner:
         return absent, "is not on this machine's PATH"
 
     def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
-        """Why this cell has nothing to run, if it has not."""
+        """Return the judgement of a cell that has nothing to run; None if it must run."""
         excused = not_applicable(clause, cell.implementation, topology)
         if excused is not None:
             return excused
@@ -167,9 +169,9 @@ class Runner:
     def _runs(
         self, cell: CellId, clause: Clause, target: Target, topology: Topology
     ) -> tuple[str, Sequence[Run]]:
-        """The runs that this cell judges, and the clause for which they were made.
+        """Return the runs that this cell judges, and the clause for which they were made.
 
-        A run is kept while other clauses may judge it too: they find in it what this one did.
+        A run is kept while other clauses may judge it too.
         """
         key = (clause.run, cell.implementation, cell.target, cell.topology)
         shared = clause.timing is None and len(self.catalogue.runs.get(cell.clause, ())) > 1
@@ -226,7 +228,7 @@ def _fault(result: CaseResult) -> Fault | None:
 
 
 def _steady(records: Sequence[model.Cell]) -> model.Cell:
-    """One record for several runs of a cell: flaky where their verdicts differ."""
+    """Merge several runs of a cell into one record: flaky if their verdicts differ."""
     counts = Counter(r.verdict for r in records)
     if len(counts) == 1:
         return records[-1]

@@ -1,7 +1,7 @@
-"""The folder of one test process, and those that killed ones have left.
+"""The temporary folder of one test process, and the removal of abandoned ones.
 
-A process that is killed removes nothing. Its folder is known by a lock that died with it, so the
-next test process of this machine removes it.
+A killed process removes nothing. Its folder is recognised by a lock that ended with it, so the next
+test process of this machine removes it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Scratch:
         made.rename(self.folder)
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the folder."""
         self._lock.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def sweep(parent: Path | None = None) -> None:
-    """Remove the folders whose owners ended without."""
+    """Remove the folders whose owners ended without removing them."""
     for folder in (parent or Path(tempfile.gettempdir())).glob(f"{PREFIX}*"):
         lock = FileLock(folder / LOCK, timeout=0)
         try:

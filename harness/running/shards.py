@@ -1,8 +1,8 @@
-"""Divides the cells of a run among machines: each gets whole runs of cases, as long as the others.
+"""Divide the cells of a run among machines: equal shares of time, whole runs of cases.
 
-The cells stand in one order, by target and topology, and are cut into as many stretches as there
-are shards; so a shard needs few targets and starts few clusters, and all shards together are
-exactly the whole, whatever else a run leaves out. What a cell takes is known from earlier results.
+The cells are ordered by target and topology and cut into as many intervals as there are shards, so
+that a shard needs few targets and starts few clusters. All shards together are exactly the whole.
+Durations come from earlier results.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Unit = tuple[str, str, str]  # target, topology, and the clause for which the ru
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A stretch of the units: from `first` on, up to `end`, which is the next shard's."""
+    """An interval of the units: from `first` up to `end`, which is the next shard's first."""
 
     first: Unit | None
     end: Unit | None
 
     def has(self, unit: Unit) -> bool:
-        """Whether a unit is in the stretch; `first` is None where it is empty."""
+        """Return whether a unit is in the interval; `first` is None if the interval is empty."""
         return self.first is not None and self.first <= unit and not self._over(unit)
 
     def _over(self, unit: Unit) -> bool:
@@ -36,7 +36,7 @@ class Shard:
 
 
 def parse(text: str) -> tuple[int, int]:
-    """The number and the count of `3/12`; ValueError says how it is written."""
+    """Parse `3/12` into number and count; ValueError names the syntax."""
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count <= MOST_SHARDS:
@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[int, int]:
 
 
 def unit(cell: CellId, runs: Mapping[str, Sequence[str]]) -> Unit:
-    """What a cell may not be parted from: the clauses that judge the same run."""
+    """Return what a cell may not be separated from: the clauses that judge the same run."""
     return cell.target, cell.topology, runs.get(cell.clause, (cell.clause,))[0]
 
 
@@ -59,9 +59,9 @@ def cut(
     number: int,
     count: int,
 ) -> Shard:
-    """The `number`th of `count` stretches, by how long its cells took.
+    """Return shard `number` of `count`, balanced by the seconds that its cells took.
 
-    A cell that no result tells of is taken to be as long as the others on average.
+    A cell without a known duration counts as the average of the others.
     """
     usual = sum(seconds.values()) / len(seconds) if seconds else UNKNOWN_S
     weights: dict[Unit, float] = {}

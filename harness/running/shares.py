@@ -1,4 +1,4 @@
-"""Hosts divided among the test processes of `-n`: each has hosts, and so agents, of its own.
+"""Divide hosts among the test processes of `-n`: each has its own hosts and agents.
 
 A device belongs to one cluster at a time and a test process has one cluster at a time, so two test
 processes that shared a host would take each other's devices.
@@ -20,12 +20,12 @@ from harness.targets.platforms import TPU
 
 
 def divided(hosts: int, among: int) -> list[range]:
-    """The hosts of each test process by rank: neighbours, and no share larger than another by 2."""
+    """Return the hosts of each test process by rank: neighbours, sizes differing by at most one."""
     return [range(n * hosts // among, (n + 1) * hosts // among) for n in range(among)]
 
 
 def refusal(hosts: Hosts, among: int, platform: str) -> str | None:
-    """Why these hosts cannot be divided among so many test processes; None where they can."""
+    """Return why these hosts cannot be divided among so many test processes; None if they can."""
     if among > hosts.count:
         return (
             f"--hosts {hosts.count} with -n {among}: each test process needs a host of its own: "
@@ -43,7 +43,7 @@ def refusal(hosts: Hosts, among: int, platform: str) -> str | None:
 
 
 def describe_shares(hosts: Hosts, among: int) -> str:
-    """How many hosts each test process has, for the user."""
+    """Describe how many hosts each test process has."""
     counts = [len(one) for one in divided(hosts.count, among)]
     text = f"{hosts.count} hosts divided among -n {among}: {' + '.join(map(str, counts))}"
     uneven = len(set(counts)) > 1
@@ -51,7 +51,7 @@ def describe_shares(hosts: Hosts, among: int) -> str:
 
 
 def share(hosts: Hosts, number: int, among: int) -> Hosts:
-    """What test process `number` asks for; where a port was named, its own is one of the next."""
+    """Return what test process `number` asks for; a named port is incremented by `number`."""
     mine = divided(hosts.count, among)[number]
     host, port = parse_address(hosts.listen)
     return dataclasses.replace(
@@ -66,7 +66,7 @@ def share(hosts: Hosts, number: int, among: int) -> Hosts:
 
 
 class Shares:
-    """Which test process has which share; the one that replaces a dead one gets what it had."""
+    """The assignment of shares to test processes; a replacement process gets the old share."""
 
     def __init__(self, hosts: Hosts, among: int) -> None:
         self._hosts = hosts
@@ -74,21 +74,22 @@ class Shares:
         self._holders: dict[int, str] = {}
 
     def take(self, process: str) -> Hosts:
-        """The first share that nobody has."""
+        """Return the first free share."""
         free = next(n for n in range(self._among) if n not in self._holders)
         self._holders[free] = process
         return share(self._hosts, free, self._among)
 
     def give_back(self, process: str) -> None:
-        """The share of a test process that ended, if it has one."""
+        """Release the share of a test process that ended, if it has one."""
         self._holders = {n: one for n, one in self._holders.items() if one != process}
 
 
 class Usher:
-    """Where agents dial that nothing of the harness started: sends each to its test process.
+    """The address where agents connect that the harness did not start: routes each to its test
+    process.
 
-    Their rank says to which, so that one that takes the place of another comes to the same. What
-    cannot be listened on is a ValueError.
+    The rank selects the test process, so that a replacement reaches the same one. ValueError if the
+    address cannot be listened on.
     """
 
     def __init__(self, hosts: Hosts, among: int, progress: Callable[[str], None]) -> None:
@@ -109,7 +110,7 @@ class Usher:
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._closed.set()
         self._thread.join()
         self._hub.close()

@@ -1,7 +1,7 @@
-"""Which of its cells a run takes: all of them (`full`), or every fact once (`core`).
+"""Which of its cells a run executes: all of them (`full`), or every fact once (`core`).
 
-The core tier is computed from the catalogue, the deviation entries and how long each run took when
-it was last published. It is the same on every machine and in every process of a run.
+The core tier is computed from the catalogue, the deviation entries and the published duration of
+each run. It is the same on every machine and in every process of a run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long a run took, and how much of it it kept a core busy: both in seconds."""
+    """How long a run took, and its CPU time: both in seconds."""
 
     seconds: float = UNKNOWN_S
     busy_s: float = UNKNOWN_S
@@ -123,7 +123,7 @@ class _Choice:
         return Tier(taken, len(chosen), len(self.cells_of))
 
     def _runs(self, cell: CellId) -> bool:
-        """Whether the cell is run at all, as far as can be known without its target."""
+        """Return whether the cell runs at all, as far as that is known without its target."""
         version = self.versions.get(cell.target)
         gone = version is not None and Version(version) not in HAS_LEGACY
         if cell.implementation == LEGACY_PMAP and gone and not self._clause(cell).selects:
@@ -140,7 +140,7 @@ class _Choice:
         return asks_more, duration(run).seconds, _parsed(run.topology).processes, run
 
     def _of_entries(self, entries: Sequence[Deviation]) -> Iterator[list[Run]]:
-        """The runs that show each entry, and those that show each cause, by what has fewest."""
+        """Yield the runs that show each entry and each known issue, rarest first."""
         by_clause: dict[str, list[tuple[Run, CellId]]] = {}
         for run, cells in self.cells_of.items():
             for cell in cells:
@@ -169,7 +169,7 @@ class _Choice:
         )
 
     def _of_facts(self) -> Iterator[list[Run]]:
-        """The runs that show each fact under each implementation."""
+        """Yield the runs that show each fact under each implementation."""
         facts: dict[tuple[str, str], list[tuple[Run, CellId]]] = {}
         for run, cells in self.cells_of.items():
             for cell in cells:
@@ -187,7 +187,9 @@ class _Choice:
         return version is None, Version(version or "0"), target
 
     def _is_of_several(self, fact: str, clauses: Sequence[str]) -> bool:
-        """Whether a fact is about several processes: the clause of its name, or most of them."""
+        """Return whether a fact is about several processes: the clause of its name, or most
+        clauses.
+        """
         named = [fact] if fact in self.catalogue.clauses else clauses
         several = [
             all(_parsed(one).processes > 1 for one in self.catalogue.clauses[id].topologies)
@@ -197,7 +199,7 @@ class _Choice:
 
 
 def _named(patterns: Iterable[str], ids: Mapping[str, object]) -> Iterator[str]:
-    """The ids that some patterns name; most patterns are ids."""
+    """Yield the ids that match some patterns; most patterns are ids."""
     for pattern in patterns:
         if not set("*?[").isdisjoint(pattern):
             yield from (id for id in ids if fnmatchcase(id, pattern))

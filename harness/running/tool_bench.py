@@ -1,7 +1,7 @@
-"""How long the command line tools take, each as a process of its own: `pmap-conformance dev bench`.
+"""Time the command line tools, each as a process of its own: `pmap-conformance dev bench`.
 
-A call that is not counted comes first, so that files and compiled modules are in memory, and the
-reports have kept their answers. The aims are for an idle machine with two cores.
+A first call, which is not counted, fills the file caches. The aims are for an idle machine with two
+cores.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SIDES = ("--from", "legacy_pmap@0.9.0", "--to", "new_pmap@0.12.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A command, as its words, and the seconds that it should take at most.
+    """A command's words, and its aim in seconds.
 
-    `module` is what Python runs with them. What is made anew and not kept has no aim.
+    `module` is what Python runs. A tool that recomputes without a cache has no aim.
     """
 
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What a user types."""
+        """The command as a user types it."""
         program = "pmap-conformance" if self.module == "harness.commandline" else self.module
         return " ".join((program, *self.words))
 
@@ -65,7 +65,7 @@ TOOLS = (
 
 
 def main() -> None:
-    """Print a line for each tool: the median of its calls beside its aim."""
+    """Print a line for each tool: the median of its calls, and its aim."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"command line tools, load of the machine {load}")
     for tool in TOOLS:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def called(tool: Tool) -> float:
-    """The seconds that a call takes; CalledProcessError where the command fails."""
+    """Return the seconds that a call takes; CalledProcessError if the command fails."""
     began = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", tool.module, *tool.words],
@@ -89,7 +89,7 @@ def called(tool: Tool) -> float:
 
 
 def line(tool: Tool, seconds: Sequence[float]) -> str:
-    """What is printed of a tool."""
+    """Format a tool's line."""
     median, least, most = statistics.median(seconds), min(seconds), max(seconds)
     aim = "no aim" if tool.aim_s is None else f"aim {tool.aim_s:g} s"
     above = "   above" if tool.aim_s is not None and median > tool.aim_s else ""

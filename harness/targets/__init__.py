@@ -1,1 +1,1 @@
-"""A Python that has exactly the JAX that was asked for."""
+"""Python environments that have exactly the requested JAX."""

@@ -1,8 +1,8 @@
-"""Builds an environment for each JAX version with uv, once, and keeps it for later runs.
+"""Build an environment for each JAX version with uv, once, and cache it for later runs.
 
-The versions of one matrix cannot live in one environment. Building takes a network and a minute,
-so a finished environment carries a marker, written last, and one with its marker is used without
-starting uv at all; one without is what an interrupted process left behind, and is built again.
+The versions of one matrix cannot share an environment. Building needs a network and a minute, so a
+finished environment has a marker, written last; an environment with a marker is used without
+starting uv, and one without was interrupted and is built again.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _NO_SUCH_VERSION = r"no version of jax=={}(?![.\d])"
 
 
 class TargetError(Exception):
-    """A target that cannot be had: what happened, to what, and what to do."""
+    """A target that is not available: what happened, to what, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished environment: its folder, and what its marker says it was built from."""
+    """A finished environment: its folder, and the specification in its marker."""
 
     folder: Path
     version: str
@@ -73,7 +73,7 @@ class Built:
 
     @property
     def python(self) -> Path:
-        """The executable whose jax is this environment's."""
+        """The interpreter of this environment."""
         return self.folder / "bin" / "python"
 
 
@@ -86,7 +86,9 @@ def provide(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> Path:
-    """The Python of the environment with this JAX and these extras, built if there is none yet."""
+    """Return the Python of the environment with this JAX and these extras, building it if
+    needed.
+    """
     if built := _reusable(version, extras, targets):
         return built.python
     targets.mkdir(parents=True, exist_ok=True)
@@ -118,7 +120,9 @@ def newest(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> str:
-    """The newest stable JAX for the newest Python, or of the cache where no index answers."""
+    """Return the newest stable JAX for the newest Python; the cache's newest if no index
+    answers.
+    """
     wanted, stable = ["jax", *extras], ["--prerelease", "disallow"]
     python, version, said = _resolved(wanted, stable, targets, uv, pythons)
     if version is not None:
@@ -139,9 +143,9 @@ def newest_nightly(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> str:
-    """The newest of JAX's nightly wheels for the newest Python.
+    """Return the newest nightly wheel of JAX for the newest Python.
 
-    None of the cache stands in for it: it would be another night's.
+    A cached nightly never replaces it: it would be of another night.
     """
     wanted = [*nightly.ANY, *extras]
     python, version, said = _resolved(wanted, nightly.options(), targets, uv, pythons)
@@ -169,10 +173,10 @@ def releases(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> list[str]:
-    """Return the stable releases of JAX from `first` to `last` that the index has, oldest first.
+    """Return the stable releases of JAX from `first` to `last` on the index, oldest first.
 
-    The index is asked for the oldest after the one before, as the installer has no list. Both ends
-    are in it, whether or not they can be had. TargetError where no index answers.
+    The installer has no list, so the index is asked repeatedly for the oldest release after the
+    previous one. Both ends are included, installable or not. TargetError if no index answers.
     """
     options = ["--prerelease", "disallow", "--resolution", "lowest-direct", "--no-deps"]
     uv = _uv() if uv is None else uv
@@ -226,7 +230,7 @@ def _resolved(
     uv: Path | None,
     pythons: Sequence[Interpreter] | None,
 ) -> tuple[Interpreter, str | None, str]:
-    """The newest Python here and the jax that uv chooses for it; else None, and uv's words."""
+    """Return the newest Python and the jax that uv resolves for it, else None and uv's message."""
     uv = _uv() if uv is None else uv
     python = max(_some(pythons, uv), key=lambda one: one.version)
     # With its dependencies: a jax whose jaxlib has no wheel for this machine does not count.
@@ -240,7 +244,7 @@ def _resolved(
 
 
 def usable(targets: Path) -> list[Built]:
-    """The finished environments whose Python still runs and still has its jax and jaxlib."""
+    """Return the finished environments whose Python runs and has its jax and jaxlib."""
     built = list(_finished(targets))
     with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:
         return [one for one, works in zip(built, pool.map(_works, built), strict=True) if works]
@@ -310,7 +314,7 @@ def _build(
 
 
 def _install(built: Built, python: Interpreter, uv: Path) -> str | None:
-    """Build one environment; None if it stands, else uv's words on why it does not."""
+    """Build one environment; return None on success, else uv's message."""
     folder = built.folder
     # The marker goes first: a removal that is interrupted must not leave a finished look.
     (folder / MARKER).unlink(missing_ok=True)
@@ -364,7 +368,7 @@ def _run(
 
 
 def _uv_message(done: subprocess.CompletedProcess[str]) -> str:
-    """uv's message in one line, without the headings, causes and arrows it is laid out with."""
+    """Return uv's message in one line, without its headings and arrows."""
     text = re.sub(r"^[^\w\n(`]*(?:error:|cause:)?", " ", done.stderr, flags=re.MULTILINE)
     text = " ".join(text.split())
     text = re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)

@@ -1,8 +1,8 @@
-"""Finds the Python interpreters of this machine that a target's environment can be built on.
+"""Find the Python interpreters of this machine on which a target's environment can be built.
 
-Each JAX version runs on some Pythons only, and the one that runs the controller is often not among
-them. A name on PATH proves nothing (a pyenv shim is there for every version anyone installed, and
-most refuse to run), so every candidate is run once and believed only if it answers.
+Each JAX version supports some Pythons only, and often not the controller's. A name on PATH proves
+nothing (a pyenv shim exists for every version anyone installed, and most refuse to run), so every
+candidate is run once and used only if it answers.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ print(json.dumps({
 
 
 class NoAnswerError(Exception):
-    """A file that was run as a Python interpreter and did not answer as one."""
+    """A file that did not behave as a Python interpreter when it was run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python that runs: its real path (no shim, no virtual environment) and its version."""
+    """A working Python: its real path (no shim, no virtual environment) and its version."""
 
     path: Path
     version: tuple[int, int, int]
 
     @property
     def minor(self) -> tuple[int, int]:
-        """The version as far as packages care: (3, 11)."""
+        """The version that packages depend on: (3, 11)."""
         return self.version[:2]
 
     def __str__(self) -> str:
@@ -77,9 +77,9 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a Python says of itself and of the packages it was asked for; one it lacks is left out.
+    """Versions of a Python and of the requested packages; missing packages are left out.
 
-    `python` is the full version as text; it may say more than `version`, such as 3.13.0rc1.
+    `python` is the full version as text; it may be longer than `version`, such as 3.13.0rc1.
     """
 
     version: tuple[int, ...]
@@ -103,7 +103,7 @@ def facts(python: Path, names: Iterable[str]) -> Facts:
 
 
 def _ask(python: Path, program: str, *arguments: str) -> dict[str, Any]:
-    """Run a program that prints one JSON object with `python`, cut off from everything around it.
+    """Run a program that prints one JSON object with `python`, isolated from the environment.
 
     Isolated mode keeps the caller's PYTHON* variables, working directory and user site out of the
     answer, as they are kept out of a worker.
@@ -136,26 +136,27 @@ def _ask(python: Path, program: str, *arguments: str) -> dict[str, Any]:
 
 
 def in_range(version: tuple[int, ...]) -> bool:
-    """Whether workers can run on this Python version."""
+    """Return whether workers can run on this Python version."""
     return OLDEST_PYTHON <= version[:2] <= NEWEST_PYTHON
 
 
 def own_interpreter() -> Path:
-    """The interpreter below the controller's own, possibly virtual, environment."""
+    """Return the interpreter below the controller's own, possibly virtual, environment."""
     base: str | None = getattr(sys, "_base_executable", None)
     return Path(base or sys.executable)
 
 
 def own_version() -> tuple[int, int, int]:
-    """The version of the controller's Python."""
+    """Return the version of the controller's Python."""
     return sys.version_info[:3]
 
 
 def find(environ: Mapping[str, str] | None = None, *, uv: Path | None = None) -> list[Interpreter]:
-    """One interpreter for each usable minor version: the controller's own first, then the newest.
+    """Return one interpreter for each usable minor version: the controller's own first, then the
+    newest.
 
     Of several with one minor version the controller's own wins, then the highest patch: the order
-    of PATH changes from shell to shell, and each change would build every environment again.
+    of PATH changes from shell to shell, and each change would rebuild every environment.
     """
     environ = os.environ if environ is None else environ
     candidates = list(dict.fromkeys(_candidates(environ, uv)))
@@ -177,7 +178,7 @@ def _rank(one: Interpreter, own: Path) -> tuple[bool, tuple[int, int, int]]:
 
 
 def _candidates(environ: Mapping[str, str], uv: Path | None) -> Iterator[Path]:
-    """Files that may be interpreters, most trusted first."""
+    """Yield files that may be interpreters, most trusted first."""
     yield own_interpreter().resolve()
     for folder in environ.get("PATH", "").split(os.pathsep):
         for name in _NAMES:
@@ -222,7 +223,9 @@ def _known_to_uv(environ: Mapping[str, str], uv: Path) -> Iterator[Path]:
 
 
 def _real(path: Path) -> Path:
-    """The interpreter behind a link; a link to a version manager's shim stays as it is."""
+    """Return the interpreter behind a link; a link to a version manager's shim is returned
+    unchanged.
+    """
     # Such a shim decides by the name it was called with which Python it runs.
     target = path.resolve()
     return target if target.name.startswith("python") else path

@@ -1,7 +1,7 @@
-"""JAX's nightly wheels: what they are called, where they are, and how uv is told to take them.
+"""JAX's nightly wheels: their versions, their index, and the options by which uv uses it.
 
-They lie on an index of JAX's own, never on the package index; what else a target needs may be on
-either, so that one is asked first and the usual one after it.
+They are on an index of JAX's own, never on the package index; other requirements may be on either,
+so that index is asked first.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ FAR_OFF = 99991231  # a night after all others
 
 
 def is_nightly(version: str) -> bool:
-    """Whether a version of JAX is one of its nightly wheels', such as 0.12.1.dev20261122."""
+    """Return whether a version is one of JAX's nightly wheels, such as 0.12.1.dev20261122."""
     return re.search(r"\.dev\d+$", version) is not None
 
 
 def index(environ: Mapping[str, str] = os.environ) -> str:
-    """Where nightly wheels are taken from: JAX's own index, or a mirror that the user names."""
+    """Return the index of nightly wheels: JAX's own, or a mirror that the user names."""
     return environ.get(INDEX_VARIABLE) or INDEX
 
 
 def options() -> list[str]:
-    """What uv is told of them; what they require is of the same night, so may be one too."""
+    """Return uv's options for nightly wheels; their requirements may be nightly wheels too."""
     return ["--index", index(), "--prerelease", "allow"]

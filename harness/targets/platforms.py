@@ -1,7 +1,7 @@
-"""What a platform asks of a target's environment and of the processes that run on it.
+"""What a platform requires of a target's environment and of its processes.
 
-A platform is named by --platform and recorded with every target. What differs from one to the next
-stands here, so that nothing else of the harness asks for one by name.
+A platform is selected by --platform and recorded with every target. Every difference between
+platforms is defined here, so that no other module checks for one by name.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ ALONE = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """`name` is what is recorded, `backend` what JAX is told.
+    """`name` is recorded, `backend` is JAX's name.
 
-    `packages` are what a target has beyond jax: the extra of its own version, and what that brings,
-    so that an interpreter of the user's is refused that lacks it. `variables` are every worker's.
+    `packages` are what a target needs beside jax: the extra of its own version and its
+    requirements, so that a user's interpreter without them is rejected. `variables` are every
+    worker's.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Platform:
 
     @property
     def has_devices(self) -> bool:
-        """Whether its devices are the machine's, of which there are so many and no more."""
+        """Whether its devices are limited hardware of the machine."""
         return self.name in (CUDA, TPU)
 
 
@@ -61,7 +62,7 @@ PLATFORMS: Mapping[str, Platform] = {
 
 
 def named(text: str, root: Path = Path("/")) -> Platform:
-    """The platform that --platform names, on the machine whose files begin at `root`."""
+    """Return the platform that --platform names, on the machine whose files begin at `root`."""
     if text not in PLATFORMS:
         raise ValueError(f"--platform {text}: there is none; choose from {', '.join(PLATFORMS)}")
     if text == CUDA and _driver(root) >= FIRST_DRIVER_OF_CUDA_13:
@@ -70,7 +71,7 @@ def named(text: str, root: Path = Path("/")) -> Platform:
 
 
 def _driver(root: Path) -> int:
-    """The major version of NVIDIA's driver; 0 where there is none."""
+    """Return the major version of NVIDIA's driver; 0 if there is none."""
     try:
         text = (root / DRIVER).read_text("utf-8", errors="replace")
     except OSError:

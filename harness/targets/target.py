@@ -1,8 +1,7 @@
-"""Turns what a user writes after --target into a Python that has exactly that JAX.
+"""Resolve the value of --target to a Python that has exactly that JAX.
 
-A run must not depend on what the controller happens to have installed, nor a worker on what the
-user's shell happens to say: whatever stands between the two is settled here, and whatever can go
-wrong is said in one TargetError before any test runs.
+A run must not depend on what the controller has installed, nor a worker on the user's shell: this
+module isolates them, and reports every failure as one TargetError before any test runs.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ ALWAYS_DESCRIBED = ("jax", "jaxlib", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A target as asked for; `value` is the version, or the interpreter's path.
-
-    `pins` are packages beside JAX, each of one version, such as `flax==0.12.0`.
-    """
+    """A requested target; `value` is the version, or the interpreter's path."""
 
     kind: Literal["current", "version", "newest", "nightly", "interpreter"]
     value: str = ""
@@ -74,7 +70,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target as it stands on this machine: a Python that has its JAX."""
+    """A target that is available on this machine: a Python with its JAX."""
 
     spec: str
     python: Path
@@ -88,10 +84,9 @@ class Target:
 
 
 def parse_spec(text: str) -> Spec:
-    """Read a spec: `current`, `newest`, `nightly`, `jax==0.9.0` or `0.9.0`, or a Python's path.
+    """Parse a spec: `current`, `newest`, `nightly`, `jax==0.9.0` or `0.9.0`, or a Python's path.
 
-    One of JAX's nightly wheels is a version too: `jax==0.12.1.dev20261122`. Libraries of one
-    version follow what is installed: `jax==0.8.3+flax==0.12.0`.
+    A nightly wheel has a version too: `jax==0.12.1.dev20261122`.
     """
     text = text.strip()
     if _PINNED.search(text):
@@ -122,7 +117,7 @@ def parse_spec(text: str) -> Spec:
 
 
 def default_cache() -> Path:
-    """The folder that keeps what was provisioned; PMAP_CONFORMANCE_CACHE moves it."""
+    """Return the folder of provisioned targets; PMAP_CONFORMANCE_CACHE moves it."""
     if named := os.environ.get("PMAP_CONFORMANCE_CACHE"):
         return Path(named).expanduser().absolute()
     if shared := os.environ.get("XDG_CACHE_HOME"):
@@ -139,9 +134,9 @@ def provision(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> Target:
-    """Make a target usable, from the cache where it can be, and prove that its Python has its JAX.
+    """Make a target usable, from the cache if possible, and verify that its Python has its JAX.
 
-    `uv` and `pythons` stand in for the uv program and the interpreters of this machine.
+    `uv` and `pythons` replace the uv program and the interpreters of this machine in tests.
     """
     spec = parse_spec(spec) if isinstance(spec, str) else spec
     wanted = _normalised([*spec.pins, *_unpinned(extras, spec.pins)])
@@ -172,10 +167,9 @@ def resolve_newest(
     uv: Path | None = None,
     pythons: Sequence[Interpreter] | None = None,
 ) -> str:
-    """`jax==X`, X being the newest stable JAX that any Python of this machine can run.
+    """Return `jax==X` for the newest stable JAX that any Python of this machine can run.
 
-    Without an index it is the newest of the cache: a run on a train is better than none, and each
-    result names the version it was made with.
+    Without an index it is the cache's newest: each result names the version it was made with.
     """
     cache = _cache(cache)
     newest = environments.newest(_normalised(extras), cache / "targets", uv=uv, pythons=pythons)
@@ -183,9 +177,9 @@ def resolve_newest(
 
 
 def list_releases(first: Spec, last: Spec, *, cache: Path | None = None) -> list[str]:
-    """Return the releases of JAX from one version to another that the package index has.
+    """Return the releases of JAX from one version to another on the package index.
 
-    TargetError where one is no version, they are in another order, or no index answers.
+    TargetError if a version is invalid, they are in reverse order, or no index answers.
     """
     for one in (first, last):
         if one.kind != "version":
@@ -201,7 +195,7 @@ def list_nights(first: str, last: str, *, cache: Path | None = None) -> list[str
 
 
 def cached(cache: Path | None = None) -> list[Target]:
-    """The targets in the cache that can be used without a network, oldest JAX first."""
+    """Return the targets in the cache that work without a network, oldest JAX first."""
     cache = _cache(cache)
     usable = environments.usable(cache / "targets")
     return [
@@ -211,7 +205,7 @@ def cached(cache: Path | None = None) -> list[Target]:
 
 
 def describe(target: Target) -> dict[str, str]:
-    """The versions that a report names (jax, jaxlib, numpy, extras, python) and the machine.
+    """Return the versions that a report names (jax, jaxlib, numpy, extras, python) and the machine.
 
     The target's Python is asked, and reads metadata only: importing jax would take seconds.
     """
@@ -226,10 +220,10 @@ def describe(target: Target) -> dict[str, str]:
 
 
 def worker_path(cache: Path | None = None) -> Path:
-    """A folder with nothing but this checkout's `conformance` and `harness`, for a worker's path.
+    """Return a folder with only this checkout's `conformance` and `harness`, for a worker's path.
 
-    The folder that holds the packages themselves will not do: once they are installed it is the
-    controller's site-packages, and its jax would shadow the target's.
+    The folder that holds the packages themselves may be the controller's site-packages, whose jax
+    would shadow the target's.
     """
     cache = _cache(cache)
     sources = {name: _package(name) for name in WORKER_PACKAGES}
@@ -250,10 +244,10 @@ def worker_environment(
     platform: Platform = PLATFORMS[CPU],
     cache: Path | None = None,
 ) -> dict[str, str]:
-    """The variables of a worker process, the same for every target.
+    """Return the variables of a worker process, the same for every target.
 
-    What the controller was told about Python, JAX, XLA, TensorFlow and pytest is left behind: it
-    would decide what a probe observes.
+    The controller's variables about Python, JAX, XLA, TensorFlow and pytest are removed, because
+    they would change what a probe observes.
     """
     private = ("PYTHON", "JAX_", "TF_", "PYTEST_")
     kept = {
@@ -284,7 +278,7 @@ def _unwritable(what: str, cache: Path, error: OSError) -> TargetError:
 
 
 def _normalised(extras: Iterable[str]) -> tuple[str, ...]:
-    """Extras in one spelling and order, so that one set of them is one environment."""
+    """Return extras in one spelling and order, so that a set of extras has one environment."""
     wanted = set()
     for text in extras:
         try:
@@ -306,7 +300,9 @@ def _unpinned(extras: Iterable[str], pins: Iterable[str]) -> list[str]:
 
 
 def _existing(spec: Spec, python: Path, extras: tuple[str, ...]) -> Target:
-    """A Python that is not ours to install into: it has what is needed, or it is refused."""
+    """Return the target of a user's Python, into which nothing is installed; TargetError if it
+    lacks something.
+    """
     needed = [Requirement(one) for one in ("jax", "jaxlib", *extras)]
     try:
         known = facts(python, [one.name for one in needed])

@@ -1,6 +1,7 @@
-"""Takes this machine's folders out of what goes into a results file.
+"""Replace this machine's folders in everything that goes into a results file.
 
-Stacks, logs and messages name files by where they lie here; a reader elsewhere needs what follows.
+Stacks, logs and messages contain paths of this machine; a reader elsewhere needs only the part
+below.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from harness.targets.target import Target
 
 
 class Tidy:
-    """Replaces the folders of one target and of this user by short names, in a record or JSON."""
+    """Replaces the folders of one target and of this user by short names, in any JSON value."""
 
     def __init__(self, target: Target, home: Path | None = None) -> None:
         folders = {

@@ -1,4 +1,4 @@
-"""The arguments of a user's function as they are written on a command line: dtype and shape."""
+"""Parse the arguments of a user's function from a command line: dtype and shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Axis = int | None
 
 
 class ArgumentsError(ValueError):
-    """Arguments or axes that cannot be read; the message says what to write."""
+    """Invalid arguments or axes; the message says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Argument:
     shape: tuple[Size, ...]
 
     def sizes(self, devices: int) -> tuple[int, ...]:
-        """Return the shape where the function is mapped over so many devices."""
+        """Return the shape for a map over so many devices."""
         return tuple(devices if isinstance(one, str) else one for one in self.shape)
 
     def record(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Argument:
 
 
 def parse_arguments(text: str) -> tuple[Argument, ...]:
-    """Read `f32[n,128] f32[128,128]`; ArgumentsError says which word is wrong."""
+    """Parse `f32[n,128] f32[128,128]`; ArgumentsError names the wrong word."""
     words = text.split()
     if not words:
         raise ArgumentsError("--args is empty: write for example 'f32[n,128] f32[128,128]'")
@@ -76,7 +76,7 @@ def _argument(word: str) -> Argument:
 
 
 def parse_axes(text: str, option: str) -> tuple[Axis, ...]:
-    """Read `0`, `0,None` or `1,0`: an axis, or None, for all arguments or for each."""
+    """Parse `0`, `0,None` or `1,0`: an axis, or None, for all arguments or for each."""
     found: list[Axis] = []
     for word in text.split(","):
         if word.strip() == "None":
@@ -91,7 +91,7 @@ def parse_axes(text: str, option: str) -> tuple[Axis, ...]:
 
 
 def parse_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Read `0` or `0,2`: positions of arguments."""
+    """Parse `0` or `0,2`: positions of arguments."""
     if not re.fullmatch(r"\s*[0-9]{1,3}\s*(,\s*[0-9]{1,3}\s*)*", text):
         raise ArgumentsError(f"{option} {text[:40]}: write positions of arguments, as in 0,2")
     return tuple(map(int, text.split(",")))
@@ -100,7 +100,7 @@ def parse_numbers(text: str, option: str) -> tuple[int, ...]:
 def check_mapped(
     arguments: Sequence[Argument], axes: Sequence[Axis], devices: int, topology: str
 ) -> None:
-    """ArgumentsError where an argument's mapped axis has not one row for each device."""
+    """Raise ArgumentsError if an argument's mapped axis does not have one row per device."""
     if len(axes) not in (1, len(arguments)):
         raise ArgumentsError(
             f"--in-axes has {len(axes)} axes for {len(arguments)} arguments: give one for each, or "

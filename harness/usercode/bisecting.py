@@ -1,4 +1,4 @@
-"""Find the release in which an observation changes, by halving the releases in between."""
+"""Find the release in which an observation changes, by bisection."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 class BisectError(ValueError):
-    """There is nothing to halve; the message says why."""
+    """There is nothing to bisect; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bisected(Generic[T]):
-    """The last release that is as the first one, and the next; `changed` is None where all are.
+    """The last release that equals the first one, and the next; `changed` is None if all are equal.
 
-    `observed` has what every release that was run showed; `skipped` are those that could not be run
-    between the two, with the reason.
+    `observed` has what every release that was run showed; `skipped` maps those in between that
+    could not be run to the reason.
     """
 
     last_same: str
@@ -39,8 +39,8 @@ def bisect(
 ) -> Bisected[T]:
     """Return between which two of `releases`, in their order, the observation changes.
 
-    `observe` raises Unobservable for a release that cannot be run; BisectError where that is the
-    first or the last. Of several changes one is found.
+    `observe` raises Unobservable for a release that cannot be run; BisectError if that is the first
+    or the last. Of several changes one is found.
     """
     if len(releases) < 2:
         raise BisectError("there are fewer than two releases between --from and --to")
@@ -71,7 +71,7 @@ def bisect(
 
 
 def _middle(releases: Sequence[str], low: int, high: int, skipped: dict[str, str]) -> int | None:
-    """Return the release nearest to the middle that was not left out; None where there is none."""
+    """Return the release nearest to the middle that was not skipped; None if there is none."""
     half = (low + high) // 2
     return next((one for one in _outwards(low, half, high) if releases[one] not in skipped), None)
 

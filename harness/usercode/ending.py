@@ -52,9 +52,9 @@ class Raised:
 class Process:
     """How one process ended.
 
-    `code` is its exit status, negative for a signal; None where this command ended it. `seconds`
-    is when it failed or ended, after the start. `script` is the status with which the script ended,
-    also where the process then went on; `stack` what it did where it was asked.
+    `code` is its exit status, negative for a signal; None if this command ended it. `seconds` is
+    when it failed or ended, after the start. `script` is the status with which the script ended,
+    even if the process continued; `stack` its Python stack, if requested.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Process:
 
     @property
     def follows(self) -> bool:
-        """Whether it ended as those do that lost a peer."""
+        """Whether it ended as processes do that lost a peer."""
         if self.raised is not None:
             return _MESSAGES_OF_A_PEER.search(self.raised.message) is not None
         return self.code in _CODES_OF_A_PEER and self.script is None
@@ -105,16 +105,16 @@ class Job:
 
     @property
     def first(self) -> Process | None:
-        """Return the process that failed first; None where none did.
+        """Return the process that failed first; None if none did.
 
-        One that ended as those do that lost a peer is the first only where all failed so.
+        A process that ended because it lost a peer counts only if all failed so.
         """
         failed = sorted((p for p in self.processes if p.failed), key=lambda p: p.seconds)
         return next((p for p in failed if not p.follows), failed[0] if failed else None)
 
     @property
     def odd(self) -> Process | None:
-        """Return, of the processes that still ran, the one that is where the fewest are."""
+        """Return the running process whose position is shared by the fewest others."""
         running = [p for p in self.processes if p.code is None]
         where = [user_frame(p.stack) for p in running]
 
@@ -185,7 +185,7 @@ def user_frame(stack: str) -> str:
 
 
 def shorter(place: str) -> str:
-    """Return a place in a file as seen from this folder, where it is in it."""
+    """Return a path relative to the working directory, if it is inside it."""
     return place.removeprefix(f"{Path.cwd()}{os.sep}")
 
 

@@ -1,8 +1,8 @@
 """Run a user's script as `python SCRIPT` would, and note how it ends.
 
-Started as a file, `python entry.py SCRIPT ARG ...`, by the Python of the target, with nothing of
-this project on its path: it imports the standard library alone. The notes are JSON lines in a pipe
-to the command that started it.
+Started as a file, `python entry.py SCRIPT ARG ...`, by the target's Python, without this project on
+its path: it imports only the standard library. The notes are JSON lines in a pipe to the command
+that started it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a script's job ended, as lines of text and as Markdown."""
+"""Render how a script's job ended, as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tail = Callable[[int], str]  # the last lines that a process printed
 
 
 def summary(job: Job) -> Iterator[str]:
-    """Yield what happened, the process that failed first before all else, a line each."""
+    """Yield what happened, a line each, first the process that failed first."""
     first = job.first
     if job.outcome is Outcome.HUNG:
         yield from _hung(job)
@@ -31,7 +31,7 @@ def summary(job: Job) -> Iterator[str]:
 
 
 def remarks(job: Job) -> Iterator[str]:
-    """Yield what a user should know of a job that is not how it ended."""
+    """Yield what a user should know of a job besides how it ended."""
     count = len(job.processes)
     noted = [p for p in job.processes if p.jax is not None]
     apart = [p for p in noted if p.processes is None]
@@ -50,7 +50,7 @@ def remarks(job: Job) -> Iterator[str]:
 
 
 def stacks(job: Job) -> Iterator[str]:
-    """Yield the Python stacks of the processes that were asked for theirs, the odd one first."""
+    """Yield the Python stacks of the processes that were asked, the odd one first."""
     odd = job.odd
     shown = sorted((p for p in job.processes if p.stack), key=lambda p: p is not odd)
     for one in shown:
@@ -94,7 +94,7 @@ def _ran(job: Job) -> str:
 
 
 def _together(some: Iterable[Process]) -> Iterator[str]:
-    """Yield what became of processes, those with the same end together."""
+    """Yield how processes ended, grouped by equal ends."""
     found: dict[str, list[int]] = {}
     for one in sorted(some, key=lambda p: p.seconds):
         found.setdefault(one.end, []).append(one.number)

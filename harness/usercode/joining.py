@@ -1,9 +1,9 @@
-"""How a script's `jax.distributed.initialize()` finds its arguments: by environment variables.
+"""Set the environment variables by which `jax.distributed.initialize()` finds its arguments.
 
 JAX reads the coordinator's address from a variable of its own. It has none for the number of
-processes and the number of a process: those it takes from the variables of a cluster that it knows.
-Open MPI's are the only ones that need neither a package nor a scheduler; JAX 0.7.2 to 0.12.0.1 read
-them alike. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass the arguments themselves.
+processes and the index of a process: those it takes from the variables of a cluster that it
+detects. Only Open MPI's need neither a package nor a scheduler; JAX 0.7.2 to 0.12.0.1 read them
+alike. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass the arguments themselves.
 """
 
 from __future__ import annotations

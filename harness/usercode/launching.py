@@ -1,4 +1,4 @@
-"""Launch a script as a job of several JAX processes on this machine, and say how it ended."""
+"""Launch a script as a job of several JAX processes on this machine, and return how it ended."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ INTERRUPTED_S = 5.0  # for all to end, once SIGINT was sent to them
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is launched: a program, on how many processes of which devices, and for how long.
+    """What to launch: a program, on how many processes of which devices, and for how long.
 
     `devices` are the variables that give each process its own devices; empty on CPU. Without
-    `deadline_s` a job may run for ever; `grace_s` is how long it may go on after a failure.
+    `deadline_s` a job may run for ever; `grace_s` is how long it may continue after a failure.
     """
 
     program: Program
@@ -43,10 +43,10 @@ class Launch:
 
 
 def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.environ) -> Job:
-    """Run the job to its end, a failure, its deadline or an interrupt; nothing of it is left.
+    """Run the job to its end, a failure, its deadline or an interrupt; no process is left.
 
-    An interrupt (SIGINT) ends it with the outcome INTERRUPTED, and with stacks; a second one
-    raises KeyboardInterrupt.
+    An interrupt (SIGINT) ends it with the outcome INTERRUPTED and with stacks; a second one raises
+    KeyboardInterrupt.
     """
     port = ReservedPort()
     folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
@@ -76,7 +76,7 @@ def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.e
 
 
 def _await(what: Launch, processes: Processes) -> Outcome:
-    """Wait for the end, and return it; what still runs after a failure or a hang is left to run."""
+    """Wait for the end and return it; after a failure or a hang other processes still run."""
     deadline = None if what.deadline_s is None else processes.began + what.deadline_s
     while not processes.over and not processes.failed:
         processes.watch(POLL_S)
@@ -91,7 +91,7 @@ def _await(what: Launch, processes: Processes) -> Outcome:
 
 
 def _interrupt(processes: Processes) -> Outcome:
-    """End all as Ctrl-C would, once each has shown where it was."""
+    """End all processes as Ctrl-C would, after each has written its stacks."""
     processes.ask_stacks()
     processes.interrupt()
     until = time.monotonic() + INTERRUPTED_S

@@ -1,7 +1,7 @@
-"""Processes that a script's processes started and left: found by a variable that they inherit.
+"""Find processes that a script started and left, by a variable that they inherit.
 
-A daemon leads a session of its own and has no parent any more, so that neither a process group nor
-a tree of processes has it.
+A daemon leads its own session and has no parent any more, so that neither a process group nor a
+process tree contains it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_ROUNDS = 10  # what is found may have started more meanwhile
 
 
 def end_leftovers(mark: str) -> int:
-    """SIGKILL to every process that has `mark` in its variable; return how many there were."""
+    """Kill every process with `mark` in its variable; return how many there were."""
     ended = 0
     for _ in range(MOST_ROUNDS):
         found = list(_marked(mark))
@@ -45,7 +45,7 @@ def _has(pid: int, mark: str) -> bool:
 
 
 def _kill(pid: int, mark: str) -> bool:
-    """End a process that still has the mark; another one may have its number by now."""
+    """Kill a process if it still has the mark: its id may belong to another one by now."""
     with contextlib.suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:

@@ -1,4 +1,4 @@
-"""Run a user's function, or a clause, on the sides that are compared; records in plain JSON."""
+"""Run a user's function, or a clause, on the sides to compare; records in plain JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Call:
     deadline_s: float = CASE_S
 
     def parameters(self, *, later: bool) -> dict[str, Any]:
-        """Return what a worker is sent; `later` says whether the result is then used further."""
+        """Return what a worker receives; `later` says whether the result is used afterwards."""
         program = {
             "function": self.function.record(),
             "mapped": self.mapped,
@@ -78,7 +78,7 @@ class Place:
 class Observed:
     """What one run showed; `missing` is why it was not run, `label` names its function.
 
-    `observations` and `fault` are as a results file has them.
+    `observations` and `fault` have the form of a results file.
     """
 
     implementation: str
@@ -97,14 +97,14 @@ class Observed:
 
 
 class Observer:
-    """Runs one thing after the other on the clusters of one pool, each on a fresh cluster."""
+    """Runs programs in sequence on the clusters of one pool, each on a fresh cluster."""
 
     def __init__(self, pool: Pool, progress: Progress) -> None:
         self._pool = pool
         self._progress = progress
 
     def call(self, call: Call, place: Place, label: str = "") -> Observed:
-        """Call a user's function there; once more without later operations where those fault."""
+        """Run a user's function; once more without later operations if those fail."""
         seen = self.observe(CLAUSE, call.parameters(later=True), call.deadline_s, place, label)
         if seen.fault is not None and _in_later_step(seen.fault):
             self._progress("a later operation on the result failed: run once more without them")
@@ -120,7 +120,7 @@ class Observer:
         place: Place,
         label: str = "",
     ) -> Observed:
-        """Run a clause there, on a cluster that ran nothing before."""
+        """Run a clause on a fresh cluster."""
         own = place.implementation == OWN
         name = IMPLEMENTATIONS[-1] if own else place.implementation
         seen = Observed(place.implementation, place.target.spec, str(place.topology), label=label)

@@ -1,4 +1,4 @@
-"""What the processes of a job print, line by line, each with the number of its process."""
+"""Print the output of a job's processes line by line, each with its process's index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wants_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 @dataclass
 class Lines:
-    """One stream of one process: prints what is whole of it, with the prefix of its process."""
+    """One stream of one process: prints complete lines, prefixed by its process."""
 
     prefix: bytes
     stream: TextIO
@@ -49,7 +49,7 @@ class Lines:
             self._print(line)
 
     def end(self) -> None:
-        """Print what has no end of a line."""
+        """Print an incomplete last line."""
         if self._pending:
             self._print(bytes(self._pending))
             self._pending.clear()
@@ -65,9 +65,9 @@ class Lines:
 
 
 class Printer:
-    """Prints what `processes` processes write; with `folder`, keeps `process-N.log` of each there.
+    """Prints what `processes` processes write; with `folder`, also to `process-N.log` there.
 
-    A log has both streams as they come. OSError where the folder or a log cannot be written.
+    A log has both streams in order of arrival. OSError if the folder or a log cannot be written.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The clause that calls a user's function three times and looks at what it returned.
+"""The clause that calls a user's function three times and observes its results.
 
-It runs in a worker, and only where `compare` or `bisect` asks for it: it is in no catalogue.
+It runs in a worker, and only for `compare` or `bisect`: it is in no catalogue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Unjudged:
 
 @dataclass
 class Program:
-    """What is called: a function, its arguments afresh for each call, and how often it was traced.
+    """What is called: a function, its arguments for each call, and how often it was traced.
 
     `fed` of its results become its first arguments in the next call; `donated` are positions.
     """
@@ -75,7 +75,7 @@ def calls(
     timed: int = 0,
     later: bool = True,
 ) -> None:
-    """A user's function, called three times from the same inputs."""
+    """Call a user's function three times from the same inputs."""
     with compiled_as_by_default():
         made: list[Program] = []
         maps = _noted_maps()
@@ -120,7 +120,7 @@ def _prepared(impl: Implementation, cluster: Cluster, program: Mapping[str, Any]
 
 
 def _inputs(program: Mapping[str, Any], devices: int) -> list[Any]:
-    """Return the arguments whole: of --inputs' function, or random of --args' shapes."""
+    """Return the whole arguments: of --inputs' function, or random ones with --args' shapes."""
     if program["inputs"] is None:
         random = np.random.default_rng(program["seed"])
         found = [Argument(a["dtype"], tuple(a["shape"])) for a in program["arguments"]]
@@ -155,7 +155,7 @@ def _placed(
 ) -> Any:
     """Return an argument as this process passes it: its rows of what is mapped.
 
-    What is donated lies on the map's devices, as an output of the same map would.
+    Donated arguments are placed on the map's devices, as an output of the same map would be.
     """
     if axis is None:
         return tree
@@ -200,10 +200,9 @@ def _three_calls(cluster: Cluster, program: Program, maps: list[str]) -> Any:
 
 
 def _sample(leaf: Any) -> dict[str, Any] | None:
-    """Return values of this process's shards at even distances, of an array too large to carry.
+    """Return values of this process's shards at even distances, for an array too large to record.
 
-    `local_shape` is that of the rows that the process holds: all shards along the axes that are
-    split.
+    `local_shape` is that of the rows that the process holds: all shards along the sharded axes.
     """
     if not isinstance(leaf, jax.Array) or leaf.size <= MOST_ELEMENTS or leaf.is_deleted():
         return None
@@ -226,7 +225,7 @@ def _deleted(arguments: Sequence[Any], donated: Sequence[int]) -> list[bool]:
 
 
 def _timed(cluster: Cluster, program: Program, result: Any, count: int) -> Any:
-    """Note the seconds of each of `count` further calls, their arguments' placement not counted."""
+    """Note the seconds of each of `count` further calls, without placing their arguments."""
     taken = []
     for _ in range(count):
         arguments = jax.block_until_ready(program.after(result))
@@ -239,7 +238,7 @@ def _timed(cluster: Cluster, program: Program, result: Any, count: int) -> Any:
 
 
 def _later(cluster: Cluster, result: Any) -> None:
-    """Look at what later operations do with the result: where they land, and what they move."""
+    """Observe what later operations do with the result: their placement and communication."""
     leaves = [one for one in jax.tree.leaves(result) if isinstance(one, jax.Array)]
     rows = [one for one in leaves if one.ndim]
     for name, some, operation in (
@@ -263,7 +262,7 @@ def _returned(cluster: Cluster) -> bool:
 
 
 def _noted_maps() -> list[str]:
-    """Return the kinds of all maps that are made from now on, whatever the user's code selects."""
+    """Return a list of the kinds of all maps that are made from now on."""
     kinds: list[str] = []
     original = getattr(jax, "pmap", None)
     if original is None:

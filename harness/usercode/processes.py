@@ -1,6 +1,6 @@
 """The processes of a script's job: started, read, asked for their stacks, and ended.
 
-Nothing here waits without an end: `watch` returns when something happened or its time is over.
+Every wait is bounded: `watch` returns when something happened or its time is over.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Program:
 
 @dataclass
 class Running:
-    """One process; what is known of its end is filled in as it comes."""
+    """One process, with what is known of its end so far."""
 
     number: int
     popen: subprocess.Popen[bytes]
@@ -157,7 +157,7 @@ class Processes:
             self._read(POLL_S)
 
     def close(self) -> None:
-        """End what still runs, and let go of the pipes."""
+        """End what still runs, and close the pipes."""
         self.end()
         for key in list(self._selector.get_map().values()):
             self._selector.unregister(key.fileobj)

@@ -1,1 +1,1 @@
-"""What two runs, or two implementations, say differently: compared, grouped, told."""
+"""Compare two runs, or two implementations: differences, grouped and explained."""

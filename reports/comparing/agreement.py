@@ -1,10 +1,9 @@
-"""Whether the implementations agree: of each clause the same fields, in pairs.
+"""Compare the implementations with each other: the same fields of each clause, in pairs.
 
-Within a JAX legacy pmap is compared with the other two; where legacy is gone, or was unsound, the
-legacy of an earlier JAX, the oracle, is compared with them. The new pmap is compared with shard_map
-where there is no legacy at all. `jax.pmap`'s documents promise the same as before wherever they are
-silent: a difference that neither a clause's expectations nor a deviation's cause explains is
-undocumented, and new until an entry says what it is.
+Within a JAX legacy pmap is the reference of the other two; if it was removed, or was unsound, the
+legacy pmap of an earlier JAX is. New pmap is compared with shard_map if there is no legacy pmap at
+all. A difference that neither a clause's expectations nor a deviation's known issue explains is
+undocumented, and new until an entry describes it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _RAN = (
 
 
 class Sort(StrEnum):
-    """What is known of a difference."""
+    """How a difference is explained."""
 
     SAME = "same, but for what is not theirs"
     DOCUMENTED = "differs as documented"
@@ -72,7 +71,7 @@ class Where(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """By what identical differences are one: the field, what it was and is, and between whom."""
+    """Grouping key of differences: the field, its old and new value, and the pair."""
 
     field: str
     old: str
@@ -82,7 +81,7 @@ class Shape(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """Identical differences: what explains them, and where they were seen."""
+    """Identical differences: their explanation, and where they were seen."""
 
     shape: Shape
     sort: Sort
@@ -96,13 +95,13 @@ class Found:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing and nobody says what it is."""
+        """Whether nothing explains it."""
         return self.sort is Sort.UNDOCUMENTED and self.entry is None
 
 
 @dataclass(slots=True)
 class PairCounts:
-    """Of one pair: cells compared and not comparable, fields that are the same, and the others."""
+    """For one pair: cells compared and not comparable, equal fields, and different ones."""
 
     cells: int = 0
     without: int = 0
@@ -124,13 +123,13 @@ class Agreement:
 
     @property
     def unused(self) -> list[Entry]:
-        """The entries that matched nothing."""
+        """Return the entries that matched nothing."""
         used = {one.entry.where for one in self.found.values() if one.entry is not None}
         return [entry for entry in self.entries if entry.where not in used]
 
     @property
     def fields(self) -> set[str]:
-        """The fields that were compared at least once."""
+        """Return the fields that were compared at least once."""
         found = {one.shape.field for one in self.found.values()}
         for counts in self.pairs.values():
             found |= {name for name, count in counts.same.items() if count}
@@ -138,10 +137,11 @@ class Agreement:
 
 
 def agree(results: Results, entries: Sequence[Entry], oracle: str | None = None) -> Agreement:
-    """Compare all that the results hold; `oracle` is the JAX whose legacy pmap is that for all.
+    """Compare everything in the results; `oracle` is the JAX whose legacy pmap is the reference for
+    all.
 
-    Unless it is given, it is for each clause the newest in which legacy pmap conforms to it, or if
-    it nowhere does, in which it ran: in its last release legacy pmap can do less than before.
+    By default it is, for each clause, the newest in which legacy pmap conforms, or else the newest
+    in which it ran: in its last release legacy pmap can do less than before.
     """
     given = None if oracle is None else _reference_target(results, oracle)
     done = Agreement(tuple(entries))
@@ -219,7 +219,7 @@ def _later(target: Target, than: Target) -> bool:
 def _pair(
     done: Agreement, results: Results, pair: Pair, one: Cell | None, other: Cell | None
 ) -> bool:
-    """Compare two cells, and whether they could be."""
+    """Compare two cells; return whether they were comparable."""
     if one is None or other is None:
         if one is not None or other is not None:
             done.pairs.setdefault(pair, PairCounts()).without += 1
@@ -248,7 +248,9 @@ def _sorted(
     other: Cell,
     difference: Difference,
 ) -> tuple[Sort, str, Entry | None]:
-    """What explains a difference: a deviation in that step, the expectations, or an entry."""
+    """Return what explains a difference: a deviation in that step, the expectations, or an
+    entry.
+    """
     for cell in (other, one):
         if cell.deviation is not None and _explains(cell, difference):
             return Sort.BY_CAUSE, cell.deviation.cause or cell.deviation.why, None
@@ -269,7 +271,9 @@ def _sorted(
 
 
 def _explains(cell: Cell, difference: Difference) -> bool:
-    """Whether it is in a step of which the cell's deviation entry speaks, or that it prevented."""
+    """Return whether the cell's deviation entry concerns the difference's step, or prevented that
+    step.
+    """
     if (
         difference.field == FAULT
         or cell.fault is not None
@@ -280,12 +284,12 @@ def _explains(cell: Cell, difference: Difference) -> bool:
 
 
 def failed_steps(cell: Cell) -> set[str | None]:
-    """The steps in which a cell is not as it is expected to be."""
+    """Return the steps in which a cell does not fulfil its expectation."""
     return {finding.step for finding in failed(cell)}
 
 
 def documented(results: Results, pair: Pair, one: Cell, other: Cell, step: str | None) -> str:
-    """The claim by which the two differ in this step, if the clause expects that they do."""
+    """Return the claim by which the two differ in this step, if the clause expects that they do."""
     clause = results.clauses[other.clause]
     if step == WITHOUT_THE_FIX and clause.fixes is not None:
         # It shows the error that is remedied, where there is one: that clause judges which.
@@ -299,5 +303,5 @@ def documented(results: Results, pair: Pair, one: Cell, other: Cell, step: str |
 
 
 def ordered(found: Iterable[Found]) -> Iterator[Found]:
-    """What is seen most often first."""
+    """Yield the most frequent differences first."""
     return iter(sorted(found, key=lambda one: (-len(one.seen), one.shape)))

@@ -1,4 +1,4 @@
-"""An agreement, as lines for people and as one object for programs."""
+"""Render an agreement as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reports.summary import printable
 
 
 def as_text(done: Agreement) -> str:
-    """What is new first, then what is known, by what explains it, and what was compared."""
+    """Return new differences first, then known ones by explanation, then what was compared."""
     return printable("\n".join(_lines(done)))
 
 
 def as_json(done: Agreement) -> dict[str, Any]:
-    """The agreement as one JSON object."""
+    """Return the agreement as one JSON object."""
     return {
         "pairs": [_pair_json(pair, counts) for pair, counts in done.pairs.items()],
         "not_recorded": _not_recorded(done),
@@ -88,7 +88,7 @@ def _lines(done: Agreement) -> Iterator[str]:
 
 
 def by_sentence(done: Agreement) -> dict[str, list[Found]]:
-    """The undocumented differences that entries tell of, by what they say of them."""
+    """Return the undocumented differences that entries describe, by the entry's sentence."""
     found: dict[str, list[Found]] = {}
     for one in ordered(done.found.values()):
         if one.sort is Sort.UNDOCUMENTED and one.entry is not None:
@@ -121,13 +121,13 @@ def _places(some: Iterable[Where]) -> Iterator[str]:
 
 
 def describe_difference(one: Found) -> str:
-    """The difference in a line: between whom, in which field, from what to what."""
+    """Describe a difference in a line: the pair, the field, its old and new value."""
     shape = one.shape
     return f"{' to '.join(shape.between)}, {shape.field}: {line(shape.old)} → {line(shape.new)}"
 
 
 def _by_slug(done: Agreement, sort: Sort) -> Iterator[str]:
-    """How often each claim or cause explains a difference."""
+    """Yield how often each claim or known issue explains a difference."""
     seen: dict[str, list[Where]] = {}
     for one in done.found.values():
         if one.sort is sort:
@@ -142,12 +142,12 @@ def _by_slug(done: Agreement, sort: Sort) -> Iterator[str]:
 
 
 def versions(seen: Iterable[Where]) -> list[str]:
-    """The JAX versions of the later of the two, in order."""
+    """Return the JAX versions of the later of the two, in order."""
     return sorted({one.pair.new_jax for one in seen}, key=version_order)
 
 
 def topologies(seen: Iterable[Where]) -> list[str]:
-    """The topologies, in order."""
+    """Return the topologies, in order."""
     return sorted({one.topology for one in seen}, key=topology_order)
 
 

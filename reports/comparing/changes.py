@@ -1,8 +1,7 @@
-"""What changed between two runs, cell by cell.
+"""Compare two runs cell by cell.
 
-A verdict that became worse is a regression, one that became better a repair. What says nothing of
-JAX's behaviour (a cell that was not run, is not applicable, or whose implementation was removed)
-is neither, however it changed.
+A verdict that became worse is a regression, one that became better a repair. A cell that says
+nothing about JAX (not run, not applicable, implementation removed) is neither.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class CompareError(InputError):
 
 
 class Kind(StrEnum):
-    """How a cell changed; the gravest first."""
+    """How a cell changed, the most severe first."""
 
     REGRESSION = "regression"
     REPAIR = "repair"
@@ -47,7 +46,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cell that differs between two runs; `key` is its place in the new one."""
+    """A cell that differs between two runs; `key` is its key in the new run."""
 
     kind: Kind
     key: CellKey
@@ -61,7 +60,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The changes of one kind that have one cause: its slug, or a claim's with the reason."""
+    """The changes of one kind with one explanation: a known issue, or a claim with the reason."""
 
     kind: Kind
     cause: str
@@ -76,7 +75,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that changed; `pairs` are the targets that were compared, by the runs' own labels."""
+    """Everything that changed; `pairs` are the targets that were compared, by each run's
+    own name.
+    """
 
     pairs: tuple[tuple[str, str], ...]
     compared: int
@@ -99,9 +100,9 @@ def compare(
     to_target: str | None = None,
     implementation: str | None = None,
 ) -> Comparison:
-    """What changed from `old` to `new`; CompareError where they have nothing in common.
+    """Return what changed from `old` to `new`; CompareError if they have nothing in common.
 
-    `from_target` and `to_target` choose a JAX of each, `implementation` one of all.
+    `from_target` and `to_target` select a JAX of each, `implementation` one implementation.
     """
     pairs = _pairs(old, new, from_target, to_target)
     before = _cells(old, {a.key: (b.key if b else a.key) for a, b in pairs if a}, implementation)
@@ -128,12 +129,12 @@ def compare(
 
 
 def masked(text: str) -> str:
-    """A message without what differs each time: values, numbers, addresses."""
+    """Return a message without what differs each time: values, numbers, addresses."""
     return _NUMBER.sub("#", _ARRAY.sub("[…]", " ".join(text.split())))
 
 
 def chosen(results: Results, version: str, option: str) -> Target:
-    """The target of a JAX version, or of a name by which it was asked for."""
+    """Return the target of a JAX version, or of the name by which it was requested."""
     there = [t for t in results.targets if not t.unavailable]
     exact = [t for t in there if version in (t.jax, t.target, results.labels[t.key])]
     if len(exact) == 1:
@@ -146,7 +147,7 @@ def chosen(results: Results, version: str, option: str) -> Target:
 def _pairs(
     old: Results, new: Results, from_target: str | None, to_target: str | None
 ) -> list[tuple[Target | None, Target | None]]:
-    """The targets to be compared, and those that one side alone has."""
+    """Return the targets to compare, and those that only one side has."""
     if from_target is not None and to_target is not None:
         return [(chosen(old, from_target, "--from"), chosen(new, to_target, "--to"))]
     one_side = [t for t in old.targets if not t.unavailable]
@@ -176,7 +177,7 @@ def _pairs(
 
 
 def _nights(one: Target, other: Target) -> bool:
-    """Whether both are JAX of a night, each of its own: another version by every night's date."""
+    """Return whether both are nightly versions of JAX, whose versions differ by date."""
     return all(".dev" in (target.jax or "") for target in (one, other))
 
 
@@ -187,9 +188,9 @@ def _only(some: Sequence[Target]) -> Target | None:
 def _cells(
     results: Results, targets: Mapping[TargetKey, TargetKey], implementation: str | None
 ) -> dict[CellKey, Outcome]:
-    """The recorded cells of `targets`, under the targets' names in the new run.
+    """Return the recorded cells of `targets`, under the targets' names in the new run.
 
-    A cell that was not run is one of which nothing is known, as if it were not there.
+    Cells that were not run are left out.
     """
     return {
         key._replace(target=targets[key.target]): outcome
@@ -217,7 +218,7 @@ def _same_cause(old: Outcome, new: Outcome) -> bool:
 
 
 def cause_of(outcome: Outcome) -> str:
-    """The slug of the cause that excuses a cell; empty where none does."""
+    """Return the slug of the known issue that excuses a cell; empty if none does."""
     found = (run.cell.deviation for run in reversed(outcome.runs))
     return next((one.cause for one in found if one is not None), "")
 

@@ -1,4 +1,4 @@
-"""A comparison of two runs, as lines for people and as one object for programs."""
+"""Render a comparison of two runs as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PLURAL = {
 
 
 def as_text(found: Comparison) -> str:
-    """Regressions first, each group with its counts and one of its cells."""
+    """Return regressions first, each group with its counts and one of its cells."""
     return printable("\n".join(_lines(found)))
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """The comparison as one JSON object; every changed cell is listed."""
+    """Return the comparison as one JSON object with every changed cell."""
     return {
         "targets": [{"old": old, "new": new} for old, new in found.pairs],
         "compared": found.compared,
@@ -106,6 +106,6 @@ def _places(changes: Iterable[Change]) -> str:
 
 
 def line(text: str) -> str:
-    """A text in one line, without its end if it is long."""
+    """Return a text in one line, shortened if it is long."""
     text = " ".join(text.split())
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"

@@ -1,8 +1,8 @@
-"""The differences between implementations that are known, though no clause tells of them.
+"""Entries for known differences between implementations that no clause judges.
 
-An entry of `agreement.toml` says in one sentence what a difference is. It may name a claim, where
-a document says it for all clauses at once, or a cause; naming neither, it is a known undocumented
-difference, and stands in the findings.
+An entry of `agreement.toml` describes a difference in one sentence. It may name a claim, if a
+document announces it for all clauses, or a known issue; otherwise it is a known undocumented
+difference, and appears in the findings.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _LISTS = ("field", "new_in", "clause", "step", "topology")
 
 
 class EntryError(InputError, ValueError):
-    """An entry that cannot be read; the message names it and what is wrong with it."""
+    """An invalid entry; the message names it and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One known difference: in which field, from what to what, where, and what it is.
+    """One known difference: its field, old and new value, where, and its description.
 
-    `old` and `new` are as they are printed, `*` for whatever; `new_in` are the implementations
-    that differ from legacy pmap, or shard_map where it differs from the new pmap. `clause`, `step`
-    and `topology` are shell patterns, `jax` a range in which the later of the two lies. `same` says
-    that the implementations do the same, and that the difference is another's doing.
+    `old` and `new` are as printed, with `*` for any text; `new_in` are the implementations that
+    differ from legacy pmap, or shard_map if it differs from new pmap. `clause`, `step` and
+    `topology` are shell patterns, `jax` a range that contains the later of the two. `same` says
+    that the implementations behave equally and something else causes the difference.
     """
 
     field: tuple[str, ...]
@@ -66,7 +66,7 @@ class Entry:
         topology: str,
         jax: str,
     ) -> bool:
-        """Whether the entry is about this difference."""
+        """Return whether the entry is about this difference."""
         return (
             difference.field in self.field
             and like(self.old, difference.old)
@@ -80,12 +80,12 @@ class Entry:
 
 
 def load_entries(path: Path = FILE) -> tuple[Entry, ...]:
-    """The entries of a TOML file; EntryError where one cannot be read."""
+    """Return the entries of a TOML file; EntryError if one is invalid."""
     return tuple(_entry(raw, where) for where, raw in tables_of(path, "difference"))
 
 
 def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
-    """What stands under each `[[name]]` of a TOML file, after its place; EntryError as above."""
+    """Yield each `[[name]]` table of a TOML file with its position; EntryError if invalid."""
     data = load_toml(path, EntryError)
     entries = data.pop(name, [])
     if data or not isinstance(entries, list):
@@ -95,7 +95,7 @@ def tables_of(path: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(_PATTERNS_KEPT)
 def within(versions: str, jax: str) -> bool:
-    """Whether a version lies in a range such as ">=0.9,<0.11"."""
+    """Return whether a version is in a range such as ">=0.9,<0.11"."""
     here = version_order(jax)[1:4]
     for part in filter(None, versions.split(",")):
         match = _COMPARISON.fullmatch(part.strip())
@@ -116,7 +116,7 @@ def within(versions: str, jax: str) -> bool:
 
 
 def like(pattern: str, text: str) -> bool:
-    """Whether a text is as the pattern says, in which only `*` is special."""
+    """Return whether a text matches a pattern in which only `*` is special."""
     return _expression(pattern).fullmatch(text) is not None
 
 

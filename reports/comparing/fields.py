@@ -1,10 +1,9 @@
-"""Two observations of one clause, compared field by field.
+"""Compare two observations of one clause field by field.
 
-A field that cannot be compared, because one before it differs (of an error no values are asked,
-and of another shape none), is neither the same nor different. What differs is said in words that
-are equal wherever the same kind of change is: numbers, names of axes and ids of devices are left
-out of them. Both observations are plain JSON, by any version of this program: what one of them
-lacks is not compared.
+A field that cannot be compared because an earlier one differs (an error has no values) is neither
+equal nor different. Differences are worded so that the same kind of change has the same words:
+numbers, axis names and device ids are left out. Both observations are plain JSON of any version of
+this program: what one of them lacks is not compared.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _DELETED_FIGURES = ("donated deleted", "kept deleted")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a field was in the one and is in the other, in which step; `seen` says it exactly."""
+    """A field's old and new value, in which step; `seen` describes it exactly."""
 
     step: str
     field: str
@@ -69,13 +68,13 @@ class Difference:
 
 @dataclass(slots=True)
 class Compared:
-    """What differs between two cells, each kind of difference once, and how often what is same."""
+    """The differences between two cells, each kind once, and the number of equal fields."""
 
     differences: dict[Difference, Difference] = dataclasses.field(default_factory=dict)
     same: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def note(self, step: str, name: str, old: str, new: str, seen: str = "") -> bool:
-        """Whether they are the same; kept either way."""
+        """Record a comparison; return whether the values are equal."""
         if old == new:
             self.same[name] += 1
             return True
@@ -85,7 +84,7 @@ class Compared:
 
 
 def compare_cells(one: Cell, other: Cell) -> Compared:
-    """Every process of `one` with the same of `other`."""
+    """Compare every process of `one` with the same process of `other`."""
     found = Compared()
     if not found.note("", FAULT, _fault(one), _fault(other)):
         return found
@@ -114,7 +113,7 @@ def _processes(found: Compared, one: Json, other: Json) -> None:
 
 
 def _steps(observation: Json) -> dict[str, Json]:
-    """The steps by name; of several of one name, numbered."""
+    """Return the steps by name; steps with the same name are numbered."""
     counted: Counter[str] = Counter()
     found: dict[str, Json] = {}
     for step in observation.get("steps", ()):
@@ -160,7 +159,7 @@ def _warnings(step: Json) -> set[str]:
 
 
 def message_kept(text: str) -> str:
-    """What of a message is the same whatever it is about."""
+    """Return the part of a message that does not depend on its arguments."""
     for what, words in ((_LINK, "…"), (_QUOTED, "'…'"), (_FUNCTION, "jit(…)")):
         text = what.sub(words, text)
     return masked(text)[:_MESSAGE_KEPT]
@@ -227,7 +226,7 @@ def _values(found: Compared, step: str, one: Json, other: Json) -> None:
 
 
 def apart_by_rounding(one: Iterable[Any], other: Iterable[Any], dtype: str) -> bool:
-    """Whether values of one dtype differ no more than by the order of a sum."""
+    """Return whether values of one dtype differ no more than by the order of a sum."""
     return _apart(one, other) <= _rounding(dtype)
 
 
@@ -236,7 +235,9 @@ def _rounding(dtype: Any) -> float:
 
 
 def _apart(one: Iterable[Any], other: Iterable[Any]) -> float:
-    """The largest difference, relative to the largest value; infinite where one is not finite."""
+    """Return the largest difference relative to the largest value; infinite if one is not
+    finite.
+    """
     here, there = [*_numbers(one)], [*_numbers(other)]
     if len(here) != len(there):
         return math.inf
@@ -270,7 +271,7 @@ def _shardings(found: Compared, step: str, one: Json, other: Json) -> None:
 
 
 def _split(leaf: Json) -> tuple[int, ...] | None:
-    """The axes along which an array is split over devices; None where its record does not say."""
+    """Return the axes along which an array is sharded; None if its record does not say."""
     sharding = leaf["sharding"]
     spec = sharding.get("spec")
     if sharding.get("type") == "SingleDeviceSharding" or len(sharding.get("devices") or ()) == 1:
@@ -313,7 +314,7 @@ def _many(devices: list[Any]) -> str:
 
 
 def _figures(found: Compared, step: str, one: Json, other: Json) -> None:
-    """What the probe noted beside the result, where both did."""
+    """Compare what the probe noted beside the result, if both did."""
     for key in one.keys() & other.keys():
         here, there = one[key], other[key]
         if key in _DELETED_FIGURES:
@@ -332,7 +333,7 @@ def _some(count: int) -> str:
 
 
 def _again(noted: Any) -> str:
-    """Whether a step that repeats another traced and compiled the mapped function once more."""
+    """Return whether a repeated step traced and compiled the mapped function again."""
     counts = noted if isinstance(noted, dict) else {}
     return ITS_BODY if counts.get("compiled") and counts.get("traced") else _some(0)
 

@@ -1,1 +1,1 @@
-"""What a user feels between two cells, and on the way from one side to another."""
+"""Effects: what changes for a user between two cells, and for an upgrade between two sides."""

@@ -1,4 +1,4 @@
-"""What is told of an upgrade: groups, in the order in which a reader asks, and entries in them."""
+"""The content of an upgrade: groups in the order in which a reader asks, and their entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reports.reading.order import topology_order
 
 
 class Group(StrEnum):
-    """What a reader asks about an upgrade, in the order of asking."""
+    """A kind of change in an upgrade, in the order in which a reader asks."""
 
     DIES = "crashes or hangs"
     WRONG_NUMBERS = "silently gives other numbers"
@@ -35,7 +35,7 @@ class Group(StrEnum):
 
     @property
     def heading(self) -> str:
-        """The group as pages and the terminal head it."""
+        """The group's heading on pages and the terminal."""
         return _HEADINGS[self]
 
 
@@ -75,7 +75,7 @@ ONE, SEVERAL = "one process", "several processes"
 
 
 def processes(topology: str) -> str:
-    """How many processes a topology has, as one speaks of it."""
+    """Describe the number of processes of a topology."""
     return ONE if topology.startswith("1x") else SEVERAL
 
 
@@ -86,9 +86,9 @@ def _matters(topology: str, alone: bool) -> frozenset[str]:
 
 
 class Seen(NamedTuple):
-    """One program on one topology that changed, and its verdicts at both sides.
+    """One program on one topology that changed, with its verdicts on both sides.
 
-    `alone` says that its clause is asked of one process only: with several nothing was seen.
+    `alone` says that its clause is tested with one process only.
     """
 
     clause: str
@@ -100,13 +100,15 @@ class Seen(NamedTuple):
 
     @property
     def matters(self) -> frozenset[str]:
-        """To whom it matters: where it shows, and where nobody looked."""
+        """Return the numbers of processes for which it matters: where it shows, and where it was
+        not tested.
+        """
         return _matters(self.topology, self.alone)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that changes: a sentence about it, the programs that show it, what helps."""
+    """One thing that changes: a sentence, the programs that show it, and its remedies."""
 
     group: Group
     effect: Effect
@@ -134,7 +136,7 @@ class Entry:
 
     @property
     def matters(self) -> frozenset[str]:
-        """Where it shows, and where none of its programs was run that shows it."""
+        """Where it shows, and where none of its programs was tested."""
         ways = {(one.topology, one.alone) for one in self.seen}
         found = frozenset().union(*(_matters(*way) for way in ways))
         # A program that was run with several processes too, and shows it with one alone, tells.
@@ -143,12 +145,12 @@ class Entry:
 
     @property
     def example(self) -> Seen:
-        """The smallest program's own cell."""
+        """The cell of the smallest program."""
         return next(one for one in self.seen if one.clause == self.smallest)
 
     @property
     def compared(self) -> bool:
-        """Whether the baseline says anything of any of the programs."""
+        """Whether the baseline has an observation of any of the programs."""
         return any(one.before is not None for one in self.seen)
 
     @property
@@ -158,12 +160,12 @@ class Entry:
 
     @property
     def second_call(self) -> bool:
-        """Whether for any program the first call goes well and the second fails."""
+        """Whether for any program the first call succeeds and the second fails."""
         return any(one.felt.second_call for one in self.seen)
 
 
 def in_processes(entries: Iterable[Entry]) -> str:
-    """In how many processes something shows, in words, and that nobody looked with more."""
+    """Describe with how many processes something shows, and whether more were not tested."""
     some = list(entries)
     places = frozenset().union(*(one.places for one in some))
     if len(places) > 1:
@@ -175,7 +177,7 @@ def in_processes(entries: Iterable[Entry]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """All that changes from one side to another; counts are of programs, which are facts."""
+    """Everything that changes from one side to another; counts are of programs, which are facts."""
 
     old: Side
     new: Side
@@ -189,10 +191,10 @@ class Upgrade:
         return tuple(one for one in self.entries if one.group is group)
 
     def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
-        """The entries of a group, each with those of it that are parts of the same defect.
+        """Return the entries of a group, each with the entries that are parts of the same defect.
 
-        A part of what is not in the group, that shows where the whole does not, or that changes
-        what ran while the whole only changes what raised, is by itself.
+        A part stands alone if its whole is not in the group, if it shows where the whole does not,
+        or if it changes working code while the whole only changes an error.
         """
         some = self.entries_in(group)
         wholes = {(e.cause.cause, e.by): e for e in some if e.cause is not None and not e.whole}
@@ -206,10 +208,10 @@ class Upgrade:
         return tuple((one, tuple(parts.get(id(one), ()))) for one in some if id(one) not in inner)
 
     def counted(self, group: Group) -> int:
-        """How many entries a group has, parts of one defect as one."""
+        """Return how many entries a group has, counting parts of one defect once."""
         return len(self.folded(group))
 
     @property
     def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:
-        """The groups that have entries, in order."""
+        """Return the groups that have entries, in order."""
         return tuple((group, self.entries_in(group)) for group in Group if self.entries_in(group))

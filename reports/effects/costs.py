@@ -1,4 +1,4 @@
-"""What a step costs more, or less, than it did: bytes moved, programs compiled, memory held."""
+"""Compare what a step costs: bytes moved, programs compiled, memory used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MORE_FUNCTIONS = 10  # times as many as before: a call's own work in Python is f
 
 
 def costs(old: Step, new: Step) -> Iterator[Felt]:
-    """Everything that both measured and that is not the same."""
+    """Yield every cost that both measured and that differs."""
     yield from _moved(old, new)
     # What a first call compiles depends on what was compiled before it in the same process.
     if new.name in REPEATED and old.compiled == 0 and (new.compiled or 0) > 0:
@@ -73,7 +73,7 @@ def _memory(old: Step, new: Step) -> Iterator[Felt]:
 
 
 def size_of(count: int) -> str:
-    """A number of bytes in words."""
+    """Format a number of bytes."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"

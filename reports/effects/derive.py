@@ -1,9 +1,8 @@
-"""The effect between a baseline cell and another, from what was observed in both.
+"""Derive the effect between a baseline cell and another from their observations.
 
-The baseline is what a user's program did. A value that a document announces as another one is
-another one all the same: whether the document is right is not asked here. Where the baseline says
-nothing, only what is a hazard by itself is an effect: a death, wrong numbers against the model, a
-second call that fails.
+The baseline is what a user's program did. A value that a document announces as changed counts as
+changed: whether the document is right is not asked here. Without a baseline, only what is dangerous
+by itself is an effect: a crash, values that differ from the model, a second call that fails.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _COUNTED = {"as often as it was traced after each call": "The function is traced
 
 
 def derive(old: Digest | None, new: Digest) -> Felt:
-    """The gravest effect from `old` to `new`; of `new` alone where there is no `old`."""
+    """Return the most severe effect from `old` to `new`; of `new` alone if there is no `old`."""
     if new.died is not None:
         return _death(old, new.died)
     if old is None:
@@ -55,7 +54,7 @@ def derive(old: Digest | None, new: Digest) -> Felt:
 
 
 def alone(new: Digest) -> tuple[Felt, ...]:
-    """What is a hazard by itself, whatever was before: one of each effect."""
+    """Return what is dangerous without a comparison, one of each effect."""
     if new.died is not None:
         return (_death(None, new.died),)
     found: dict[tuple[Effect, bool], Felt] = {}
@@ -65,12 +64,14 @@ def alone(new: Digest) -> tuple[Felt, ...]:
 
 
 def of_job(step: str) -> bool:
-    """Whether a step is a process of a plain job, which starts its own."""
+    """Return whether a step is a process of a plain job."""
     return step.startswith(_JOB)
 
 
 def job_died(step: Step) -> Effect | None:
-    """How a process of a plain job ended that should have ended otherwise: hung, or by a signal."""
+    """Return how a process of a plain job failed: hung, or ended by a signal; None if it
+    did not.
+    """
     if not step.failed or not of_job(step.name):
         return None
     if step.job == _HANGS:
@@ -79,7 +80,7 @@ def job_died(step: Step) -> Effect | None:
 
 
 def failing(new: Digest) -> Felt | None:
-    """How a remedy's own steps fail, whatever was before; None where they do what they should."""
+    """Return how a remedy's own steps fail; None if they do not."""
     if new.died is not None:
         return _death(None, new.died)
     for _, step in new.steps():
@@ -177,7 +178,7 @@ def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
 
 
 def _fails_again(before: Step | None, step: Step) -> bool:
-    """Whether a step raised that repeats one that did not."""
+    """Return whether a step raised that repeats one that did not."""
     return (
         step.outcome == RAISED
         and step.name.endswith(_SECOND)
@@ -187,7 +188,7 @@ def _fails_again(before: Step | None, step: Step) -> bool:
 
 
 def _wrong(step: Step) -> str | None:
-    """What is said of a value that is not the model's; None where none is wrong."""
+    """Describe a value that differs from the model; None if none does."""
     return next((one.saw for one in step.failed if one.code in _WRONG or one.mistake), None)
 
 
@@ -244,14 +245,16 @@ def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
 
 
 def _changed(old: Step, new: Step, said: str, shape: str) -> Felt:
-    """Another result: a repair only where the model says that it was wrong, and is right now."""
+    """Return the effect of another result: fixed only if the model says wrong before and
+    right now.
+    """
     if _wrong(old) is not None and _wrong(new) is None:
         return Felt(Effect.REPAIRED, f"wrong before: {said}", new.name, f"right now: {shape}")
     return Felt(Effect.WRONG_NUMBERS, said, new.name, shape)
 
 
 def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
-    """How a value of the same numbers is held otherwise: said exactly, and by its kind."""
+    """Return how equal values are held otherwise: exactly, and by kind; None if they are not."""
     if one.shape != other.shape:
         wider = len(other.devices or ()) > len(one.devices or ())
         kind = OF_ALL_ROWS if wider else "the array is of another shape"
@@ -297,7 +300,7 @@ def _error(step: Step) -> str:
 
 
 def _kind(step: Step) -> str:
-    """An error by its type and by how its message begins: what it names comes later in it."""
+    """Return an error's type and the beginning of its message, which names no arguments."""
     return f"raises {step.error}: {' '.join(step.known_by.split()[:_WORDS_KEPT])}"
 
 
@@ -306,7 +309,7 @@ def _cut(text: str) -> str:
 
 
 def _numbers(one: tuple[object, ...], other: tuple[object, ...]) -> str:
-    """What was returned and what is, from where they first differ."""
+    """Return old and new values, from where they first differ."""
     pairs = enumerate(zip(one, other, strict=False))
     first = next((place for place, (a, b) in pairs if a != b), 0)
     where = f" from element {first} on" if first else ""

@@ -1,9 +1,9 @@
-"""What of a cell a user could feel, in a form that is small, hashable and quickly compared.
+"""The part of a cell that a user could notice, small, hashable and quickly compared.
 
-An observation holds much that no user feels: frames, durations, the version's own name. Cells that
-a user cannot tell apart have equal digests, so that of a hundred thousand cells only the few
-thousand different pairs need a closer look. Observations are plain JSON by any version of this
-program: what is not of the shape known here is not felt.
+An observation contains much that no user notices: frames, durations, version strings. Cells that a
+user cannot tell apart have equal digests, so that of a hundred thousand cells only a few thousand
+different pairs need comparison. Observations are plain JSON of any version of this program: what
+has an unknown form is ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAME_ERROR = {"XlaRuntimeError": "JaxRuntimeError"}  # two names of one class
 
 
 class Leaf(NamedTuple):
-    """An array, or another value, as a user's next line would meet it."""
+    """An array, or another value, as a user's next line would see it."""
 
     type: str
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class Leaf(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A comparison that did not hold; the fields are those of `reading.records.Finding`."""
+    """A failed comparison, with the fields of `reading.records.Finding`."""
 
     code: str
     saw: str
@@ -53,7 +53,7 @@ class Failed(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How one thing that a probe did ended in one process, and what it cost."""
+    """How one step of a probe ended in one process, and its cost."""
 
     name: str
     outcome: str
@@ -86,7 +86,7 @@ class Died(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A cell as far as it is felt: how it died, or the steps of each process."""
+    """The noticeable part of a cell: how it crashed, or the steps of each process."""
 
     died: Died | None
     processes: tuple[tuple[int, tuple[Step, ...]], ...]
@@ -94,14 +94,14 @@ class Digest:
     failed: tuple[Failed, ...] = field(default=())
 
     def steps(self) -> Iterator[tuple[int, Step]]:
-        """Every step with its process."""
+        """Yield every step with its process."""
         for process, steps in self.processes:
             for step in steps:
                 yield process, step
 
 
 def digest(cell: Cell) -> Digest:
-    """What of `cell` a user could feel."""
+    """Return the part of `cell` that a user could notice."""
     failed: dict[tuple[str, int | None], list[Failed]] = {}
     for one in map(completed, failed_of(cell)):
         key = (one.step or "", one.process)
@@ -123,7 +123,7 @@ def digest(cell: Cell) -> Digest:
 def _known(
     observation: Json, failed: Mapping[tuple[str, int | None], list[Failed]]
 ) -> tuple[Step, ...] | None:
-    """The steps of a process; None where its record is of no shape that is known here."""
+    """Return the steps of a process; None if its record has an unknown form."""
     try:
         steps = tuple(_steps(observation, _process(observation), failed))
         hash(steps)
@@ -150,7 +150,7 @@ def _steps(
     process: int,
     failed: Mapping[tuple[str, int | None], list[Failed]],
 ) -> Iterator[Step]:
-    """The steps, those of one name numbered."""
+    """Yield the steps, numbering those of the same name."""
     counted: Counter[str] = Counter()
     for record in map(_map, _list(observation.get("steps"))):
         name = str(record.get("name"))
@@ -193,7 +193,7 @@ def _warning(record: Json) -> tuple[str, str]:
 
 
 def _noted(extra: Json, compiled: int | None) -> dict[str, Any]:
-    """What a probe noted beside the result."""
+    """Return what a probe noted beside the result."""
     again = extra.get("again")
     if isinstance(again, dict) and isinstance(again.get("compiled"), int):
         compiled = again["compiled"]
@@ -253,7 +253,9 @@ def job_end(extra: Json) -> tuple[str, ...]:
 def _moved(
     extra: Json, compiled: int | None
 ) -> tuple[tuple[tuple[str, int], ...] | None, int, bool | None]:
-    """The collectives that a step ran or compiled, how many bytes, and whether by the host."""
+    """Return the collectives that a step ran or compiled, their bytes, and whether the host was
+    used.
+    """
     moved = extra.get("moved")
     if isinstance(moved, dict):
         counted = moved.get("collectives") or {}
@@ -273,13 +275,13 @@ def _moved(
 
 
 def _functions(extra: Json) -> int | None:
-    """How many Python functions a call ran, in round numbers: versions differ by a few."""
+    """Return how many Python functions a call ran, rounded, because versions differ by a few."""
     found = extra.get("Python functions", extra.get("more than under jit"))
     return to_one_digit(found) if isinstance(found, int) else None
 
 
 def to_one_digit(count: int) -> int:
-    """The number, rounded to its first digit."""
+    """Round a number to its first digit."""
     return int(float(f"{count:.0e}"))
 
 
@@ -290,14 +292,14 @@ def _multiple(extra: Json) -> float | None:
 
 
 def _reused(extra: Json) -> int | None:
-    """How many donated buffers an output took over."""
+    """Return how many donated buffers an output reused."""
     memory = extra.get("memory")
     found = memory.get("reused") if isinstance(memory, dict) else extra.get("buffers reused")
     return int(found[0]) if isinstance(found, list) and found else None
 
 
 def _gone(extra: Json) -> tuple[bool, ...] | None:
-    """Of each donated argument whether it is deleted."""
+    """Return, for each donated argument, whether it is deleted."""
     for key in ("donated deleted", "given up", "gone"):
         if isinstance(extra.get(key), list):
             return tuple(bool(one) for one in extra[key])

@@ -1,9 +1,8 @@
-"""What to change in a program that moves: what averts the effects of an upgrade, an edit each.
+"""The edits of an upgrade: what to change in a program to avert its effects.
 
-An edit is what a cause says that one does, where the first of its remedies works on the side that
-one moves to; without that, the first remedy that works there, by its title. Where no remedy keeps
-the pmap and the same programs do as before under shard_map, that is the edit. For the rest none is
-known.
+An edit is what a known issue names, if its first remedy works on the new side; otherwise the first
+remedy that works there, by its title. If no remedy keeps pmap and the same programs behave as
+before under shard_map, that is the edit. For the rest none is known.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Edit:
 
     @property
     def topologies(self) -> tuple[str, ...]:
-        """Where what it averts was seen."""
+        """The topologies on which what it averts was seen."""
         found = {where for entry in self.averts for where in entry.topologies}
         return tuple(sorted(found, key=topology_order))
 
@@ -49,20 +48,17 @@ class Edit:
 
     @property
     def where(self) -> str:
-        """In how many processes it matters, in words."""
+        """Describe with how many processes it matters."""
         return in_processes(self.averts)
 
     @property
     def shard_map_instead(self) -> bool:
-        """Whether all that it averts is averted by making the same programs a shard_map, too."""
+        """Whether everything that it averts is averted by using shard_map, too."""
         return bool(self.remedies) and all(entry.as_shard_map for entry in self.averts)
 
     @property
     def tried(self) -> str:
-        """With how many processes alone it is shown to work, where it matters with others too.
-
-        What maps nothing runs by itself, in as many processes as it starts.
-        """
+        """Describe with how many processes it was tested, if it matters for others too."""
         shown = {processes(where) for one in self.remedies for where in one.works}
         by_itself = any(one.implementation == JAX for one in self.remedies)
         return "" if by_itself or self.places <= shown else " and ".join(sorted(shown))
@@ -70,14 +66,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """The edits of an upgrade, what averts the gravest first, and what none is known for."""
+    """The edits of an upgrade, most severe first, and the effects without a known edit."""
 
     some: tuple[Edit, ...]
     unknown: tuple[Entry, ...]
 
 
 def edits(found: Upgrade) -> Edits:
-    """What to change for an upgrade."""
+    """Return what to change for an upgrade."""
     by_text: dict[str, list[tuple[Remedy | None, Entry]]] = {}
     unknown: list[Entry] = []
     for entry in found.entries:
@@ -107,7 +103,7 @@ def edits(found: Upgrade) -> Edits:
 
 
 def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """Entries of one title together: a cause may have several effects."""
+    """Group entries by title: a known issue may have several effects."""
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(entry.title, []).append(entry)
@@ -115,22 +111,22 @@ def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def describe_edit(entry: Entry) -> str:
-    """What averts an effect, in words; empty where nothing is known to."""
+    """Describe what averts an effect; empty if nothing is known to."""
     found = None if entry.group in _NOT_AVERTED and not _broke(entry) else _edit_and_remedy(entry)
     return "" if found is None else found[0]
 
 
 def _broke(entry: Entry) -> bool:
-    """Whether it is a documents' fix that worked before: a program may have it, and has to change.
+    """Return whether it is a documented fix that worked before: programs with it must change.
 
-    What works in its place is told by its cause alone: its own programs fix something else.
+    What works in its place follows from its known issue only: its own programs fix something else.
     """
     worked = any(one.before is Verdict.CONFORMS for one in entry.seen)
     return entry.group is Group.FIX_FAILS and worked and bool(entry.cause and entry.cause.edit)
 
 
 def _edit_and_remedy(entry: Entry) -> tuple[str, Remedy | None] | None:
-    """What averts an effect, and the remedy that shows it; None where nothing is known to."""
+    """Return what averts an effect, and the remedy that shows it; None if nothing is known to."""
     works = [one for one in entry.remedies if one.help is Help.WORKS]
     cause = entry.cause
     if cause is not None and cause.edit:

@@ -1,4 +1,4 @@
-"""The words for what a user feels between a baseline cell and another, the gravest first."""
+"""The kinds of effect between a baseline cell and another, the most severe first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """What changed for a user's program; in the order of gravity."""
+    """What changed for a user's program, in the order of severity."""
 
     CRASHES = "crashes"
     HANGS = "hangs"
@@ -26,17 +26,17 @@ class Effect(StrEnum):
 
     @property
     def gravity(self) -> int:
-        """A sort key: 0 is the gravest."""
+        """A sort key: 0 is the most severe."""
         return _GRAVITY[self]
 
     @property
     def css(self) -> str:
-        """The class that colours it in style.css and gives it its shape."""
+        """The CSS class that gives it a colour and a shape."""
         return "e-" + self.value.replace(" ", "-")
 
     @property
     def words(self) -> str:
-        """The effect as pages and the terminal name it."""
+        """The effect's name on pages and the terminal."""
         return _WORDS[self]
 
     @property
@@ -84,10 +84,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Felt:
-    """An effect, what it looks like in one line, and in which step it shows.
+    """An effect, its description in a line, and the step in which it shows.
 
-    `shape` is equal wherever the same kind of thing happens: numbers and names are left out of it.
-    `second_call` is whether the first call still goes well, `refused` whether it raised before.
+    `shape` is equal for effects of the same kind: numbers and names are left out. `second_call` is
+    whether the first call still succeeds, `refused` whether it raised before.
     """
 
     effect: Effect
@@ -102,5 +102,5 @@ SAME = Felt(Effect.SAME)
 
 
 def not_measured(why: str) -> Felt:
-    """Nothing is known of the pair, and why."""
+    """Return that a pair was not measured, and why."""
     return Felt(Effect.NOT_MEASURED, why, shape=why)

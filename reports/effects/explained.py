@@ -1,10 +1,9 @@
-"""What explains a difference of two cells that no deviation of the new one could explain.
+"""Explain a difference of two cells that no deviation of the new one explains.
 
-Four things may, and are asked in this order: an entry of the known changes, which is about just
-that; the entries by which implementations are compared field by field (`comparing`), where those
-about the fields in which such an effect shows name one thing, and only one; the cause by which the
-old cell deviated in that step, which ended; and the clause's own claim, where it says of the two
-that they differ and both do as it says.
+In this order: an entry of the known changes; the entries of the field-by-field comparison
+(`comparing`), if those about the fields of the effect name exactly one thing; the known issue by
+which the old cell deviated in that step; the clause's claim, if it says that the two differ and
+both do as it says.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _SHOWS = {
 
 
 class By(StrEnum):
-    """By what a change is explained."""
+    """The kind of explanation of a change."""
 
     CAUSE = "a cause"
     ENDED = "the end of a cause"
@@ -54,7 +53,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What explains a change: the slug of a cause or of a claim, and what is said beside it."""
+    """The explanation of a change: a known issue's or claim's slug, and a remark."""
 
     by: By = By.NOTHING
     slug: str = ""
@@ -65,7 +64,7 @@ UNEXPLAINED = Why()
 
 
 class Explained:
-    """What is felt between cells, explained; pairs alike are compared once."""
+    """Explains effects between cells; equal pairs are compared once."""
 
     def __init__(
         self, results: Results, entries: Sequence[Entry], known: Sequence[Known] = ()
@@ -78,7 +77,7 @@ class Explained:
         self._entry_of: dict[Hashable, Entry | None] = {}
 
     def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
-        """What explains what is felt from one cell to another."""
+        """Return what explains an effect from one cell to another."""
         before, after = self._cell(old), self._cell(new)
         if before is None or after is None:
             return UNEXPLAINED
@@ -99,9 +98,9 @@ class Explained:
         return Why(By.DOCUMENT, claim.slug)
 
     def _matching_entry(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
-        """The entry that says what is felt.
+        """Return the entry that describes the effect; None if there is none.
 
-        What a claim says tells implementations apart, never two versions of one.
+        A claim distinguishes implementations, never two versions of one.
         """
         asked = felt.effect, felt.shape, new.implementation, new.clause, new.topology
         if asked not in self._known_of:
@@ -113,7 +112,7 @@ class Explained:
         return told
 
     def _carried(self, one: Entry | Known) -> bool:
-        """Whether the results carry what an entry names."""
+        """Return whether the results contain what an entry names."""
         return one.cause in self._results.causes or one.claim in self._results.claims
 
     def _cell(self, key: CellKey) -> Cell | None:
@@ -121,9 +120,10 @@ class Explained:
         return runs[-1].cell if runs else None
 
     def _compared(self, felt: Felt, old: CellKey, new: CellKey) -> Entry | None:
-        """The entry of the comparison that alone says what the effect shows in.
+        """Return the only entry of the comparison that describes the effect's fields.
 
-        A cause is more than a claim, and that every sharding is of another kind tells of no place.
+        A known issue precedes a claim, and a change of every sharding's kind says nothing of
+        placement.
         """
         shows = _SHOWS.get(felt.effect, ())
         found = [
@@ -154,6 +154,6 @@ class Explained:
         return self._entry_of[asked]
 
     def _ended(self, before: Cell, step: str) -> str:
-        """The slug of the cause by which the old cell deviated in a step; empty without one."""
+        """Return the known issue by which the old cell deviated in a step; empty without one."""
         cause = before.deviation.cause if before.deviation is not None else ""
         return cause if cause in self._results.causes and step in failed_steps(before) else ""

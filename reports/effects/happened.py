@@ -1,4 +1,4 @@
-"""What happened in a cell in a few words, as a table of many cells has room for."""
+"""What happened in a cell, in a few words, for tables of many cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PRINTED = 60  # characters of what a job printed
 
 
 def ended(cell: Cell) -> str:
-    """How a cell that was run ended: "returns", "raises ValueError", "hangs", "exit 1: killed"."""
+    """Return how a cell ended: "returns", "raises ValueError", "hangs", "exit 1: killed"."""
     if cell.fault is not None:
         return "crashes" if cell.fault.kind == _CRASHED else "hangs"
     for steps in _steps(cell):
@@ -46,14 +46,14 @@ def ended(cell: Cell) -> str:
 
 
 def happened(outcome: Outcome, of_cell: Callable[[Cell], str] = ended) -> str:
-    """How a cell ended, or in a word why there is nothing to tell of it: "gone", "not run"."""
+    """Return how a cell ended, or a word for why it has no observation: "gone", "not run"."""
     if outcome.verdict in ABSENT or not outcome.runs:
         return ABSENT.get(outcome.verdict, outcome.verdict.value)
     return of_cell(outcome.runs[-1].cell)
 
 
 def _steps(cell: Cell) -> Iterator[list[Mapping[str, Any]]]:
-    """The well-formed steps of each process, but for what a remedy's clause shows first."""
+    """Yield the valid steps of each process, without what a remedy's clause shows first."""
     for observation in cell.observations:
         steps = observation.get("steps")
         yield [
@@ -71,7 +71,7 @@ def _raised(step: Mapping[str, Any], before: list[Mapping[str, Any]]) -> str:
 
 
 def _job(steps: list[Mapping[str, Any]]) -> str:
-    """How the first process of a plain job ended that did not end well, else the first of all."""
+    """Return how the first failed process of a plain job ended, else the first of all."""
     told = []
     for step in steps:
         extra = step.get("extra")

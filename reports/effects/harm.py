@@ -1,7 +1,7 @@
-"""How a statement that is not fulfilled harms who relies on it, the gravest first.
+"""The harm of an unfulfilled statement to who relies on it, the most severe first.
 
-Asked of cells that are not as a document says: what happens in their steps, not what was expected.
-A cell that only promises worse than what is seen harms nobody.
+Derived from what happens in the steps of cells that differ from their document, not from what was
+expected. A cell that is better than promised harms nobody.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WRONG = (VALUE, SHAPE, DTYPE)
 
 
 class Harm(StrEnum):
-    """What becomes of a program that was written by a statement."""
+    """What happens to a program that relies on a statement."""
 
     DIES = "crashes or hangs"
     WRONG_NUMBERS = "silently gives wrong numbers"
@@ -29,12 +29,12 @@ class Harm(StrEnum):
 
     @property
     def gravity(self) -> int:
-        """A sort key: 0 is the gravest."""
+        """A sort key: 0 is the most severe."""
         return _GRAVITY[self]
 
     @property
     def effect(self) -> str:
-        """The word that colours it on a page."""
+        """The effect that colours it on a page."""
         return _EFFECTS[self].value
 
 
@@ -51,7 +51,9 @@ _EFFECTS = {
 
 
 def harm(seen: Digest | None, *, fix: bool) -> Harm:
-    """The gravest harm of a cell that is not as its document says; `fix`: it is a remedy's."""
+    """Return the most severe harm of a cell that differs from its document; `fix` marks a remedy's
+    cell.
+    """
     if seen is None:
         return Harm.REST
     if seen.died is not None:
@@ -78,6 +80,6 @@ def _of_step(step: Step) -> Harm:
 def _other_numbers(one: Failed) -> bool:
     """Return whether a step returned wrong values, in place of the right ones or of an error.
 
-    What shows no values shows no wrong ones.
+    A step without values shows no wrong ones.
     """
     return (one.code in _WRONG or bool(one.mistake)) and one.values != UNREAD

@@ -1,7 +1,7 @@
-"""What is dangerous by itself, whatever its verdict: deaths, wrong numbers, second calls that fail.
+"""What is dangerous by itself, whatever its verdict: crashes, wrong values, second calls that fail.
 
-A cell may be green because a document announces the hazard, or known because an entry explains it.
-A reader who asks what may happen to a run wants to know of all of them.
+A cell may be green because a document announces the danger, or known because an entry explains it;
+a reader wants to know of all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ A_JOB = "a job of its own"  # in place of a topology: a plain program that start
 
 
 class Danger(StrEnum):
-    """A kind of hazard, the gravest first."""
+    """A kind of hazard, the most severe first."""
 
     CRASHES = "crashes"
     HANGS = "hangs"
@@ -49,7 +49,9 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Hazard:
-    """One hazard: what it is, the cells that show it, and where the same programs ran without."""
+    """One hazard: its description, the cells that show it, and where the same programs ran without
+    it.
+    """
 
     danger: Danger
     cause: Cause | None
@@ -69,7 +71,9 @@ class Hazard:
         return tuple(sorted(found, key=implementation_order))
 
     def new_in(self, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Versions in which it is and was not where it ran before: the implementations of each."""
+        """Return the versions that introduced it where it ran before, with the implementations of
+        each.
+        """
         found: dict[str, tuple[str, ...]] = {}
         for implementation, _, jax in self.turns(versions):
             if self.topologies(implementation, jax):
@@ -86,7 +90,9 @@ class Hazard:
                     yield implementation, before, after
 
     def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
-        """On which topologies a place shows it; `A_JOB` for programs that start their processes."""
+        """Return on which topologies it shows; `A_JOB` for programs that start their own
+        processes.
+        """
         found = {
             A_JOB if of_job(felt.step) else key.topology
             for key, felt in self.shown.items()
@@ -97,7 +103,7 @@ class Hazard:
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def hazards(effects: Effects) -> tuple[Hazard, ...]:
-    """Every hazard, the gravest first, those that most versions have before others."""
+    """Return every hazard, the most severe first, then by the number of versions."""
     results = effects.results
     found: dict[tuple[str, ...], Hazard] = {}
     for key, outcome in results.outcomes.items():
@@ -131,7 +137,7 @@ def _why(outcome: Outcome) -> str:
 
 
 def _ran(results: Results, some: list[Hazard]) -> None:
-    """Note of each hazard where its programs ran at all."""
+    """Record for each hazard where its programs ran."""
     by_clause: dict[str, list[Hazard]] = {}
     for one in some:
         for clause in one.clauses:
@@ -143,16 +149,17 @@ def _ran(results: Results, some: list[Hazard]) -> None:
 
 
 def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
-    """Those that one JAX shows."""
+    """Yield the hazards of one JAX."""
     for one in some:
         if any(key.target.jax == jax for key in one.shown):
             yield one
 
 
 def averts(effects: Effects, one: Hazard, jax: str) -> str:
-    """What averts it in a version, of the first implementation that it shows under; "" if nothing.
+    """Return what averts it in a version, for the first implementation that shows it; "" if
+    nothing.
 
-    That is its cause's edit, where what shows that it works was run.
+    That is its known issue's edit, if what shows that it works was run.
     """
     if one.cause is None:
         return ""

@@ -1,7 +1,7 @@
-"""The changes of an upgrade that are known, though no deviation could say what they are.
+"""The known changes of an upgrade that no deviation describes.
 
-Both cells do what their clauses expect, so none of the two has an entry that names a cause. An
-entry of `known.toml` says by which cause, or as which claim announces it, what is felt there.
+Both cells do what their clauses expect, so neither has an entry that names a known issue. An entry
+of `known.toml` names the known issue or the claim.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _REQUIRED = ("effect", "shape", "clause")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One known change: which effect, of which shape, in which clauses, and what it is.
+    """One known change: which effect, of which shape, in which clauses, and its explanation.
 
-    `shape` is that of what is felt, `*` for whatever; `new_in` is the column that does it now,
-    `clause` and `topology` are shell patterns. `says` tells of a claim what follows from it here.
+    `shape` is the effect's, with `*` for any text; `new_in` is the implementation that changed,
+    `clause` and `topology` are shell patterns. `says` adds to a claim what follows from it here.
     """
 
     effect: tuple[str, ...]
@@ -43,7 +43,7 @@ class Known:
     where: str = "an entry"  # its file and number
 
     def matches(self, felt: Felt, new: CellKey) -> bool:
-        """Whether the entry is about what is felt in this cell."""
+        """Return whether the entry is about this effect in this cell."""
         return (
             felt.effect.value in self.effect
             and like(self.shape, felt.shape)
@@ -54,7 +54,7 @@ class Known:
 
 
 def load_known(path: Path = FILE) -> tuple[Known, ...]:
-    """The entries of a TOML file; EntryError where one cannot be read."""
+    """Return the entries of a TOML file; EntryError if one is invalid."""
     return tuple(_known(raw, where) for where, raw in tables_of(path, "change"))
 
 

@@ -1,6 +1,6 @@
-"""What to change for an upgrade, in the order in which it is likely to be needed.
+"""The changes of an upgrade in the order in which they are likely to be needed.
 
-Edits of one rewrite are joined. What is likely comes first: severity times how usual it is.
+Edits of one rewrite are joined. The order is severity times how common the code is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_LIKELY = 10
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a program, as code where the table of rewrites has it, else in words."""
+    """One change of a program: code if the table of rewrites has it, else words."""
 
     title: str
     place: Place
@@ -36,13 +36,13 @@ class Change:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """What it averts, the most severe first."""
+        """The effects that it averts, the most severe first."""
         found = {entry.effect for entry in self.averts}
         return tuple(sorted(found, key=lambda effect: effect.gravity))
 
     @property
     def likely(self) -> bool:
-        """Whether an ordinary program may need it, so that it is shown at once."""
+        """Whether an ordinary program may need it, so that it is shown unfolded."""
         if all(entry.group in _HARMLESS for entry in self.averts):
             return False
         return self.usage in (Usage.ORDINARY, Usage.COMMON)
@@ -50,25 +50,25 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes of an upgrade, the likely ones first, and what nothing is known against."""
+    """The changes of an upgrade, the likely ones first, and effects without a known edit."""
 
     changes: tuple[Change, ...]
     unknown: tuple[Entry, ...]
 
     @property
     def likely(self) -> tuple[Change, ...]:
-        """What is shown at once."""
+        """The changes that are shown unfolded."""
         return tuple(one for one in self.changes if one.likely)[:MOST_LIKELY]
 
     @property
     def rare(self) -> tuple[Change, ...]:
-        """What is shown when it is asked for."""
+        """The changes that are shown on request."""
         shown = set(map(id, self.likely))
         return tuple(one for one in self.changes if id(one) not in shown)
 
 
 def plan(results: Results, found: Upgrade) -> Plan:
-    """What to change for an upgrade."""
+    """Return what to change for an upgrade."""
     known = edits(found)
     table = rewrites().by_cause
     joined: dict[str, list[Edit]] = {}
@@ -81,7 +81,7 @@ def plan(results: Results, found: Upgrade) -> Plan:
 
 
 def usage(results: Results, entry: Entry) -> Usage:
-    """How usual it is to meet what an entry is about."""
+    """Return how common the code is that an entry concerns."""
     if entry.cause is not None and (known := rewrites().usages.get(entry.cause.cause)):
         return known
     for clause in (results.clauses[id] for id in entry.clauses):
@@ -92,12 +92,12 @@ def usage(results: Results, entry: Entry) -> Usage:
 
 
 def by_weight(results: Results, entries: Iterable[Entry]) -> list[Entry]:
-    """Entries in the order of severity times likelihood."""
+    """Return entries in the order of severity times likelihood."""
     return sorted(entries, key=lambda one: (-entry_weight(results, one), one.title))
 
 
 def entry_weight(results: Results, entry: Entry) -> float:
-    """Severity times likelihood; less where the programs raised before."""
+    """Return severity times likelihood; less if the programs raised before."""
     return weight(entry.effect, usage(results, entry)) * (1.0 if entry.ran_before else 0.4)
 
 

@@ -1,7 +1,7 @@
 """What each known issue changes between any two sides of published results, as one small file.
 
-Reading a hundred thousand cells takes seconds; who asks what a known issue changes for a program
-(`pmap-conformance scan`) needs a few hundred lines of what they say.
+Reading a hundred thousand cells takes seconds; `pmap-conformance scan` needs a few hundred lines of
+their content.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ SEVERITY: Mapping[Effect, str] = {
 
 
 class PublishedError(InputError):
-    """A side was not run, or the file says nothing; the message says which sides there are."""
+    """A side was not run, or the file is invalid; the message names the available sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssueChange:
     """One effect of a known issue: its severity, and whether its programs raised before as well.
 
-    `processes` are the numbers of processes to which it matters: one, several, or both, which is
-    also said of what was run with one process alone.
+    `processes` are the numbers of processes for which it matters: one, several, or both; both, if
+    only one process was tested.
     """
 
     cause: str
@@ -59,7 +59,7 @@ class IssueChange:
 
 
 def as_json(results: Results, matrix: bytes) -> dict[str, Any]:
-    """What changes between any two sides of which the second is not of an older JAX."""
+    """Return what changes between any two sides of which the second has no older JAX."""
     effects = Effects(results)
     changes: dict[IssueChange, int] = {}
     pairs: dict[str, list[int]] = {}
@@ -76,12 +76,12 @@ def as_json(results: Results, matrix: bytes) -> dict[str, Any]:
 
 
 def changes_between(effects: Effects, old: Side, new: Side) -> tuple[IssueChange, ...]:
-    """What known issues change from one side to another."""
+    """Return what known issues change from one side to another."""
     return tuple(dict.fromkeys(_changes(upgrade(effects, old, new).entries)))
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    """The object in lines, so that versions of the file can be compared."""
+    """Return the object in lines, so that versions of the file can be compared."""
     parts = []
     for key, value in found.items():
         if isinstance(value, list):
@@ -96,7 +96,7 @@ def as_text(found: Mapping[str, Any]) -> str:
 
 
 def load_changes(old: str, new: str, file: Path = FILE) -> tuple[IssueChange, ...]:
-    """What changes from one side to another, both written `new_pmap@0.9.0`."""
+    """Return what changes from one side to another, both written `new_pmap@0.9.0`."""
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -136,7 +136,7 @@ def _pairs(some: Iterable[Side]) -> Iterator[tuple[Side, Side]]:
 
 
 def _changes(entries: Iterable[Entry]) -> Iterator[IssueChange]:
-    """What is because of a known issue on the new side; what ended by it is no harm."""
+    """Yield the changes that a known issue causes on the new side, without fixed ones."""
     for one in entries:
         if one.cause is None or one.by is not By.CAUSE or one.effect not in SEVERITY:
             continue

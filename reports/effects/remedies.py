@@ -1,8 +1,7 @@
-"""What the remedies are, and where they work: a clause shows what to do instead, its cells whether
-that helps.
+"""The remedies of known issues, and where they work.
 
-Pages tell it in words of their own; what is a remedy of what, what works and what does not is said
-here alone.
+A clause shows what to do instead; its cells show whether that helps. Pages word it themselves, but
+what is a remedy of what, and where it works, is decided only here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _DIED = (Verdict.CRASHED, Verdict.HUNG)
 
 
 class Help(StrEnum):
-    """Whether a remedy is one, in the order in which readers want them."""
+    """Whether a remedy helps, in the order in which readers want them."""
 
     WORKS = "what works instead"
     FAILS = "does not help"
@@ -32,9 +31,9 @@ class Help(StrEnum):
 
 
 class Fared(NamedTuple):
-    """How a remedy fared under an implementation in one JAX, by topology.
+    """A remedy's outcome under an implementation in one JAX, by topology.
 
-    `refused`: what is expected there is an error, so that "works" means that it raises.
+    `refused`: an error is expected, so that "works" means that it raises.
     """
 
     works: tuple[str, ...]
@@ -44,7 +43,7 @@ class Fared(NamedTuple):
 
 
 def fared(results: Results, clause: str, implementation: str, target: TargetKey) -> Fared:
-    """Where a remedy works, where it fails, and where it was not run."""
+    """Return where a remedy works, where it fails, and where it was not run."""
     places: dict[Verdict, list[str]] = {}
     for topology in results.grid[clause]:
         key = CellKey(clause, target, implementation, topology)
@@ -65,9 +64,9 @@ def fared(results: Results, clause: str, implementation: str, target: TargetKey)
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A clause that shows what to do instead, and where it works on the side that one moves to.
+    """A clause that shows what to do instead, and where it works on the new side.
 
-    `refused`: an error is expected of it there. It may be as documented, but it is no way out.
+    `refused`: an error is expected of it there, so it does not help although it is as documented.
     """
 
     clause: str
@@ -99,7 +98,7 @@ class Remedy:
 
 
 def remedy(results: Results, clause: str, implementation: str, target: TargetKey) -> Remedy:
-    """Where a remedy works under an implementation; under another, where it is only that there."""
+    """Return where a remedy works under an implementation, or that only another one has it."""
     title = results.clauses[clause].title
     refusing = Remedy(clause, title, implementation, (), ())
     for name in dict.fromkeys((implementation, *results.columns(clause))):
@@ -114,31 +113,33 @@ def remedy(results: Results, clause: str, implementation: str, target: TargetKey
 
 @dataclass
 class Remedies:
-    """What is a remedy of what, the same for every page that asks."""
+    """The mapping from issues and clauses to remedies, the same for every page."""
 
     results: Results
     _at: dict[tuple[str, str, TargetKey], Remedy] = field(default_factory=dict)
 
     def at(self, clause: str, implementation: str, target: TargetKey) -> Remedy:
-        """Where a remedy works under an implementation in one JAX."""
+        """Return where a remedy works under an implementation in one JAX."""
         place = clause, implementation, target
         if place not in self._at:
             self._at[place] = remedy(self.results, *place)
         return self._at[place]
 
     def edit(self, cause: Cause, implementation: str, target: TargetKey) -> str:
-        """What one changes, where the cause's first remedy, which shows it, works in that JAX."""
+        """Return the known issue's edit, if its first remedy, which shows it, works in that JAX."""
         first = next(iter(self._known(cause.remedies[:1])), None)
         shown = first is not None and self.at(first, implementation, target).help is Help.WORKS
         return cause.edit if shown else ""
 
     def of_cause(self, cause: Cause) -> tuple[str, ...]:
-        """The cause's own, in its order, then what fixes any program that shows it."""
+        """Return the known issue's own remedies in order, then the fixes of programs that
+        show it.
+        """
         shown = self._shown.get(cause.cause, {})
         return self._known([*cause.remedies, *self.of_clauses(shown)])
 
     def of_clauses(self, clauses: Iterable[str]) -> tuple[str, ...]:
-        """What fixes any of these programs."""
+        """Return what fixes any of these programs."""
         return self._known(fix for one in clauses for fix in self._fixes.get(one, ()))
 
     def _known(self, named: Iterable[str]) -> tuple[str, ...]:
@@ -146,7 +147,9 @@ class Remedies:
 
     @cached_property
     def _shown(self) -> dict[str, dict[str, None]]:
-        """Cause to the clauses that show it in any cell, or that name it as what changes."""
+        """Return, for each known issue, the clauses that show it in any cell or name it as a
+        change.
+        """
         found: dict[str, dict[str, None]] = {}
         for one in self.results.clauses.values():
             found.setdefault(one.cause, {})[one.clause] = None

@@ -1,7 +1,7 @@
-"""How code is changed for known issues, and how usual it is to meet them: `rewrites.toml`.
+"""Code edits for known issues, and how common the affected code is: `rewrites.toml`.
 
-What a user meets is no result of a run, so it is written down here; whether an edit helps in a
-version is: it is shown only where the remedy of one of its causes worked there.
+How common code is does not follow from a run, so it is written down; an edit is shown only if the
+remedy of one of its known issues worked in that version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("rewrites.toml")
 
 
 class Usage(StrEnum):
-    """Who meets an issue, the most first."""
+    """Who meets an issue, the most common first."""
 
     ORDINARY = "ordinary"
     COMMON = "common"
@@ -27,12 +27,12 @@ class Usage(StrEnum):
 
     @property
     def rank(self) -> int:
-        """A sort key: 0 is the most usual."""
+        """A sort key: 0 is the most common."""
         return _RANKS[self]
 
     @property
     def words(self) -> str:
-        """Who meets it, for a reader."""
+        """Who meets it, in words."""
         return _WORDS[self]
 
 
@@ -65,7 +65,7 @@ _SEVERITY = {
 
 
 class Place(StrEnum):
-    """Where in a program an edit is made, in the order in which a program does it."""
+    """The part of a program in which an edit is made, in program order."""
 
     INPUTS = "making inputs"
     CALLING = "calling the map"
@@ -76,7 +76,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """An edit as code: the lines before and after, for one or more causes."""
+    """An edit as code: the lines before and after, for one or more known issues."""
 
     title: str
     place: Place
@@ -90,7 +90,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """All edits, and how usual it is to meet each cause that the table names."""
+    """All edits, and how common each known issue of the table is."""
 
     prelude: str
     edits: tuple[Rewrite, ...]
@@ -99,13 +99,13 @@ class Rewrites:
 
     @cached_property
     def by_cause(self) -> dict[str, Rewrite]:
-        """Cause to its edit."""
+        """Return each known issue's edit."""
         return {cause: one for one in self.edits for cause in one.causes}
 
 
 @lru_cache(maxsize=1)
 def rewrites() -> Rewrites:
-    """The table beside this module; KeyError or ValueError where it is not well formed."""
+    """Return the table beside this module; KeyError or ValueError if it is invalid."""
     table = load_toml(FILE)
     edits = tuple(
         Rewrite(
@@ -128,5 +128,5 @@ def rewrites() -> Rewrites:
 
 
 def weight(effect: Effect, usage: Usage) -> float:
-    """Severity times likelihood: what orders every list of known issues, the greatest first."""
+    """Return severity times likelihood, which orders every list of known issues, largest first."""
     return _SEVERITY.get(effect, 0.0) * _LIKELIHOOD[usage]

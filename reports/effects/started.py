@@ -1,4 +1,4 @@
-"""How the program of a cause is started so that it shows the cause: where, and under which map."""
+"""The command that runs a known issue's program so that it shows the issue."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from reports.reading.results import Results
 
 
 def started(cause: Cause, implementations: Iterable[str], jax: str | None) -> str:
-    """The line that shows it under the first of these in one JAX; its own line, if none does."""
+    """Return the command for the first of these implementations in one JAX; the default command if
+    none shows it.
+    """
     lines = (line for name in implementations for line in _lines(cause, name, jax or ""))
     return next(lines, cause.command)
 
 
 def started_where_it_fails(cause: Cause, implementations: Iterable[str], results: Results) -> str:
-    """The line of the newest JAX in which it is ended by an error, under any of these."""
+    """Return the command for the newest JAX in which the program ends by an error."""
     order = tuple(implementations)
     versions = {target.jax for target in results.targets if target.jax}
     lines = (

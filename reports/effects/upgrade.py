@@ -1,9 +1,10 @@
-"""What an upgrade from one side to another does to a user's programs: an entry per cause.
+"""The effects of an upgrade from one side to another on a user's programs: an entry per known
+issue.
 
-Programs that change for one cause are one entry: the cause that a deviation names, or that its
-clause does; or else what explains them (`explained`), a claim that announces it among that; without
-any, the clauses' claim and the same kind of difference. What did not change is a number, and what
-was not run is said.
+Programs that change for one reason are one entry: the known issue that a deviation or its clause
+names; else what explains them (`explained`), such as a claim that announces it; else the clauses'
+claim and the same kind of difference. Unchanged programs are counted, and what was not run is
+listed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Key(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """A row that changed, under what it is told, and what is said beside the claim."""
+    """A row that changed, the key of its entry, and a remark."""
 
     seen: Seen
     key: _Key
@@ -48,13 +49,13 @@ class _Changed(NamedTuple):
 
 
 def upgrade(effects: Effects, old: Side, new: Side) -> Upgrade:
-    """What changes for programs that ran on `old` when they run on `new`."""
+    """Return what changes for programs that ran on `old` when they run on `new`."""
     return _Made(effects, old, new).upgrade()
 
 
 @dataclass
 class _Made:
-    """The state while one upgrade is put together."""
+    """The state while one upgrade is assembled."""
 
     effects: Effects
     old: Side
@@ -72,7 +73,7 @@ class _Made:
 
     @cached_property
     def known(self) -> dict[Hashable, _Changed | None]:
-        """What was told of rows before, on the way to this side from cells alike."""
+        """Return the entries of equal rows from earlier upgrades to this side."""
         same_jax = self.old.jax == self.new.jax  # what one release changed is not told of it
         return self.effects.kept(upgrade, self.old.implementation, self.new.place, same_jax)
 
@@ -134,7 +135,7 @@ class _Made:
     def _changed(
         self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
     ) -> _Changed | None:
-        """What is told of what is felt in a row; None where nothing changed."""
+        """Return the change of a row with this effect; None if nothing changed."""
         group = GROUP_OF.get(felt.effect)
         if self._fix_fails(row.clause, felt, other) and other.digest is not None:
             wrong = failing(other.digest)
@@ -167,9 +168,9 @@ class _Made:
         return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
 
     def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why:
-        """What explains a change; the first of the causes that there is.
+        """Return what explains a change: the first known issue that applies.
 
-        `noted`: what they explain is what a probe noted, which is nothing about a result's place.
+        `noted`: what they explain is a probe's note, which says nothing about a result's placement.
         """
         # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
         all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
@@ -185,10 +186,12 @@ class _Made:
         return self.effects.why(seen.felt, *cells)
 
     def _applies(self, cause: str, seen: Seen, group: Group) -> bool:
-        """Whether a cause is this side's: a clause that holds names one for what its document says.
+        """Return whether a known issue applies to this side: a clause that holds may name one for
+        its document.
 
-        Where another implementation is told to raise by it, this one returns; what it returns has
-        that cause only where the cause's program shows it here, or of any implementation.
+        If another implementation is expected to raise by it, this one returns, and its result is
+        due to the known issue only if that issue's program shows it here, or for any
+        implementation.
         """
         known = self.results.causes.get(cause)
         if known is None or group not in _RETURNED or seen.verdict is not Verdict.CONFORMS:
@@ -196,7 +199,7 @@ class _Made:
         return known.shown_of(self.new.implementation)
 
     def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
-        """Why a pair was not compared; nothing where neither side has to do with it."""
+        """Record why a pair was not compared; nothing if it applies to neither side."""
         was = Verdict.NOT_APPLICABLE if one is None else one.outcome.verdict
         now = Verdict.NOT_APPLICABLE if other is None else other.outcome.verdict
         if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
@@ -241,7 +244,9 @@ class _Made:
         )
 
     def _as_shard_map(self, some: list[Seen]) -> bool:
-        """Whether each program was run as a shard_map on the new side's JAX and does as before."""
+        """Return whether each program ran under shard_map on the new side's JAX and behaves as
+        before.
+        """
         if self.new.implementation != NEW:
             return False
         there = Side(SHARD_MAP, self.new.target)
@@ -253,7 +258,9 @@ class _Made:
         )
 
     def _named(self, cause: Cause | None, clause: str) -> bool:
-        """Whether a clause's title speaks of a call that the cause is tagged by, beside the map."""
+        """Return whether a clause's title names a call that tags the known issue, beside
+        the map.
+        """
         if cause is None:
             return False
         calls = _calls(" ".join(cause.tags))
@@ -263,7 +270,7 @@ class _Made:
         return len(self.results.clauses[clause].source), clause
 
     def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
-        """A title, and a sentence below it."""
+        """Return a title, and the sentence below it."""
         if cause is not None and key.by is By.ENDED:
             return f"No longer so: {cause.title}", f"Before: {cause.sentence}"
         if cause is not None:
@@ -288,7 +295,7 @@ class _Made:
         return claim.statement.rstrip("."), ""
 
     def _entry_of(self, example: Seen, group: Group) -> str:
-        """What a deviation's entry says of it, that names no cause."""
+        """Return the description in a deviation entry that names no known issue."""
         side = self.old if group is Group.REPAIRED else self.new
         outcome = self.results.outcome(
             cell_of(self.results, example.clause, example.topology, side)
@@ -326,7 +333,9 @@ _MOVED = {
 
 
 def _effect(group: Group, some: Sequence[Seen]) -> Effect:
-    """The gravest effect of the programs of an entry, or that of the group they were moved to."""
+    """Return the most severe effect of an entry's programs, or that of the group they were moved
+    to.
+    """
     if group in _MOVED:
         return _MOVED[group]
     return min((one.felt.effect for one in some), key=lambda effect: effect.gravity)
@@ -347,7 +356,7 @@ def _words(title: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _calls(tags: str) -> frozenset[str]:
-    """The calls that a cause is tagged by, beside the map."""
+    """Return the calls among a known issue's tags, beside the map."""
     return frozenset(_CALL.findall(tags)) - _MAPS
 
 

@@ -1,4 +1,4 @@
-"""An upgrade, as lines for people, as Markdown for a pull request, as one object for programs."""
+"""Render an upgrade as text, as Markdown for a pull request, and as JSON."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ REFUSED = "These tests raised before."
 
 
 def as_text(results: Results, found: Upgrade, *, whole: bool = False) -> str:
-    """The likely edits, what differs silently, and counts of the rest; `whole`: all of it."""
+    """Return the likely edits, silent differences, and counts of the rest; everything if
+    `whole`.
+    """
     return printable("\n".join(_lines(results, found, whole=whole)))
 
 
 def as_markdown(results: Results, found: Upgrade) -> str:
-    """The same as a page; what does not fit is counted."""
+    """Return the same as Markdown; what does not fit is counted."""
     kept, size, left = list[str](), 0, 0
     for part in _parts(results, found):
         block = printable("\n".join(part) + "\n\n")
@@ -49,7 +51,7 @@ def as_markdown(results: Results, found: Upgrade) -> str:
 
 
 def as_json(results: Results, found: Upgrade) -> dict[str, Any]:
-    """The upgrade as one JSON object; every program and topology is listed."""
+    """Return the upgrade as one JSON object with every program and topology."""
     known = edits(found)
     return {
         "from": _side(found.old),
@@ -67,17 +69,17 @@ def as_json(results: Results, found: Upgrade) -> dict[str, Any]:
 
 
 def counted(count: int, word: str) -> str:
-    """A number with its word: "1 program", "3 programs"."""
+    """Return a number with its noun: "1 program", "3 programs"."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def where(entry: Entry) -> str:
-    """How many programs show it, and on which topologies."""
+    """Return how many programs show it, and on which topologies."""
     return f"{counted(entry.programs, 'test')} on {', '.join(entry.topologies)}"
 
 
 def notes(entry: Entry) -> Iterator[str]:
-    """What a reader must know beside the sentence."""
+    """Yield what a reader must know beside the sentence."""
     if entry.second_call:
         yield "The first call works, the second fails."
     if entry.whole is not None:
@@ -89,27 +91,27 @@ def notes(entry: Entry) -> Iterator[str]:
 
 
 def command(results: Results, entry: Entry) -> str:
-    """How the smallest program is seen: the cause's file, or a clause shown whole."""
+    """Return the command that shows the smallest program: the known issue's file, or a clause."""
     if entry.cause is not None and entry.cause.file:
         return entry.cause.file
     return f"pmap-conformance show {entry.smallest}"
 
 
 def helps(remedy: Remedy) -> str:
-    """A remedy and whether it works there, in a line."""
+    """Return a remedy and whether it works there, in a line."""
     under = f" under {remedy.implementation}" if remedy.implementation else ""
     return f"{remedy.title.rstrip('.')}: {remedy.says}{under}"
 
 
 def summary(found: Upgrade) -> str:
-    """The counts in one sentence."""
+    """Return the counts in one sentence."""
     each = [f"{group.heading}: {found.counted(group)}" for group, _ in found.groups]
     same = f"{found.same} of {counted(found.compared, 'test')} give the same result"
     return "; ".join([*each, same]) + "."
 
 
 def missing(found: Upgrade) -> str:
-    """What was not compared, and why; empty where everything was."""
+    """Return what was not compared, and why; empty if everything was."""
     return "; ".join(f"{counted(count, 'cell')} {why}" for why, count in found.missing)
 
 
@@ -159,7 +161,7 @@ def _group_lines(
 
 
 def silently(results: Results, found: Upgrade) -> list[Entry]:
-    """What differs without an error or a warning, the most severe and usual first."""
+    """Return what differs without an error or a warning, the most severe and common first."""
     some = (whole for group in SILENT for whole, _ in found.folded(group))
     return by_weight(results, some)
 
@@ -209,7 +211,7 @@ def _edit_parts(results: Results, found: Upgrade) -> Iterator[list[str]]:
 
 
 def _averts(edit: Edit) -> str:
-    """The effects that an edit averts, each cause once."""
+    """Return the effects that an edit averts, each known issue once."""
     return "; ".join(
         f"{title} ({', '.join(one.effect.words for one in some)})"
         for title, some in by_title(edit.averts).items()

@@ -1,1 +1,1 @@
-"""What JAX says when something fails, and what it means: messages, and the causes behind them."""
+"""JAX's messages when something fails, and the known issues behind them."""

@@ -1,8 +1,8 @@
 """The messages that a user of pmap meets, each with where it appears and what is behind it.
 
-Taken from what the workers recorded: exceptions, warnings, and the signals of which a process
-died. A message stands for all that differ only in names, numbers and shapes. What the harness
-says of itself is left out, and what a program of its own printed is told as that program did.
+Taken from what the workers recorded: exceptions, warnings, and the signals by which processes
+ended. A message stands for all that differ only in names, numbers and shapes. The harness's own
+messages are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sort(StrEnum):
 
 
 class Said(NamedTuple):
-    """A message as one process recorded it; `phase` is what JAX was at."""
+    """A message as one process recorded it; `phase` is what JAX was doing."""
 
     sort: Sort
     type: str
@@ -51,9 +51,9 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What is behind a message in some programs: a cause, or (where none is known) a claim.
+    """What is behind a message in some programs: a known issue or, without one, a claim.
 
-    `until` is the last JAX in which it was; empty where that is the newest that was run.
+    `until` is the last JAX with it; empty if that is the newest that was run.
     """
 
     cause: str
@@ -64,7 +64,9 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `example` is one wording of it, whole, `related` say the same elsewhere."""
+    """One message; `example` is one complete wording, `related` are other wordings of the same
+    problem.
+    """
 
     slug: str
     sort: Sort
@@ -78,7 +80,7 @@ class Message:
 
     @property
     def clauses(self) -> tuple[str, ...]:
-        """The programs that meet it, in the order of what is behind it."""
+        """The programs that meet it, ordered by what is behind it."""
         return tuple(dict.fromkeys(id for one in self.meanings for id in one.clauses))
 
 
@@ -108,7 +110,7 @@ class _Gathered:
 def messages(
     results: Results, said_in: Callable[[Cell], tuple[Said, ...]] | None = None
 ) -> tuple[Message, ...]:
-    """Every message of the results: by sort and type, what most programs meet first."""
+    """Return every message of the results, by sort and type, the most frequent first."""
     gathered: dict[str, _Gathered] = {}
     known: dict[Said, tuple[str, str]] = {}
     said_in = said_in or Once(said_by).to(said_by)
@@ -134,7 +136,7 @@ def _page_of(said: Said, words: str) -> str:
 
 
 def said_by(cell: Cell) -> tuple[Said, ...]:
-    """What each process raised, warned of and died of, each thing once."""
+    """Return what each process raised, warned of and died of, each once."""
     steps = (step for one in cell.observations for step in _list(one.get("steps")))
     said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
     died = cell.fault.processes if cell.fault else ()
@@ -188,10 +190,10 @@ def _message(
 
 
 def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, ...]:
-    """What is behind it in the newest JAX, then what was; of either the causes, then claims.
+    """Return what is behind a message in the newest JAX, then in older ones; known issues first.
 
-    Causes that quote the message come first, and of equals that of most programs.
-    What only warned has the cause of something else, if any: unless the cause quotes the warning.
+    Known issues that quote the message come first, then those of most programs. A warning counts
+    for a known issue only if that quotes it.
     """
     quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
     groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -217,7 +219,7 @@ def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, .
 
 
 def _quotes(results: Results, slug: str, text: str) -> bool:
-    """Whether a cause is searched for by words of the message."""
+    """Return whether a known issue's search words are in the message."""
     tags = results.causes[slug].tags if slug in results.causes else ()
     return any(len(tag) >= _QUOTE_LENGTH and tag in text for tag in tags)
 
@@ -241,7 +243,7 @@ def _ordered(found: Iterable[Message]) -> list[Message]:
 
 
 def _with_related(found: list[Message]) -> Iterator[Message]:
-    """Each with the others that have its most frequent cause: other versions word it otherwise."""
+    """Yield each message with others of the same most frequent known issue, from other versions."""
     by_cause: dict[str, list[str]] = defaultdict(list)
     for one in found:
         for cause in {meaning.cause for meaning in one.meanings} - {""}:
@@ -252,7 +254,7 @@ def _with_related(found: list[Message]) -> Iterator[Message]:
 
 
 def _clearer(text: str, than: str) -> bool:
-    """Whether a wording is the better example: without the harness's names, then the shorter."""
+    """Return whether a wording is the better example: without the harness's names, then shorter."""
 
     def rank(some: str) -> tuple[bool, int, str]:
         return any(name in some for name in _HARNESS_NAMES), len(some), some

@@ -1,8 +1,8 @@
-"""A message without what is different each time: how two of them are known to be the same.
+"""Normalise messages, so that two wordings of one message can be recognised.
 
-What JAX says names the user's functions, shapes and devices. Its template leaves those out, so that
-one page can answer for all of them; the template's words make the page's address, which is the
-same in every report.
+JAX's messages name the user's functions, shapes and devices. A template leaves those out, so that
+one page answers for all of them; the template's words make the page's address, which is the same in
+every report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def template(message: str) -> str:
-    """The first sentence of a message, with a slot for each value, name, shape and place in it."""
+    """Return the first sentence of a message, with a slot for each value, name, shape and path."""
     text = _LINK.sub(SLOT, message[:_READ])
     text = _ANGLED.sub(SLOT, _PATH.sub(SLOT, text))
     text = _AXIS.sub(rf"\1 {SLOT}", _QUOTED.sub(SLOT, _emptied(text)))
@@ -42,12 +42,12 @@ def template(message: str) -> str:
 
 
 def first_sentence(message: str) -> str:
-    """The first sentence of a message as it was written."""
+    """Return the first sentence of a message as it was written."""
     return _cut(" ".join(_first_sentence(message[:_READ]).split()), _TITLE_LENGTH)
 
 
 def address(kind: str, text: str) -> str:
-    """The address of a template: its words, after the error's type where they are few."""
+    """Return the address of a template: its words, after the error's type if they are few."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     if len(words) < _WORDS_THAT_TELL:
         words = [*re.findall(r"[a-z0-9]+", kind.lower()), *words]
@@ -56,7 +56,7 @@ def address(kind: str, text: str) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Up to the first full stop, or the first line that announces no other."""
+    """Return the text up to the first full stop, or the first line that does not end in a colon."""
     taken: list[str] = []
     for line in text.strip().split("\n"):
         line = line.strip()
@@ -70,7 +70,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _emptied(text: str) -> str:
-    """Lists, dictionaries, arguments and tuples of names without what is in them."""
+    """Return text with the contents of lists, dictionaries, arguments and tuples removed."""
     found: list[str] = []
     start = 0
     while start < len(text):
@@ -91,7 +91,7 @@ def _emptied(text: str) -> str:
 
 
 def _end_of_bracket(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes; 0 where it does not."""
+    """Return where the bracket that opens at `start` closes; 0 if it does not."""
     opening, closing, depth = text[start], _CLOSING[text[start]], 0
     for place in range(start, len(text)):
         if text[place] == opening:
@@ -104,7 +104,7 @@ def _end_of_bracket(text: str, start: int) -> int:
 
 
 def _joined(text: str) -> str:
-    """Neighbouring slots as one."""
+    """Return text with neighbouring slots joined."""
     return re.sub(rf"{SLOT}(?:[\s,]*{SLOT})+", SLOT, text).strip()
 
 

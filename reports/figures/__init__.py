@@ -1,1 +1,1 @@
-"""Figures of what things cost: the numbers, and their drawings as text."""
+"""Charts of costs: the numbers, and their drawings as SVG."""

@@ -1,8 +1,8 @@
-"""A figure as data, its drawing as SVG text, and the same numbers as a table.
+"""A chart as data, its drawing as SVG, and the same numbers as a table.
 
-A series is told by the shape of its points, the pattern of its line and its name at the line's
-end: colour only repeats it. Sizes are those of a phone's width, so that text stays text; several
-figures stand side by side where there is room.
+A series is distinguished by the shape of its points, the pattern of its line and its name at the
+line's end; colour only repeats it. The width is that of a phone, so that text stays readable; wider
+screens show several charts side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STEPS = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value at a category, with its spread; all three are equal where none was measured."""
+    """A value at a category, with its spread; all three are equal if no spread was measured."""
 
     at: int
     value: float
@@ -34,7 +34,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one name; `style` picks shape and pattern, the same in all figures of a page."""
+    """Points of one name; `style` selects shape and pattern, the same in all charts of a page."""
 
     name: str
     style: int
@@ -43,10 +43,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure: its categories from left to right, and what is measured upwards.
+    """A chart: its categories from left to right, and values upwards.
 
-    `said` writes a value with its unit, `even` is what nothing is gained or lost at. A logarithmic
-    figure leaves out what is not above zero. `missing` is why a series has no value at a category.
+    `said` formats a value with its unit, `even` is the value of no difference. A logarithmic chart
+    leaves out values that are not positive. `missing` says why a series has no value at a category.
     """
 
     key: str
@@ -63,12 +63,14 @@ class Chart:
 
     @property
     def svg(self) -> str:
-        """The drawing."""
+        """Return the drawing."""
         return draw(self)
 
     @property
     def table(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """A row per category: what is said of each series; where nothing is, why, or a dash."""
+        """Return a row per category with each series' value, or the reason for its absence, or a
+        dash.
+        """
         by_place = [(one.name, {p.at: p for p in one.points}) for one in self.series]
         return tuple(
             (
@@ -94,7 +96,7 @@ def _cell(point: Point, said: Callable[[float], str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From values and categories to places in the drawing."""
+    """The mapping from values and categories to positions in the drawing."""
 
     low: float
     high: float
@@ -116,7 +118,7 @@ class _Scale:
 
 
 def draw(chart: Chart) -> str:
-    """The figure as an SVG element, to stand in a page that styles the classes `s0` to `s3`."""
+    """Return the chart as an SVG element, for a page that styles the classes `s0` to `s3`."""
     turned = len(chart.categories) >= _TURNED_FROM
     bottom = HEIGHT - (74 if turned else 46)
     marks = ticks(chart)
@@ -136,7 +138,7 @@ def draw(chart: Chart) -> str:
 
 
 def ticks(chart: Chart) -> list[float]:
-    """Round values from below the least to above the most that is shown, three at the least."""
+    """Return at least three round values that enclose everything shown."""
     shown = [
         v
         for one in chart.series
@@ -160,7 +162,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def _evenly(high: float) -> list[float]:
-    """From zero, as a length that does not begin there would lie."""
+    """Return ticks from zero, because bars that do not begin at zero mislead."""
     if high <= 0:
         return [0.0, 1.0]
     rough = high / 4
@@ -215,7 +217,7 @@ def _drawn(one: Series, scale: _Scale, log: bool, aside: float) -> Iterable[str]
 
 
 def _runs(points: Sequence[Point]) -> list[list[Point]]:
-    """Points at neighbouring categories: no line goes over what was not measured."""
+    """Return points at neighbouring categories: no line crosses what was not measured."""
     runs: list[list[Point]] = []
     for point in points:
         if runs and runs[-1][-1].at + 1 == point.at:
@@ -238,7 +240,7 @@ def _shape(style: int, x: float, y: float) -> str:
 
 
 def _names(chart: Chart, scale: _Scale) -> Iterable[str]:
-    """Each series' shape and name, at the height of its last point where that is free."""
+    """Yield each series' marker and name, near the height of its last point."""
     ends = [
         (scale.y(last.value), one)
         for one in chart.series

@@ -1,6 +1,6 @@
-"""The figures of the results as they were measured: times, ratios of times, and bytes moved.
+"""The measured figures of the results: times, ratios of times, and bytes moved.
 
-Only numbers are read here; which of them are drawn, and in what words, is the page's affair.
+This module only reads numbers; pages decide which of them are drawn, and in what words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOVED = "moved"  # of a step's notes
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What one access moved to each device, by which collectives, and what it was of."""
+    """What one access moved to each device, by which collectives, and of which array."""
 
     bytes: int
     result: int
@@ -29,12 +29,12 @@ class Moved:
 
     @property
     def per_result(self) -> float:
-        """How many times its own size a result costs."""
+        """The bytes moved per byte of the result."""
         return self.bytes / self.result
 
 
 def times(results: Results) -> dict[TimingKey, Timing]:
-    """Every contender's figures once: they illustrate several clauses."""
+    """Return every contender's figures once, although they illustrate several clauses."""
     found: dict[TimingKey, Timing] = {}
     for key, some in results.timings.items():
         for one in some:
@@ -57,12 +57,12 @@ def _place(item: tuple[TimingKey, Timing]) -> tuple[Any, ...]:
 
 
 def ratio(timing: Timing, to: str) -> Ratio | None:
-    """The ratio whose other side's name begins with `to`."""
+    """Return the ratio whose other side's name begins with `to`; None if there is none."""
     return next((one for one in timing.ratios if one.to.startswith(to)), None)
 
 
 def moved(outcome: Outcome) -> Moved | None:
-    """What the last run of a cell noted of an access: of its processes, that which moved most."""
+    """Return what the last run of a cell noted of an access, in the process that moved most."""
     found: list[Moved] = []
     for run in outcome.runs[-1:]:
         for observation in run.cell.observations:
@@ -85,7 +85,7 @@ def _noted(note: Mapping[str, Any]) -> Moved | None:
 
 
 def moved_in(results: Results, clause: str) -> dict[CellKey, Moved]:
-    """What the cells of a clause moved, where they noted it."""
+    """Return what the cells of a clause moved, if they noted it."""
     keys = (
         CellKey(clause, target.key, implementation, topology)
         for target in results.targets
@@ -99,9 +99,9 @@ def moved_in(results: Results, clause: str) -> dict[CellKey, Moved]:
 def series(
     names: Mapping[str, str], values: Iterable[tuple[str, int, float, float, float]]
 ) -> tuple[Series, ...]:
-    """Points (implementation, category, value, low, high) as a series for each of `names`.
+    """Return points (implementation, category, value, low, high) as a series for each of `names`.
 
-    An implementation looks the same in every figure, whichever others are in it.
+    An implementation has the same style in every chart.
     """
     of: dict[str, list[Point]] = {}
     for implementation, at, value, low, high in values:

@@ -1,1 +1,1 @@
-"""The pages of the site, with the templates that they fill."""
+"""The pages of the site, with their templates."""

@@ -1,8 +1,7 @@
-"""Collects the pages of the site, renders them and writes them; nothing is fetched from elsewhere.
+"""Collect the pages of the site, render them and write them; nothing is fetched.
 
-A page is written by the process that rendered it: all of them are some hundred megabytes.
-
-The same results give the same bytes, so that a site can be kept and compared.
+A page is written by the process that rendered it, because all pages are too large to send. The same
+results give the same bytes, so that sites can be stored and compared.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ _TEMPLATES = "j2"  # how their names end
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What every page shows around its own: the ways on, and of which runs it is."""
+    """What every page shows around its content: navigation, and the runs of the results."""
 
     navigation: tuple[tuple[str, str], ...]
     measured: str
@@ -147,9 +146,8 @@ class Frame:
 
 
 def build(results: Results, directory: Path, repository: str = "") -> int:
-    """Write the site of `results` into `directory`; the number of pages. SiteError if it cannot.
-
-    `repository` is the https address that every page links as the source.
+    """Write the site of `results` into `directory`; return the number of pages. SiteError if it
+    fails.
     """
     with paused_collector():
         rendered = _renderer(results, repository)
@@ -161,7 +159,7 @@ def build(results: Results, directory: Path, repository: str = "") -> int:
 
 
 def render(results: Results, repository: str = "") -> dict[str, str]:
-    """The text of every file of the site, by its path in the directory."""
+    """Return the text of every file of the site, by its path."""
     rendered = _renderer(results, repository)
     return dict(in_parallel(rendered, len(rendered.made)))
 
@@ -177,7 +175,7 @@ def _renderer(results: Results, repository: str) -> Renderer:
 
 
 def asked(results: Results) -> Effects:
-    """The results with what is felt of them, and all that pages ask of their cells."""
+    """Return the effects of the results, and everything that pages read from their cells."""
     effects = Effects(results, said_by, notes)
     cells = (run.cell for one in results.outcomes.values() for run in one.runs[-1:])
     effects.once.ask(cells, in_parallel)
@@ -186,14 +184,14 @@ def asked(results: Results) -> Effects:
 
 @dataclass(slots=True)
 class Renderer:
-    """Renders the pages that were made, by their number."""
+    """Renders pages by number."""
 
     frame: Frame
     made: Sequence[Page | Asset]
     env: Environment
 
     def __call__(self, number: int) -> tuple[str, str]:
-        """The path and the text of one of them."""
+        """Return the path and the text of one page."""
         one = self.made[number]
         if isinstance(one, Asset):
             return one.path, printable(one.text)
@@ -215,7 +213,7 @@ class _Environment(Environment):
 
 
 def environment() -> Environment:
-    """The templates, with escaping on for all of them."""
+    """Return the templates, all with escaping."""
     env = _Environment(
         loader=PackageLoader("reports.site"),
         autoescape=True,
@@ -259,7 +257,7 @@ def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> F
 
 
 def _way(path: str) -> str:
-    """The entry of the navigation under which a page stands."""
+    """Return the navigation entry of a page."""
     folder, _, rest = path.partition("/")
     return _UNDER.get(folder, f"{folder}.html" if rest else path)
 

@@ -1,4 +1,4 @@
-"""The causes: each what JAX does and a user feels, with its program and where it shows."""
+"""The pages of known issues: what JAX does, its program, and where it shows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOOKED_AT = 12  # cells of the newest version whose effect says what a cause do
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """An implementation, and in which versions it shows the cause, on which topologies."""
+    """An implementation, and the versions and topologies in which it shows the issue."""
 
     implementation: str
     versions: str  # on any topology
@@ -50,7 +50,7 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A clause that shows what helps, and whether it does."""
+    """A clause that shows a remedy, and whether it works."""
 
     clause: str
     title: str
@@ -62,7 +62,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class ClauseLink:
-    """A clause that shows the cause: what it expects, and whether the newest JAX does that."""
+    """A clause that shows the issue: its expectation, and whether the newest JAX fulfils it."""
 
     clause: str
     title: str
@@ -73,7 +73,7 @@ class ClauseLink:
 
 @dataclass(frozen=True, slots=True)
 class Kin:
-    """Another cause of the same defect, and what one changes for it."""
+    """Another known issue of the same defect, and its edit."""
 
     link: Link
     edit: str
@@ -81,11 +81,11 @@ class Kin:
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """A cause, what it does to the reader's code, where it shows, what it costs, and what helps.
+    """A known issue: its effect, where it shows, its cost, and its remedies.
 
-    `edit` is what one changes, where that is shown to work in the newest JAX; `kin` are the causes
-    of the same defect: the one of which it is a part, or its parts; `as_shard_map` says how the
-    programs fare under shard_map that show it under the new pmap.
+    `edit` is what to change, if that works in the newest JAX; `kin` are the issues of the same
+    defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
+    behave under shard_map.
     """
 
     cause: Cause
@@ -108,7 +108,7 @@ class CauseView:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Its own remedies that these results do not have."""
+        """Its own remedies that these results do not contain."""
         there = {one.clause for _, some in self.helps for one in some}
         return tuple(one for one in self.cause.remedies if one not in there)
 
@@ -119,19 +119,19 @@ class CauseView:
 
     @property
     def most_remedies(self) -> int:
-        """How many of one sort are in sight at once."""
+        """How many remedies of one kind are shown unfolded."""
         return _MOST_REMEDIES
 
     @property
     def places_line(self) -> str:
-        """Where it shows, in a line of a list."""
+        """Where it shows, in a line."""
         return "; ".join(
             f"{implementation_words(row.implementation)} {row.versions}" for row in self.places
         )
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """A page per cause."""
+    """Yield a page per known issue."""
     results = effects.results
     found = {one.cause.cause: one for one in known_issues.issues(effects)}
     for view in causes(effects):
@@ -149,7 +149,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def library_versions(results: Results, name: str) -> Iterator[tuple[str, str]]:
-    """Each version of JAX, and which versions of a library its runs had."""
+    """Yield each version of JAX with the versions of a library in its runs."""
     found: dict[str, set[str]] = {}
     for one in results.environments:
         if one.jax and name in one.packages:
@@ -161,7 +161,7 @@ def library_versions(results: Results, name: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def causes(effects: Effects) -> tuple[CauseView, ...]:
-    """Every cause that the results carry, those that no cell shows as well."""
+    """Return every known issue of the results, including those that no cell shows."""
     results = effects.results
     shown = shown_by(results)
     marks = marks_of_clauses(results)
@@ -218,7 +218,9 @@ def _view(
 
 
 def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
-    """How the programs that show a cause under the new pmap of one JAX fare under its shard_map."""
+    """Return how the programs that show an issue under new pmap behave under shard_map of
+    one JAX.
+    """
     there = [
         results.outcome(key._replace(implementation=SHARD_MAP)).verdict
         for key in cells
@@ -242,7 +244,9 @@ def _clause_link(
 
 
 def _effect(effects: Effects, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
-    """What most cells of the newest version that shows it feel against legacy pmap."""
+    """Return the most frequent effect in the newest version that shows it, relative to
+    legacy pmap.
+    """
     if baseline is None:
         return None
     number = {target.key: i for i, target in enumerate(effects.results.targets)}
@@ -281,7 +285,7 @@ def _helps(
     cause: Cause,
     implementation: str,
 ) -> tuple[tuple[Help, tuple[Remedy, ...]], ...]:
-    """The remedies by whether they help under an implementation of the newest JAX."""
+    """Return the remedies by whether they work under an implementation of the newest JAX."""
     results = effects.results
     target = results.targets[newest].key
     found: dict[Help, list[Remedy]] = {help: [] for help in Help}

@@ -1,6 +1,6 @@
-"""A page per clause: what happened, newest first, the same outcome of several versions once.
+"""A page per clause: what happened, newest first, equal outcomes of several versions joined.
 
-The evidence is folded below it: a reader wants first what their code would meet.
+The evidence is folded below, because a reader wants first what their code would meet.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _REASONS_KEPT = 1024  # in memory at once: those of a page repeat each other
 
 @lru_cache(_REASONS_KEPT)
 def _known_by(reason: str) -> str:
-    """What is equal of two reasons that are the same but for numbers."""
+    """Return a grouping key of reasons that differ in numbers only."""
     return _VARIES.sub("#", reason)[:_KEPT]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A cell with what is said of it."""
+    """A cell with its description."""
 
     key: CellKey
     number: int
@@ -67,7 +67,7 @@ class Seen:
 
     @property
     def alike(self) -> tuple[object, ...]:
-        """What cells share that are told once."""
+        """Return a grouping key of cells with the same description."""
         why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
         # What a conforming cell moved or compiled differs between versions, and is felt.
         return self.outcome.verdict, self.words, why or _known_by(self.outcome.reason)
@@ -75,7 +75,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One outcome of an implementation, wherever it was: what was expected, what happened."""
+    """One outcome of an implementation and where it occurred: expectation and observation."""
 
     anchor: str
     mark: Mark
@@ -94,7 +94,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """What happened under an implementation, newest first."""
+    """The outcomes under an implementation, newest first."""
 
     name: str
     told: tuple[Told, ...]
@@ -105,7 +105,7 @@ Span = tuple[Mark, str, str, str]  # mark, words, versions, anchor of the outcom
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A row of the overview: for topologies that did alike, what happened in which versions."""
+    """A row of the overview: for a topology, what happened in which versions."""
 
     implementation: str
     topologies: tuple[tuple[str, str], ...]  # each with the anchor of its cells
@@ -133,7 +133,7 @@ class ClausePage:
 
     @property
     def silent(self) -> bool:
-        """Whether no document speaks of it, so that legacy pmap is what all is held against."""
+        """Whether no document mentions it, so that legacy pmap is the reference."""
         return self.claim is not None and self.claim.silent
 
     @property
@@ -209,7 +209,7 @@ class ClausePage:
 
     @property
     def glances(self) -> tuple[Glance, ...]:
-        """The overview, in the order of the parts below it."""
+        """The overview, in the order of the sections below it."""
         rows: dict[tuple[str, str], list[Seen]] = {}
         for seen in self._seen:
             rows.setdefault((seen.key.implementation, seen.key.topology), []).append(seen)
@@ -245,7 +245,7 @@ class ClausePage:
 
     @property
     def timings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """What the time lane measured, by version and place, newest first."""
+        """The time lane's measurements, by version and place, newest first."""
         found = []
         for seen in self._seen:
             lines = self.results.timings.get(seen.key, ())
@@ -268,7 +268,7 @@ class ClausePage:
 
     @cached_property
     def _seen(self) -> tuple[Seen, ...]:
-        """Every cell that there should be, newest first, without those that a tier leaves out."""
+        """Yield every expected cell, newest first."""
         results = self.results
         found = []
         for number, target in reversed(list(enumerate(results.targets))):
@@ -292,7 +292,7 @@ class ClausePage:
         return tuple(found)
 
     def _outcome_anchor(self, seen: Seen) -> str:
-        """Where an outcome of an implementation stands, by its number among them."""
+        """Return the anchor of an outcome of an implementation."""
         known = self._outcomes.setdefault(seen.key.implementation, {})
         number = known.setdefault(seen.alike, len(known) + 1)
         return safe_name(f"o-{seen.key.implementation}.{number}")
@@ -332,7 +332,7 @@ class ClausePage:
         return cause_link(self.results, deviation.cause)
 
     def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
-        """The newest record with one process and with several; all where runs disagree."""
+        """Yield the newest record with one process and with several; all if runs disagree."""
         named, done = self._named, set()
         for seen in some:
             several = not seen.key.topology.startswith("1x")
@@ -342,7 +342,7 @@ class ClausePage:
                     yield evidence(run, named[seen.number], seen.key.topology, self.views)
 
     def _places(self, some: list[Seen]) -> tuple[str, ...]:
-        """Where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
+        """Return where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
         by_topology: dict[str, list[str]] = {}
         for seen in some:
             by_topology.setdefault(seen.key.topology, []).append(self._named[seen.number])
@@ -354,13 +354,13 @@ class ClausePage:
 
 @dataclass(slots=True)
 class _Budget:
-    """How much evidence a page still has room for; the first piece is shown, cut to it."""
+    """The remaining room for evidence on a page; the first piece is always shown."""
 
     left: int
     spent: bool = False
 
     def spend(self, some: Iterator[Evidence]) -> Iterator[Evidence]:
-        """Those of `some` that fit, the first ones first."""
+        """Yield those of `some` that fit, from the first."""
         for one in some:
             if self.spent and one.size > self.left:
                 return
@@ -371,7 +371,7 @@ class _Budget:
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """The page of each clause."""
+    """Yield the page of each clause."""
     results = effects.results
     default = columns(results)
     views = Views()

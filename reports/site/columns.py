@@ -1,4 +1,4 @@
-"""The columns that a reader decides between: legacy pmap where it last was, the others now."""
+"""The columns that a reader compares: the last legacy pmap, and the newest of the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reports.site.strips import versions
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An implementation in one JAX; `baseline` is what the others are compared with."""
+    """An implementation in one JAX; `baseline` is the reference of the others."""
 
     side: Side
     version: str
@@ -23,13 +23,13 @@ class Column:
 
     @property
     def css(self) -> str:
-        """The class of its cells: a phone has no heads of columns, so that each says what it is."""
+        """The class of its cells: on a phone, which shows no column heads, it labels each cell."""
         return short_implementation(self.side.implementation)
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def columns(results: Results) -> tuple[Column, ...]:
-    """The last of each implementation, the baseline first."""
+    """Return the last column of each implementation, the baseline first."""
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
     ran = Counter(
         (key.implementation, key.target)

@@ -1,4 +1,4 @@
-"""Corrections of JAX's documents: the sentence as it stands, what to write instead, and a patch."""
+"""Corrections of JAX's documents: the sentence, its replacement, and a patch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = "git apply --unidiff-zero corrections.patch"
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Lines of a document's source, and those that should stand in their place."""
+    """Lines of a document's source, and the lines that should replace them."""
 
     file: str
     heading: str
@@ -38,7 +38,7 @@ class Correction:
 
 @lru_cache(maxsize=1)
 def corrections() -> tuple[Correction, ...]:
-    """The table beside this module, in the order of files and lines."""
+    """Return the table beside this module, in the order of files and lines."""
     table = load_toml(FILE)
     found = (
         Correction(
@@ -56,7 +56,7 @@ def corrections() -> tuple[Correction, ...]:
 
 
 def patch(some: Iterable[Correction]) -> str:
-    """A unified diff without context, for `git apply --unidiff-zero`."""
+    """Return a unified diff without context, for `git apply --unidiff-zero`."""
     lines = []
     for file, here in groupby(some, key=lambda one: one.file):
         lines += [f"--- a/{file}", f"+++ b/{file}"]

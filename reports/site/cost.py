@@ -1,4 +1,4 @@
-"""What a move off legacy pmap costs: time, bytes and memory, drawn and in tables, on one page."""
+"""The page of costs of leaving legacy pmap: time, communication and memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEGACY, JIT = "legacy pmap", "under jit"
 
 @dataclass(frozen=True, slots=True)
 class TimeRow:
-    """One contender's figures as they are said."""
+    """One contender's formatted figures."""
 
     name: str
     topology: str
@@ -45,7 +45,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class CostPage:
-    """All figures, and the table of all times."""
+    """All charts, and the table of all times."""
 
     groups: tuple[Group, ...]
     times: tuple[tuple[str, tuple[TimeRow, ...]], ...]
@@ -54,7 +54,7 @@ class CostPage:
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """The page of costs, where any was measured."""
+    """Yield the page of costs, if any were measured."""
     results = effects.results
     view = cost_page(results, effects.once.to(notes))
     if view.groups or view.times:
@@ -70,7 +70,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
-    """Every figure that these results have."""
+    """Return every figure in these results."""
     taken = times(results)
     measured = memory(results, notes_in)
     groups = (
@@ -149,7 +149,7 @@ def _table(taken: Mapping[TimingKey, Timing]) -> Iterator[tuple[str, tuple[TimeR
 
 
 def _named(timing: str) -> str:
-    """What is timed, told apart where the same programs are timed in two ways."""
+    """Return what is timed, distinguishing programs that are timed in two ways."""
     ways = {"timing.dispatch.": "A call", "timing.top-level.": "A call at the top level and in jit"}
     way = next((way for prefix, way in ways.items() if timing.startswith(prefix)), "")
     return f"{way}: {timed(timing)}" if way else timed(timing)
@@ -163,7 +163,7 @@ def _took(timing: Timing) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them, with three digits."""
+    """Format seconds in a suitable unit, with three digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""The figures of the page of costs: which numbers are drawn against which, and in what words."""
+"""The charts of the page of costs: which numbers are drawn, and their captions."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _TIMED = {
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure with the page that has the evidence."""
+    """A chart, and the page with its evidence."""
 
     chart: Chart
     evidence: Link
 
     @property
     def flat(self) -> str:
-        """What to say in place of a drawing where every line is level; empty where one is not."""
+        """Return a sentence in place of a chart whose lines are all level; empty otherwise."""
         said = []
         for one in self.chart.series:
             values = {self.chart.said(point.value) for point in one.points}
@@ -63,7 +63,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Figures about one thing, side by side, with a sentence that says how to read them."""
+    """Charts about one subject, side by side, with a sentence on how to read them."""
 
     anchor: str
     title: str
@@ -72,12 +72,12 @@ class Group:
 
 
 def timed(timing: str) -> str:
-    """What a timing is of, as a reader says it."""
+    """Return the name of a timing for readers."""
     return _TIMED.get(timing, timing.removeprefix("timing.").replace(".", ", "))
 
 
 def by_story(timing: str) -> tuple[int, str]:
-    """A sort key: as the table above has them, small before large; others last."""
+    """Sort key: the order of the table above, small before large."""
     order = list(_TIMED)
     return order.index(timing) if timing in _TIMED else len(order), timing
 
@@ -92,7 +92,7 @@ def ratios(
     contender: str,
     to: str,
 ) -> Group:
-    """A figure per timing and topology: a ratio by version of JAX."""
+    """Return a chart per timing and topology: a ratio by version of JAX."""
     here = {
         k: t for k, t in taken.items() if k.timing.startswith(prefix) and k.contender == contender
     }
@@ -129,7 +129,7 @@ def ratios(
 
 
 def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
-    """The ratio of an index by topology, in the newest JAX, where several topologies were timed."""
+    """Return the ratio of indexing by topology, in the newest JAX, if several were timed."""
     here = {k: t for k, t in taken.items() if k.timing.startswith(INDEX) and k.contender == "index"}
     figures = []
     for timing, keys in groupby(here, key=lambda k: k.timing):
@@ -167,7 +167,7 @@ def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
 
 
 def moved_figures(results: Results) -> Group:
-    """A figure per access and topology: the bytes that it moves, in multiples of its result."""
+    """Return a chart per access and topology: the bytes moved, in multiples of the result."""
     figures = []
     for clause in (id for id in ACCESSES if id in results.clauses):
         cells = moved_in(results, clause)
@@ -203,7 +203,7 @@ def moved_figures(results: Results) -> Group:
 
 
 def memory_figures(measured: Memory) -> Group:
-    """A figure per kind of donated argument: the memory at the peak, by version."""
+    """Return a chart per kind of donated argument: the memory peak, by version."""
     figures = []
     implementations = [name for name, _ in measured.implementations]
     for table in measured.tables:
@@ -249,7 +249,7 @@ def _without(
     topology: str,
     versions: Sequence[TargetKey],
 ) -> dict[tuple[str, int], str]:
-    """Why an implementation has no time in a version, as the check beside the times tells it."""
+    """Return why an implementation has no time in a version, from the test beside the times."""
     clauses = next((t.illustrates for k, t in taken.items() if k.timing == timing), ())
     why: dict[tuple[str, int], str] = {}
     for name, words in _names(key.implementation for key in taken).items():
@@ -269,7 +269,7 @@ def _without(
 
 
 def figure(chart: Chart, evidence: Link) -> list[Drawn]:
-    """The figure with its numbers said in a sentence; none where nothing was measured."""
+    """Return the chart with its numbers in a sentence; nothing if nothing was measured."""
     if not any(one.points for one in chart.series):
         return []
     said = "; ".join(
@@ -294,7 +294,7 @@ def _versions(targets: Iterable[TargetKey]) -> list[TargetKey]:
 
 
 def multiple(value: float) -> str:
-    """A ratio as it is read: two digits, no exponent."""
+    """Format a ratio with two digits, without exponent."""
     if value >= 100:
         return f"{value:.0f}×"  # noqa: RUF001 (the sign of multiplication)
     return f"{float(f'{value:.2g}'):g}×"  # noqa: RUF001

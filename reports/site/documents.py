@@ -1,6 +1,7 @@
-"""The source documents as their readers know them, with what was seen beside each statement.
+"""The source documents, with the observations beside each statement.
 
-Every claim is a row, also one that no clause checks: what nobody looked at must not look right.
+Every claim is a row, including those without a clause, because an untested claim must not look
+right.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _HOLDS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does n
 
 @dataclass(frozen=True, slots=True)
 class ClauseRow:
-    """A clause under its claim; `instead`: it shows a remedy, and not what the claim says."""
+    """A clause below its claim; `instead` marks a remedy, which does not test the claim."""
 
     id: str
     title: str
@@ -55,7 +56,7 @@ class ClauseRow:
 
 @dataclass(frozen=True, slots=True)
 class ApiMark:
-    """What the newest JAX makes of a claim under an implementation, by kind of topology."""
+    """The mark of a claim in the newest JAX under an implementation, by kind of topology."""
 
     implementation: str
     processes: str
@@ -70,7 +71,7 @@ class ApiMark:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """A statement, what the newest JAX makes of it, a strip per implementation, its clauses."""
+    """A statement, its mark in the newest JAX, a strip per implementation, its clauses."""
 
     claim: Claim
     anchor: str
@@ -81,7 +82,7 @@ class ClaimRow:
 
     @property
     def apart(self) -> str:
-        """The page of its checks, where they are more than its document's page holds."""
+        """The page of its tests, if they do not fit on the document's page."""
         return checks_path(self.claim.slug) if len(self.clauses) > _CHECKS_IN_PLACE else ""
 
     @property
@@ -92,7 +93,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading of a document and the claims under it; `parts` are its words, outermost first."""
+    """A heading of a document and its claims; `parts` are its words, outermost first."""
 
     parts: tuple[str, ...]
     anchor: str
@@ -122,7 +123,7 @@ class Document:
 
     @property
     def silent(self) -> bool:
-        """Whether this is no document but what none says."""
+        """Whether this collects behaviour that no document mentions."""
         return all(row.claim.silent for row in self.claims)
 
     @cached_property
@@ -130,38 +131,38 @@ class Document:
         return tuple(row for heading in self.headings for row in heading.claims)
 
     def counted(self, mark: Mark) -> int:
-        """How many of its claims have this mark on the newest JAX."""
+        """Return how many of its claims have this mark on the newest JAX."""
         return sum(row.newest is mark for row in self.claims)
 
     @property
     def gaps(self) -> int:
-        """How many of its claims no clause checks."""
+        """How many of its claims have no clause."""
         return sum(not row.clauses for row in self.claims)
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The checks of one statement, and the document that it is of."""
+    """The tests of one statement, and its document."""
 
     document: Document
     row: ClaimRow
 
     @property
     def place(self) -> str:
-        """The statement's place on its document's page."""
+        """The address of the statement on its document's page."""
         return f"{self.document.path}#{self.row.anchor}"
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """All documents, and the version that their counts are of."""
+    """All documents, and the version that their counts refer to."""
 
     documents: tuple[Document, ...]
     newest: str
 
 
 def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
-    """The list of documents, and a page per document."""
+    """Yield the list of documents, and a page per document."""
     if not found:
         return
     yield Page(
@@ -191,7 +192,7 @@ def pages(results: Results, found: tuple[Document, ...]) -> Iterator[Page]:
 
 
 def documents(results: Results) -> tuple[Document, ...]:
-    """The documents in the order of the catalogue, silences last."""
+    """Return the documents in the order of the catalogue, undocumented behaviour last."""
     marks = marks_of_clauses(results)
     clauses: dict[str, list[str]] = results.clauses_of_claims()
     named = versions(results)
@@ -218,7 +219,7 @@ def documents(results: Results) -> tuple[Document, ...]:
 
 
 def newest_marks(results: Results) -> dict[str, tuple[Mark, tuple[ApiMark, ...]]]:
-    """What the newest JAX makes of each claim, together and under each implementation."""
+    """Return the mark of each claim in the newest JAX, in total and by implementation."""
     marks = marks_of_clauses(results)
     newest = newest_index(results)
     found = {}
@@ -229,7 +230,7 @@ def newest_marks(results: Results) -> dict[str, tuple[Mark, tuple[ApiMark, ...]]
 
 
 def api_marks(marks: dict[Place, list[Mark]], newest: int) -> tuple[ApiMark, ...]:
-    """The verdict of each implementation; by kind of topology where those differ."""
+    """Return the mark of each implementation; by kind of topology if those differ."""
     by: dict[str, dict[str, list[Mark]]] = {}
     for (implementation, topology), row in marks.items():
         if row[newest] in CHECKED:
@@ -274,7 +275,7 @@ def _document(
 
 
 def _heading_of(results: Results, row: ClaimRow, silent: bool) -> str:
-    """What a claim stands under: of a silence, the section of its clauses."""
+    """Return a claim's heading; for undocumented behaviour, the section of its clauses."""
     if not silent:
         return row.claim.heading
     return results.clauses[row.clauses[0].id].section if row.clauses else "Not looked at yet"
@@ -301,7 +302,7 @@ def _clause_row(
 def _judged(
     results: Results, marks: dict[str, dict[Place, list[Mark]]], clauses: Iterable[str]
 ) -> dict[Place, list[Mark]]:
-    """The marks of a claim: of those of its clauses that check what it says."""
+    """Return the marks of a claim, from those of its clauses that test what it says."""
     return joined(marks[id] for id in clauses if not results.is_instead(id))
 
 

@@ -1,7 +1,7 @@
 """The results as files for programs: the matrix, and its counts.
 
-The matrix names each id once and refers to it by number: a hundred thousand cells are a download
-that a script reads, not the observations themselves. It is compressed, to a twentieth.
+The matrix names each id once and refers to it by number, so that a hundred thousand cells are a
+small download; it contains no observations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT = 1  # of the matrix; what reads it asks for this number
 
 
 def pages(effects: Effects) -> Iterator[Asset]:
-    """Two files, in every site."""
+    """Yield two files, on every site."""
     results = effects.results
     yield Asset(MATRIX, lambda: json.dumps(matrix(results), separators=(",", ":")) + "\n")
     yield Asset(SUMMARY, lambda: json.dumps(_summary(results), indent=1) + "\n")
@@ -40,7 +40,7 @@ def _summary(results: Results) -> dict[str, Any]:
 
 
 def matrix(results: Results) -> dict[str, Any]:
-    """All recorded cells as rows of numbers, each the place of a word in the lists before them."""
+    """Return all recorded cells as rows of indices into the lists of names."""
     clauses = {id: at for at, id in enumerate(results.clauses)}
     targets = {target.key: at for at, target in enumerate(results.targets)}
     implementations = {name: at for at, name in enumerate(results.implementations)}

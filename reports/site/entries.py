@@ -1,7 +1,7 @@
-"""What changes on an upgrade, as pages list it: a line for each entry, in groups.
+"""The changes of an upgrade as pages list them: a line for each entry, in groups.
 
-A line leads to the page of the known issue, which has program, remedies and evidence; where there
-is none, to the smallest test that shows it.
+A line links to the page of the known issue, which has program, remedies and evidence; without one,
+to the smallest test that shows it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ EVERYWHERE, _PLACES = "all", ("one", "several")
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """One entry; `places` are classes by which a page filters, `parts` those of the same defect.
+    """One entry; `places` are classes for filtering, `parts` the entries of the same defect.
 
-    `edit` is what averts it, where the page does not say so elsewhere.
+    `edit` is what averts it, if the page does not say so elsewhere.
     """
 
     effect: str
@@ -46,7 +46,7 @@ class EntryView:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many causes and programs a group has, `of`: all, or those on topologies of one sort."""
+    """How many known issues and programs a group has, in total or for one kind of topology."""
 
     of: str
     causes: int
@@ -60,7 +60,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One question about an upgrade and its entries."""
+    """One group of an upgrade's changes and its entries."""
 
     anchor: str
     effect: str
@@ -77,17 +77,17 @@ class GroupView:
 
     @property
     def places(self) -> str:
-        """The classes by which a page filters: where it has anything at all."""
+        """The classes for filtering."""
         return places_class({one.of for one in self.counts if one.causes and one.of in _PLACES})
 
 
 def side_words(side: Side) -> str:
-    """A side as a reader says it."""
+    """Return a side as a reader says it."""
     return f"{implementation_words(side.implementation)} on JAX {side.jax}"
 
 
 def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
-    """The groups of an upgrade that have entries, in order; what is likely first in each."""
+    """Return the groups of an upgrade that have entries, in order; likely entries first."""
     groups = []
     for group, entries in found.groups:
         folded = found.folded(group)
@@ -128,7 +128,7 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> C
 def entry_view(
     results: Results, found: Upgrade, entry: Entry, parts: Iterable[Entry] = ()
 ) -> EntryView:
-    """An entry as a line, with those of the same defect below it."""
+    """Return an entry as a line, with those of the same defect below it."""
     return EntryView(
         effect=entry.effect.value,
         title=entry.title,
@@ -145,20 +145,20 @@ def entry_view(
 
 
 def entry_href(results: Results, found: Upgrade, entry: Entry) -> str:
-    """Where an entry is told whole."""
+    """Return the address of an entry's full description."""
     if entry.cause is not None:
         return cause_path(entry.cause.cause)
     return _example(results, found, entry)
 
 
 def _example(results: Results, found: Upgrade, entry: Entry) -> str:
-    """The cell of the smallest test that shows it, on the page of its clause."""
+    """Return the address of the cell of the smallest test that shows it."""
     key = cell_of(results, entry.smallest, entry.example.topology, found.new)
     return cell_path(key)
 
 
 def group_anchor(group: Group) -> str:
-    """Where a group stands on its page."""
+    """Return the anchor of a group."""
     return group.name.lower().replace("_", "-")
 
 
@@ -168,5 +168,5 @@ def places_class(places: Collection[str]) -> str:
 
 
 def filtered(one: Entry) -> set[str]:
-    """With how many processes a page shows something: where it matters."""
+    """Return for how many processes a page shows something: for which it matters."""
     return {"one" if place == ONE else "several" for place in one.matters}

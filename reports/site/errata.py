@@ -1,9 +1,8 @@
-"""Where the documentation is wrong: what the newest JAX does instead, as text to paste.
+"""Errors of the documentation: what the newest JAX does instead, as text to paste.
 
-A statement is here if any of its checks failed on the newest JAX that ran. What becomes of who
-relies on it decides where it stands; why it failed whom it is for: who writes the documents, who
-writes JAX, or who knows the platform. Statements of one document that fail alike, by one cause,
-are one entry: they are one issue.
+A statement is listed if any of its tests failed on the newest JAX that ran, ordered by harm. The
+reason of the failure decides who should read it: the documents' authors, JAX's developers, or the
+platform's. Statements of one document that fail for one known issue are one entry.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _INSTEAD_LENGTH = 150
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A statement of which some checks failed, in which order of harm, and by which cause.
+    """A statement with failed tests, its harm, and its known issue.
 
-    `kind` is who errs, `instead` what happens in the check that harms most.
+    `kind` is who should act, `instead` what happens in the most harmful test.
     """
 
     row: ClaimRow
@@ -53,18 +52,18 @@ class Failing:
 
     @property
     def never(self) -> bool:
-        """Whether it is true in no check at all."""
+        """Whether it is true in no test at all."""
         return len(self.wrong) == len(self.cells)
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """What statements share that are one entry; those without a cause stand alone."""
+        """Return the grouping key of entries; statements without a known issue stand alone."""
         return (self.document.title, self.kind, self.harm, self.cause or self.row.claim.slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of an entry: its place on the page, and where its row is, with all versions."""
+    """A statement of an entry: its anchor, and the address of its row with all versions."""
 
     anchor: str
     newest: Mark
@@ -73,7 +72,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Statements that fail alike, in which share of their checks, and the text about them."""
+    """Statements that fail alike, the share of failed tests, and the text about them."""
 
     statements: tuple[Statement, ...]
     document: str
@@ -85,13 +84,13 @@ class Entry:
 
     @property
     def never(self) -> bool:
-        """Whether what they say is true in no check at all."""
+        """Whether the statements are true in no test at all."""
         return self.failed == self.ran
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The statements that do one harm, by document."""
+    """The statements with one kind of harm, by document."""
 
     harm: Harm
     documents: tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -128,27 +127,27 @@ class ErrataPage:
 
     @property
     def size(self) -> int:
-        """Statements of which a check failed: all of them are here."""
+        """The number of statements with a failed test."""
         return sum(group.size for group in self.groups)
 
     @property
     def file(self) -> str:
-        """The path of the file that has all texts."""
+        """The path of the file with all texts."""
         return WHOLE
 
     @property
     def patch(self) -> str:
-        """The path of the patch that makes all corrections."""
+        """The path of the patch with all corrections."""
         return PATCH
 
     @property
     def command(self) -> str:
-        """The line that applies it."""
+        """The command that applies the patch."""
         return COMMAND
 
 
 def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:
-    """The page and its texts as a file, where there are documents and a target to hold against."""
+    """Yield the page and its texts as a file, if there are documents and a target."""
     if not found or not effects.results.targets:
         return
     page = errata_page(effects, found)
@@ -165,7 +164,7 @@ def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asse
 
 
 def whole(page: ErrataPage) -> str:
-    """All of it as one text: a line for each statement, by harm, and then the texts of issues."""
+    """Return everything as one text: a line per statement, by harm, then the texts of issues."""
     lines = [f"# What the documents say and {page.version} does not, or not always, do", ""]
     texts = []
     for group in page.groups:
@@ -181,10 +180,10 @@ def whole(page: ErrataPage) -> str:
 
 
 def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
-    """The untrue statements of `found` by what harm they do, the gravest first.
+    """Return the untrue statements by harm, the most severe first.
 
-    Within it in the documents' order; of each document what is never true first, and what the
-    document errs in before what JAX does. What only this platform does otherwise comes last.
+    Within a harm in the documents' order; for each document statements that are never true first,
+    and errors of the document before errors of JAX. Deviations of this platform only come last.
     """
     results = effects.results
     target = results.targets[newest_index(results)]
@@ -220,7 +219,7 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
 
 
 def _order(alike: Sequence[Failing]) -> tuple[bool, int]:
-    """A sort key of what is one entry: what is never true, and what the document errs in, first."""
+    """Sort key of an entry: what is never true, and errors of the document, first."""
     return not all(one.never for one in alike), _KINDS.index(alike[0].kind)
 
 

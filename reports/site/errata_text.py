@@ -1,7 +1,7 @@
-"""A text about statements that JAX does not fulfil, to paste into an issue: Markdown.
+"""A Markdown text about statements that JAX does not fulfil, to paste into an issue.
 
-All it tells is of one JAX: what the statements say, where they stand, in how many of their checks
-that was seen, what was seen in the others and why, and a program of plain JAX that shows it.
+Everything in it is about one JAX: the statements and their places, in how many of their tests a
+failure was seen, the others, and a program of plain JAX that shows it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def text(
     ran: int,
     removed: frozenset[str],
 ) -> str:
-    """The text about `claims`, of whose `ran` checks in `target` those in `wrong` failed.
+    """Return the text about `claims`, whose tests `wrong` failed among `ran` in `target`.
 
-    `wrong` has the gravest first; `removed` are the implementations that this JAX no longer has.
+    `wrong` has the most severe first; `removed` are the implementations that this JAX no longer
+    has.
     """
     lines = list(_stated(claims))
     never = len(wrong) == ran
@@ -70,22 +71,22 @@ def text(
 
 
 def deviations(wrong: Checked) -> list[Deviation]:
-    """The entries that explain what was seen, where it is explained."""
+    """Return the entries that explain the observations, if any."""
     entries = (run.cell.deviation for _, outcome in wrong for run in outcome.runs[-1:])
     return [one for one in entries if one is not None]
 
 
 def main_cause(results: Results, wrong: Checked) -> str:
-    """The cause of what harms most that these results tell of; "" where there is none.
+    """Return the known issue of the most harmful failure; "" if there is none.
 
-    `wrong`: the gravest first.
+    `wrong` has the most severe first.
     """
     causes = (one.cause for one in deviations(wrong))
     return next((one for one in causes if one in results.causes), "")
 
 
 def _stated(claims: Sequence[Claim]) -> Iterator[str]:
-    """What is stated where; statements of one place together."""
+    """Yield the statements with their places, those of one place together."""
     for where, some in groupby(claims, key=_where):
         here = list(some)
         yield from (f"**{where}**", "")
@@ -104,9 +105,10 @@ def _where(claim: Claim) -> str:
 
 
 def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
-    """A line per behaviour, with where it was seen; alike are those that differ in numbers only.
+    """Return a line per behaviour, with its places; behaviours that differ in numbers only are
+    joined.
 
-    What is `removed` did not run there: a program asked for it, and something else did.
+    An implementation in `removed` did not run there, although a program requested it.
     """
     seen: dict[str, tuple[str, dict[str, set[str]]]] = {}
     for key, outcome in wrong:
@@ -126,7 +128,7 @@ def _observed(wrong: Checked, removed: frozenset[str]) -> list[str]:
 
 
 def _is_job(outcome: Outcome) -> bool:
-    """Whether what fails is a process of a plain job, and not one of a cluster's."""
+    """Return whether a process of a plain job fails, and not one of a cluster."""
     cells = (run.cell for run in outcome.runs[-1:])
     return any(of_job(finding.step or "") for cell in cells for finding in failed(cell))
 
@@ -139,7 +141,7 @@ def _places(places: dict[str, set[str]]) -> str:
 
 
 def _program(cause: Cause, command: str) -> list[str]:
-    """The cause's program, between fences that nothing in it can close."""
+    """Return the known issue's program, between fences that its content cannot close."""
     if cause.program.count("\n") > _PROGRAM_LINES:
         return [f"A program that shows it: {cause.file}"]
     fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", cause.program) or [""]))

@@ -1,4 +1,4 @@
-"""What an error means: a list of messages, and a page for each that is found by its text."""
+"""Error messages: a list, and a page for each that is found by its text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message in the list: where it leads, what is behind it first, and where it shows."""
+    """A message in the list: its page, its first known issue, and where it shows."""
 
     link: Link
     meaning: Link
@@ -60,7 +60,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ErrorsPage:
-    """All messages, by sort and type."""
+    """All messages, by kind and type."""
 
     sections: tuple[tuple[str, str, tuple[Group, ...]], ...]
     count: int
@@ -70,7 +70,7 @@ class ErrorsPage:
 class MeaningView:
     """What is behind a message, in a sentence, with the programs that show it.
 
-    `until` is the last JAX in which it was; empty where it is so in the newest.
+    `until` is the last JAX with it; empty if the newest has it.
     """
 
     link: Link
@@ -100,29 +100,29 @@ class ErrorPage:
 
     @property
     def current(self) -> tuple[MeaningView, ...]:
-        """What is behind it in the newest JAX; in none, all that ever was."""
+        """What is behind it in the newest JAX, or ever, if nothing is."""
         return tuple(one for one in self.meanings if not one.until) or self.meanings
 
     @property
     def ended(self) -> tuple[MeaningView, ...]:
-        """What was behind it in earlier versions, where something else is in the newest."""
+        """What was behind it in earlier versions, if the newest has something else."""
         return tuple(one for one in self.meanings if one not in self.current)
 
 
 def error_path(slug: str) -> str:
-    """The page of a message."""
+    """Return the address of a message's page."""
     return f"errors/{slug}.html"
 
 
 def headline(message: Message) -> str:
-    """A message as it stands at the end of a traceback: by this it is searched for."""
+    """Return a message as it stands at the end of a traceback, by which it is searched for."""
     if message.sort is Sort.SIGNAL or message.title.startswith(message.types[0]):
         return message.title
     return f"{message.types[0]}: {message.title}"
 
 
 def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
-    """The list, and a page per message; nothing where no cell said anything."""
+    """Yield the list, and a page per message; nothing if no cell has a message."""
     if not found:
         return
     yield Page(
@@ -219,7 +219,9 @@ def _meaning(results: Results, one: Meaning) -> MeaningView:
 
 
 def _program(results: Results, message: Message) -> tuple[str, str, Link]:
-    """The program of the first cause that has one; else the shortest that met the message."""
+    """Return the program of the first known issue that has one; else the shortest that met the
+    message.
+    """
     for one in message.meanings:
         cause = results.causes.get(one.cause)
         if cause is not None and cause.program:
@@ -231,6 +233,6 @@ def _program(results: Results, message: Message) -> tuple[str, str, Link]:
 
 
 def _order(message: Message) -> list[str]:
-    """The implementations that meet it, legacy pmap last: fewest readers still have it."""
+    """Return the implementations that meet it, legacy pmap last."""
     met = [one.implementation for one in message.shown]
     return sorted(met, key=lambda name: (name == LEGACY, implementation_order(name)))

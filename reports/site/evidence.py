@@ -1,7 +1,6 @@
-"""What a cell's record proves, cut to what a page can hold: findings, observations, faults, times.
+"""The evidence of a cell's record, shortened for a page: findings, observations, faults, times.
 
-A page is read by people: what is long is cut with "…", and the command that reproduces the cell
-brings back the whole.
+Long values are cut with "…"; the command that reproduces the cell shows everything.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _RUNS_KEPT, _LEAVES_KEPT = 256, 8192  # in memory at once
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """A finding, once for all the processes in which it is the same."""
+    """A finding, once for all the processes that have it."""
 
     step: str
     processes: str
@@ -50,7 +49,7 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One record of a cell: where it is from, and what it shows."""
+    """One record of a cell: its origin, and what it shows."""
 
     version: str
     topology: str
@@ -61,14 +60,14 @@ class Evidence:
 
     @property
     def size(self) -> int:
-        """About how many characters it takes on a page."""
+        """Its approximate number of characters on a page."""
         return len(self.text) + _AROUND
 
 
 class Views:
-    """What the processes of a cell saw, shaped once for all cells that judge the same run.
+    """Formatted observations, shared by all cells that judge the same run.
 
-    Neighbouring clauses often ask about one run, and most arrays of a run are like those of others.
+    Neighbouring clauses often share a run, and most arrays of a run are equal to others'.
     """
 
     __slots__ = ("_leaves", "_shown")
@@ -78,7 +77,7 @@ class Views:
         self._leaves: dict[str, LeafView] = {}
 
     def shown(self, observations: Sequence[Mapping[str, Any]]) -> str:
-        """What of `observations` a page holds."""
+        """Return the part of `observations` that a page shows."""
         if not isinstance(observations, Lazily):
             return self._made(observations)
         text = observations.text
@@ -103,13 +102,13 @@ class Views:
 
 
 def _make_room(kept: dict[Any, Any], most: int) -> None:
-    """Let go of what was kept first."""
+    """Remove the oldest entries."""
     if len(kept) >= most:
         del kept[next(iter(kept))]
 
 
 def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
-    """What the record of a run shows."""
+    """Return what the record of a run shows."""
     cell = run.cell
     held = [one for one in cell.findings if one.holds and one.step != _PROOF]
     failed = [one for one in cell.findings if not one.holds]
@@ -131,12 +130,12 @@ def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
 
 
 def findings(some: Iterable[Finding]) -> tuple[FindingView, ...]:
-    """Findings, each once for all processes that agree on it."""
+    """Return findings, each once for all processes that agree on it."""
     return tuple(FindingView(*one) for one in joined(some))
 
 
 def timing_said(timing: Timing) -> str:
-    """A contender's figure, its spread and its ratios in one line."""
+    """Return a contender's figure, its spread and its ratios in one line."""
     what = timing.contender
     if timing.seconds is None:
         return f"{what}: not measured: {timing.failed}"
@@ -149,7 +148,7 @@ def timing_said(timing: Timing) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that a reader would choose."""
+    """Format seconds in a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -157,7 +156,7 @@ def duration(seconds: float) -> str:
 
 
 def _odd_first(cell: Cell) -> list[FaultProcess]:
-    """The processes of a fault: those that ended as few others did come first."""
+    """Return the processes of a fault, those with the rarest end first."""
     processes = list(cell.fault.processes) if cell.fault else []
     ends = [(one.state, one.signal, one.exit) for one in processes]
     return sorted(processes, key=lambda one: ends.count((one.state, one.signal, one.exit)))
@@ -196,7 +195,7 @@ def _step(step: StepView) -> StepView:
 
 
 def _bounded(leaves: tuple[LeafView, ...]) -> tuple[LeafView, ...]:
-    """The first arrays, and a last line that says how many more there are."""
+    """Return the first arrays, and a last line with the number of the others."""
     if len(leaves) <= _LEAVES:
         return leaves
     more = LeafView("…", f"{len(leaves) - _LEAVES} more arrays", "", "", "")

@@ -1,8 +1,8 @@
-"""What becomes of arguments that are donated, told by what happens to them.
+"""What happens to donated arguments.
 
-Read from the steps whose note of memory says how many of the donated buffers were reused: beside it
-stands whether JAX deleted the arguments, and the step has what was warned of. A clause notes one
-kind of argument in all its cells, so one that was refused is known by what was noted elsewhere.
+Read from the steps whose memory note says how many donated buffers were reused; the note also says
+whether JAX deleted the arguments, and the step contains the warnings. All cells of a clause note
+one kind of argument.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DELETED = "donated deleted"  # of a step's notes: of each donated array, whether
 
 
 class Met(NamedTuple):
-    """What a kind of argument met in a cell; `order`: what is hoped for first."""
+    """What happened to a kind of argument in a cell, in order of preference."""
 
     order: int
     words: str
@@ -31,7 +31,7 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of arguments that fare alike: with one process, with several, and in memory."""
+    """Arguments with the same outcome: with one process, with several, and in memory."""
 
     arguments: tuple[str, ...]
     one: str
@@ -47,10 +47,10 @@ def fates(
     notes_in: Notes,
     peaks: Mapping[str, str],
 ) -> tuple[Fate, ...]:
-    """The fates under the implementation `place`, what is hoped for first.
+    """Return the outcomes under the implementation `place`, the preferred ones first.
 
-    `peaks` are the figures of memory of an argument, in words. Where topologies of several
-    processes differ, each has its own words.
+    `peaks` are the memory figures of an argument, in words. Topologies with several processes are
+    listed separately if they differ.
     """
     met: dict[str, dict[str, dict[Met, list[str]]]] = {}
     for clause, what in _arguments(results, clauses, notes_in).items():
@@ -68,7 +68,7 @@ def fates(
 
 
 def _rank(met: Mapping[str, Mapping[Met, list[str]]]) -> tuple[object, ...]:
-    """A sort key: by what an argument meets at worst, then those that were run most widely."""
+    """Sort key: the worst outcome, then how widely it was run."""
     some = [one for there in met.values() for one in there]
     width = sum(len(topologies) for there in met.values() for topologies in there.values())
     return max(some).order, -width
@@ -81,7 +81,7 @@ def _words(there: Mapping[Met, list[str]]) -> str:
 
 
 def _arguments(results: Results, clauses: Iterable[str], notes_in: Notes) -> dict[str, str]:
-    """The clauses that looked at donated buffers, and at whose."""
+    """Return the clauses that looked at donated buffers, and at whose."""
     wanted, found = frozenset(clauses), {}
     for key, outcome in results.outcomes.items():
         if key.clause in wanted and key.clause not in found and outcome.runs:
@@ -92,7 +92,7 @@ def _arguments(results: Results, clauses: Iterable[str], notes_in: Notes) -> dic
 
 
 def _met(outcome: Outcome, what: str) -> Met | None:
-    """What the argument met; None where the cell tells nothing of a program."""
+    """Return what happened to the argument; None if the cell does not say."""
     if outcome.verdict in ABSENT:
         return None
     ended = happened(outcome)
@@ -104,7 +104,7 @@ def _met(outcome: Outcome, what: str) -> Met | None:
 
 
 def _in_step(step: Mapping[str, Any], note: Mapping[str, Any]) -> Met:
-    """What one call did with it."""
+    """Return what one call did with it."""
     reused, there = note[REUSED]
     deleted = step["extra"].get(DELETED)
     gone = isinstance(deleted, list) and bool(deleted) and all(deleted)

@@ -1,8 +1,7 @@
 """The feed of regressions: an entry for each version of JAX in which something became worse.
 
-What is worse is told by effects between two neighbouring versions of one implementation. Ids and
-dates come from the versions and the runs, so that the same results make the same feed and a reader
-of it is told of nothing twice.
+It compares neighbouring versions of one implementation. Ids and dates come from the versions and
+the runs, so that equal results give an equal feed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NO_CHANGE_FOR_WORSE = (Group.REPAIRED, Group.FIX_FAILS)
 
 @dataclass(frozen=True, slots=True)
 class Worse:
-    """What became worse in a version under one implementation, gravest first."""
+    """What became worse in a version under one implementation, most severe first."""
 
     old: Side
     new: Side
@@ -39,12 +38,12 @@ class Worse:
 
 
 def pages(effects: Effects) -> Iterator[Asset]:
-    """The feed, in every site."""
+    """Yield the feed, on every site."""
     yield Asset(PAGE, lambda: feed(tuple(worse(effects)), effects.results.targets))
 
 
 def worse(effects: Effects) -> Iterator[Worse]:
-    """Each version against the one before it, where anything became worse."""
+    """Yield each version with anything worse than the one before it."""
     there = sides(effects.results)
     for _, some in groupby(there, key=lambda one: one.implementation):
         of_implementation = list(some)
@@ -56,12 +55,12 @@ def worse(effects: Effects) -> Iterator[Worse]:
 
 
 def _became_worse(entry: Entry) -> bool:
-    """Whether it was otherwise in the version before: what was not run there became nothing."""
+    """Return whether it differed in the version before; what was not run there does not count."""
     return entry.group not in _NO_CHANGE_FOR_WORSE and entry.compared
 
 
 def feed(found: Sequence[Worse], targets: Sequence[Target]) -> str:
-    """The feed as Atom: an entry per version and platform, the newest first."""
+    """Return the feed as Atom: an entry per version and platform, the newest first."""
 
     def version(one: Worse) -> tuple[object, ...]:
         return version_order(one.new.jax), one.new.target.platform or ""
@@ -115,13 +114,13 @@ def _line(entry: Entry) -> str:
 
 
 def _part(target: Target) -> str:
-    """A target as a part of an id: nothing in it needs escaping."""
+    """Return a target as a part of an id, without characters that need escaping."""
     words = f"{target.platform or 'any'}:{target.jax or target.target}"
     return "".join(c if c.isalnum() or c in ".:-" else "-" for c in words)
 
 
 def _when(targets: Sequence[Target]) -> str:
-    """When the last of the runs began."""
+    """Return the start of the last run."""
     began = (one.started for one in targets if one.started)
     return _text(max(began, default=_BEFORE_ALL_RUNS))
 

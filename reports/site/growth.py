@@ -1,7 +1,7 @@
-"""Figures of what an access moves as a TPU pod grows: compiled for slices of it, run on none.
+"""Charts of communication on growing TPU pods: compiled for slices of them, not run.
 
-Eight devices of a CPU cannot tell a cost that stays from one that grows with the pod; a compiler
-that is asked for slices of many sizes can.
+Eight CPU devices cannot distinguish a constant cost from one that grows with the pod; compiling for
+slices of many sizes can.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 def growth_figures(results: Results) -> Group:
-    """A figure per access and kind of chip: what goes to each chip, by the number of chips."""
+    """Return a chart per access and kind of chip: bytes received per chip, by number of chips."""
     some = sorted(results.growths, key=lambda one: (one.clause, one.chip))
     figures: list[Drawn] = []
     for (clause, chip), group in groupby(some, key=lambda one: (one.clause, one.chip)):

@@ -1,7 +1,7 @@
-"""The documentation as pages of the site: `docs/*.md`, rendered with raw HTML off.
+"""The documentation as pages of the site: `docs/*.md`, rendered with raw HTML disabled.
 
-Headings have the anchors that code hosts give them, so that one link serves in both places. A link
-to a file that is no page of the documentation becomes plain text: the site has no such file.
+Headings have the anchors of code hosts, so that one link works in both places. A link to a file
+outside the documentation becomes plain text.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What the search knows of a part of a page: where it is, its code spans, its first words."""
+    """A part of a page for the search: its address, its code spans, its first words."""
 
     title: str
     href: str
@@ -103,7 +103,7 @@ class Document:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The addresses of its links and images, as they are written."""
+        """Return the addresses of its links and images, as written."""
         return tuple(
             str(child.attrGet(name))
             for token in self.tokens
@@ -139,7 +139,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class GuideView:
-    """What the template shows: the HTML of a page, and its sections' headings."""
+    """The data of the template: the HTML of a page, and its sections' headings."""
 
     document: Document | None
     others: tuple[Document, ...]
@@ -153,7 +153,7 @@ class GuideView:
 
     @property
     def html(self) -> str:
-        """The page below its first heading and its summary, which stand in the page's head."""
+        """The page below its first heading and summary, which are in the page's head."""
         if self.document is None:
             return ""
         names = frozenset(one.name for one in self.others)
@@ -161,7 +161,7 @@ class GuideView:
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """The contents and all pages; nothing where the documentation is not installed."""
+    """Yield the contents and all pages; nothing if the documentation is not installed."""
     found = documents()
     if not found:
         return
@@ -177,7 +177,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def sections() -> Iterator[Section]:
-    """What the search finds in the documentation."""
+    """Yield what the search indexes in the documentation."""
     for one in documents():
         yield from one.sections
 

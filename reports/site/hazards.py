@@ -1,4 +1,4 @@
-"""The page of hazards: what may go wrong without a word, by version and implementation."""
+"""The page of silent failures and crashes, by version and implementation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAYS = {
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """An implementation; of each version the topologies that show it, or that it ran without."""
+    """An implementation; for each version the topologies that show it, or that it ran without."""
 
     implementation: str
     cells: tuple[str, ...]
@@ -42,10 +42,10 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class HazardView:
-    """One hazard, where it shows, and where its evidence is.
+    """One hazard, where it shows, and its evidence.
 
-    `news` says in which versions it is new, `shown` are the places of the versions that have it,
-    by which the page filters, and `edit` is what averts it in the newest of them.
+    `news` says in which versions it is new, `shown` are classes of the versions that have it, for
+    filtering, and `edit` is what averts it in the newest of them.
     """
 
     anchor: str
@@ -75,9 +75,9 @@ class DangerView:
 
 @dataclass(frozen=True, slots=True)
 class VersionLine:
-    """One JAX: how many hazards it has, and those that are new in it, with the way to each.
+    """One JAX: how many hazards it has, and links to the new ones.
 
-    `place` is its class, by which the page filters; `first`: none was measured before it.
+    `place` is its class, for filtering; `first`: none was measured before it.
     """
 
     jax: str
@@ -98,7 +98,7 @@ class HazardsPage:
 
 
 def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
-    """The page, in every site: that there is no hazard is worth saying too."""
+    """Yield the page, on every site: the absence of hazards is information too."""
     yield Page(
         PAGE,
         "hazards",
@@ -109,7 +109,7 @@ def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
 
 
 def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
-    """All of `some` by kind; of each those that the newest JAX has before others."""
+    """Return all of `some` by kind, those of the newest JAX first."""
     results = effects.results
     there = {t.jax for t in results.targets if t.jax and not t.unavailable}
     versions = tuple(sorted(there, key=version_order, reverse=True))
@@ -136,13 +136,13 @@ def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
 
 
 def hazard_anchor(one: Hazard) -> str:
-    """Where a hazard stands on the page."""
+    """Return a hazard's anchor."""
     by = one.cause.cause if one.cause is not None else one.clause
     return safe_name(f"{one.danger.name.lower().replace('_', '-')}-{by}")
 
 
 def title_of(results: Results, one: Hazard) -> str:
-    """What a hazard is, in words."""
+    """Return a hazard's title."""
     if one.cause is not None:
         return one.cause.title
     if one.why:
@@ -172,7 +172,7 @@ def _line(
 
 
 def _place(versions: Sequence[str], jax: str) -> str:
-    """The class of a version: its place, counted from the newest."""
+    """Return the class of a version: its position, counted from the newest."""
     return f"in-{versions.index(jax) + 1}"
 
 
@@ -185,7 +185,7 @@ def _effect(one: Hazard) -> str:
 
 
 def _news(one: Hazard, versions: Sequence[str]) -> str:
-    """Since when it is there, and whether it still is."""
+    """Return since when it exists, and whether it still does."""
     if library := _library(one):
         return f"Follows the version of {library}, not of JAX"
     new = [
@@ -229,7 +229,7 @@ def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
 
 
 def _cell(one: Hazard, implementation: str, version: str) -> str:
-    """The topologies that show it; "no" where it ran without, nothing where it was not run."""
+    """Return the topologies that show it; "no" if it ran without, empty if it was not run."""
     found = one.topologies(implementation, version)
     if found:
         return ", ".join(found)

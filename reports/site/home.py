@@ -1,4 +1,4 @@
-"""The first page: which upgrade, what pmap is in each version, the known issues, all upgrades."""
+"""The first page: the upgrade chooser, the pmap of each version, the known issues, all upgrades."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Chooser:
 
 @dataclass
 class HomeView:
-    """What the first page shows."""
+    """The content of the first page."""
 
     effects: Effects
     pairs: Sequence[Pair]
@@ -58,7 +58,7 @@ class HomeView:
 
     @cached_property
     def choosers(self) -> tuple[Chooser, ...]:
-        """A table for each way: from one implementation to another."""
+        """A table for each pair of implementations."""
         ways: dict[tuple[str, str], list[Pair]] = {}
         for pair in self.pairs:
             ways.setdefault((pair.old.implementation, pair.new.implementation), []).append(pair)
@@ -66,16 +66,16 @@ class HomeView:
 
     @property
     def subjects(self) -> tuple[Link, ...]:
-        """The pages that have everything about one subject."""
+        """The pages about one subject."""
         return tuple(Link(one.title, one.path) for one in subjects(self.effects.results))
 
     def words(self, pair: Pair) -> tuple[str, str]:
-        """Both ends of a pair in words."""
+        """Return both ends of a pair in words."""
         return side_words(pair.old), side_words(pair.new)
 
 
 def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
-    """The first page, in every site, and the script that knows all upgrades."""
+    """Yield the first page, on every site, and the script that knows all upgrades."""
     where = _measured(effects.results)
     yield Page(
         "index.html",
@@ -88,7 +88,7 @@ def pages(effects: Effects, pairs: Sequence[Pair]) -> Iterator[Page | Asset]:
 
 
 def _measured(results: Results) -> str:
-    """On what it was measured, and on what nothing was."""
+    """Return what it was measured on, and what was not measured."""
     there = {t.platform for t in results.targets if t.platform and not t.unavailable}
     if not there:
         return ""

@@ -1,7 +1,7 @@
-"""Known issues by implementation and version: how severe, on how many processes, how usual.
+"""Known issues by implementation and version: severity, number of processes, frequency.
 
-An issue is a cause. What it does in a version is the gravest effect of the cells that show it
-there: a hazard by itself, or a change against the legacy pmap's newest release.
+The effect of an issue in a version is the most severe effect of the cells that show it there:
+dangerous by itself, or a change from the newest legacy pmap.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Where(NamedTuple):
 
 @dataclass(slots=True)
 class Issue:
-    """A cause with what it does where: the gravest effect, with one process and with several."""
+    """A known issue and its effects: the most severe with one process and with several, by
+    place.
+    """
 
     cause: Cause
     usage: Usage
@@ -56,12 +58,14 @@ class Issue:
 
     @property
     def implementations(self) -> tuple[str, ...]:
-        """Under which it shows anywhere."""
+        """The implementations that show it anywhere."""
         found = {where.implementation for where in (*self.one, *self.several)}
         return tuple(sorted(found, key=implementation_order))
 
     def at(self, where: Where, processes: str = "") -> Effect | None:
-        """What it does there; what maps nothing does it under every implementation."""
+        """Return its effect in a place; programs that map nothing count for every
+        implementation.
+        """
         some = {"one": (self.one,), "several": (self.several,)}
         found = [
             effects[place]
@@ -72,26 +76,26 @@ class Issue:
         return min(found, key=lambda effect: effect.gravity, default=None)
 
     def was_run(self, where: Where, processes: str = "") -> bool:
-        """Whether a test that shows it elsewhere was run there."""
+        """Return whether a test that shows it elsewhere was run in a place."""
         some = {"one": (self.ran_one,), "several": (self.ran_several,)}
         ran = some.get(processes, (self.ran_one, self.ran_several))
         return any({where, Where(JAX, where.jax)} & places for places in ran)
 
     def processes(self, where: Where) -> str:
-        """With how many processes it shows there."""
+        """Return with how many processes it shows in a place."""
         if self.at(where, "one") is None:
             return "several processes only"
         return "one process and several" if self.at(where, "several") else "one process"
 
     def weight(self, implementations: Iterable[Where]) -> float:
-        """Severity times likelihood where it is worst."""
+        """Return severity times likelihood in its worst place."""
         found = (self.at(where) for where in implementations)
         return max((weight(effect, self.usage) for effect in found if effect), default=0.0)
 
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def issues(effects: Effects) -> tuple[Issue, ...]:
-    """Every cause that any cell shows, in the catalogue's order."""
+    """Return every known issue that any cell shows, in the catalogue's order."""
     results = effects.results
     column = next((one for one in columns(results) if one.baseline), None)
     baseline = None if column is None else column.side
@@ -106,7 +110,7 @@ def issues(effects: Effects) -> tuple[Issue, ...]:
 
 
 def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
-    """How usual it is to meet a cause: as the table says, or by what its clauses are about."""
+    """Return how common an issue is: by the table, or by the subject of its clauses."""
     known = rewrites().usages.get(cause.cause)
     if known is not None:
         return known
@@ -119,7 +123,7 @@ def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
 
 
 def _ran(results: Results) -> dict[str, tuple[set[Where], set[Where]]]:
-    """Clause to where any of its cells was run, with one process and with several."""
+    """Return for each clause where any of its cells ran, with one process and with several."""
     found: dict[str, tuple[set[Where], set[Where]]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict in RAN:
@@ -156,7 +160,7 @@ def _issue(
 
 
 def effect_of(effects: Effects, baseline: Side | None, cause: Cause, key: CellKey) -> Effect | None:
-    """What a cell that shows a cause does to a program; None where that is nothing new."""
+    """Return what a cell that shows an issue does to a program; None if that is nothing new."""
     hazards = effects.alone(key)
     if hazards:
         effect = min((one.effect for one in hazards), key=lambda some: some.gravity)
@@ -182,7 +186,7 @@ def effect_of(effects: Effects, baseline: Side | None, cause: Cause, key: CellKe
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """An issue in a version: what it does there, if anything."""
+    """An issue in a version: its effect there, if any."""
 
     jax: str
     says: str
@@ -191,7 +195,7 @@ class GridCell:
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """An issue, and what it does in each version for one use."""
+    """An issue, and its effect in each version for one use."""
 
     title: str
     href: str
@@ -203,7 +207,7 @@ class GridRow:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The known issues of one use, the most severe and most usual first."""
+    """The known issues of one use, the most severe and most common first."""
 
     use: Use
     rows: tuple[GridRow, ...]
@@ -211,7 +215,7 @@ class Grid:
 
 
 def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
-    """The grid of a use, at most `most` rows of it."""
+    """Return the grid of a use, with at most `most` rows."""
     versions = jax_versions(effects.results)
     where = [Where(use.implementation(jax), jax) for jax in versions]
     there = existing(effects.results)
@@ -227,7 +231,7 @@ def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
 
 
 def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
-    """The first issue of each edit: a reader who makes it is done with the others."""
+    """Return the first issue of each edit, because one edit averts the others too."""
     edits = rewrites().by_cause
     found: dict[str, Issue] = {}
     for one in some:
@@ -237,7 +241,7 @@ def _of_different_edits(some: Sequence[Issue]) -> list[Issue]:
 
 
 def existing(results: Results) -> frozenset[Where]:
-    """The implementations that each version has."""
+    """Return the implementations that each version has."""
     return frozenset(Where(one.implementation, one.jax) for one in sides(results))
 
 
@@ -277,7 +281,7 @@ class PlaceRow:
 
 
 def place_rows(results: Results, one: Issue) -> tuple[PlaceRow, ...]:
-    """What an issue does, a row for each implementation and kind of topology that ran at all."""
+    """Return an issue's effects, a row for each implementation and kind of topology that ran."""
     versions = jax_versions(results)
     found = []
     for name in one.implementations:
@@ -299,7 +303,7 @@ class Risk:
 
     @property
     def score(self) -> tuple[int, int]:
-        """A sort key: the smallest is the safest."""
+        """Sort key: the smallest is the safest."""
         return 4 * (self.fatal + self.wrong) + self.errors, self.costs
 
 
@@ -309,10 +313,10 @@ _ORDINARY = (Usage.ORDINARY, Usage.COMMON)
 
 
 def risk(effects: Effects, where: Where, processes: str) -> Risk | None:
-    """The risk of a version for an ordinary program; None where nothing was run.
+    """Return the risk of a version for an ordinary program; None if nothing was run.
 
-    Issues of one defect count once, as the most severe of them; what only unusual arguments or an
-    earlier failure bring about does not count.
+    Issues of one defect count once, as the most severe of them; issues that need unusual arguments
+    or an earlier failure do not count.
     """
     some = issues(effects)
     there = where in existing(effects.results)

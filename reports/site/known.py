@@ -1,4 +1,4 @@
-"""The pages that list known issues, a grid for each use of pmap, and that say what is safest."""
+"""The pages that list known issues, a grid for each use of pmap, and the safest versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAFEST = "versions.html"
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """The known issues of one use, the ways to the others, and what shows in no cell of them."""
+    """The known issues of one use, links to the other uses, and issues that no cell of it shows."""
 
     grid: Grid
     versions: tuple[str, ...]
@@ -47,12 +47,12 @@ class SafestPage:
 
 
 def path_of(use: Use) -> str:
-    """The page of the known issues of a use."""
+    """Return the address of the known issues of a use."""
     return PAGE if use is Use.PMAP else f"causes-{use.value}.html"
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """A page for each use, and the one of all versions."""
+    """Yield a page for each use, and the page of all versions."""
     results = effects.results
     if results.causes:
         versions = tuple(jax_versions(results))
@@ -86,7 +86,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
-    """Every version in which a use was run, the newest first; those with the least risk marked."""
+    """Return every version in which a use was run, newest first, marking the least risk."""
     versions = jax_versions(effects.results)
     some = []
     for jax in reversed(versions):

@@ -1,4 +1,4 @@
-"""What is looked up by what someone has before them: the pages of messages, and the search."""
+"""The pages of messages and the search index, from one reading of all cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reports.site.page import Asset, Page
 
 
 def pages(effects: Effects) -> Iterator[Page | Asset]:
-    """The pages of messages and the index of the search, of one reading of all cells."""
+    """Yield the pages of messages and the search index."""
     results = effects.results
     found = messages(results, effects.once.to(said_by))
     yield from errors.pages(results, found)

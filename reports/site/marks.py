@@ -1,6 +1,7 @@
-"""The small mark that says whether a document was right.
+"""The mark that says whether a document was right.
 
-It is apart from the effect on a reader's code: a documented error is right and still breaks code.
+It is separate from the effect on a reader's code: a documented error is right and still breaks
+code.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ class Mark(StrEnum):
 
     @property
     def sign(self) -> str:
-        """One character, told apart by its shape alone."""
+        """One character, distinguishable by its shape."""
         return _SIGNS[self]
 
     @property
     def as_legacy(self) -> str:
-        """The word where no document speaks: legacy pmap is then what all is held against."""
+        """The word for undocumented behaviour, for which legacy pmap is the reference."""
         return _AS_LEGACY[self]
 
     def word(self, silent: bool) -> str:
-        """The word for what a document says or, where it is `silent`, for what is as legacy."""
+        """Return the word for documented or, if `silent`, for undocumented behaviour."""
         return self.as_legacy if silent else self.value
 
     @property
@@ -41,7 +42,7 @@ class Mark(StrEnum):
 
     @property
     def css(self) -> str:
-        """The class that colours it in style.css."""
+        """The CSS class that colours it."""
         return _CLASSES[self]
 
 
@@ -91,12 +92,12 @@ _OF_VERDICT = {
 
 
 def mark_of(verdict: Verdict) -> Mark:
-    """The mark of one cell."""
+    """Return the mark of one cell."""
     return _OF_VERDICT.get(verdict, Mark.NOT_RUN)
 
 
 def together(marks: Iterable[Mark]) -> Mark:
-    """The mark of several cells: what ran decides, and only what all say is said whole."""
+    """Return the mark of several cells: only those that ran count, and `yes` needs all of them."""
     found = set(marks)
     ran = found & CHECKED
     if len(ran) == 1:

@@ -1,7 +1,7 @@
-"""The full matrix: a page per section, three columns by default, every version on demand.
+"""The compatibility table: a page per section, three columns by default, every version on demand.
 
-The columns are what a reader decides between: legacy pmap where it last was, the new one and
-shard_map where they are now. Colour is the effect on code that moves from the first.
+The columns are the last legacy pmap and the newest new pmap and shard_map. The colour is the effect
+on code that moves from the first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GROUP_PARTS = 2  # of an id, by which rows are grouped
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A cell: what happened, the effect against the baseline where there is one, the mark."""
+    """A cell: what happened, the effect relative to the baseline if there is one, the mark."""
 
     anchor: str
     mark: Mark
@@ -50,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A clause, its lines, and the classes by which filters know it."""
+    """A clause, its lines, and its classes for filtering."""
 
     clause: Clause
     href: str
@@ -71,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Clauses whose ids begin alike, counted by their gravest effect in the second column."""
+    """Clauses whose ids begin alike, counted by their most severe effect in the second column."""
 
     name: str
     anchor: str
@@ -85,7 +85,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """As much of a section as a page holds, number `at` of `of`."""
+    """The part of a section that a page holds, number `at` of `of`."""
 
     path: str
     at: int
@@ -99,7 +99,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """The matrix of a section: on its own page or, where it is large, on several listed there."""
+    """The table of a section, on one page or, if it is large, on several."""
 
     name: str
     path: str
@@ -124,13 +124,13 @@ class Section:
 
     @property
     def counted(self) -> Counter[Effect]:
-        """Clauses by their gravest effect in the second column."""
+        """Clauses by their most severe effect in the second column."""
         return sum((Counter(dict(group.counted)) for group in self.groups), Counter())
 
 
 @dataclass(frozen=True, slots=True)
 class PartView:
-    """A page of a section's matrix."""
+    """A page of a section's table."""
 
     section: Section
     part: Part
@@ -138,7 +138,7 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The sections; `effects` are those that any of them has."""
+    """The sections; `effects` are those that occur in any of them."""
 
     sections: tuple[Section, ...]
     effects: tuple[Effect, ...]
@@ -146,7 +146,7 @@ class Index:
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """The list of sections, and a page per section."""
+    """Yield the list of sections, and a page per section."""
     found = tuple(_sections(effects))
     felt = {effect for section in found for effect in section.counted}
     yield Page(
@@ -196,7 +196,7 @@ def _sections(effects: Effects) -> Iterator[Section]:
 
 
 def _divided(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
-    """The groups as pages hold them; one that is larger than a page goes on on the next."""
+    """Yield the groups that fit on a page; a larger group continues on the next page."""
     page: list[Group] = []
     room = _LINES_ON_A_PAGE
     for group in groups:
@@ -216,7 +216,7 @@ def _divided(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
 
 
 def _fitting(rows: list[Row], room: int) -> Iterator[Row]:
-    """The first of `rows` for which there is room."""
+    """Yield the first of `rows` for which there is room."""
     for row in rows:
         room -= len(row.lines)
         if room < 0:
@@ -236,7 +236,7 @@ def _group_of(clause: str) -> str:
 
 
 def _gravest(row: Row) -> Effect:
-    """The gravest effect of moving to the new pmap or, without one, to what was compared."""
+    """Return the most severe effect of moving to new pmap or, without one, to what was compared."""
     found = [
         entry.effect
         for line in row.lines

@@ -1,8 +1,8 @@
-"""Measured memory: how many times its bytes each kind of argument needs at the peak.
+"""Measured memory: the peak of each kind of argument, in multiples of its bytes.
 
-Read from what the probes noted, under one key: `what` was given to the map, and either the
-`multiple` of its bytes that were there at once, or how many of its buffers were `reused`. Clauses
-that noted the same `what` share a table.
+Read from the probes' notes with one key: `what` was passed to the map, and either the `multiple` of
+its bytes at the peak, or how many of its buffers were `reused`. Clauses that noted the same `what`
+share a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Notes = Callable[[Cell], tuple[Mapping[str, Any], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One entry: the multiple, what became of the buffers, and where the evidence is."""
+    """One entry: the multiple, what happened to the buffers, and the evidence."""
 
     multiple: str
     reused: str
@@ -39,13 +39,13 @@ class Figure:
 
     @property
     def rounded(self) -> str:
-        """The multiple as far as it is the same from run to run: to a tenth."""
+        """The multiple, rounded to a tenth, which is the same from run to run."""
         return f"{float(self.multiple):.1f}" if self.multiple else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One target: a figure per implementation, None where nothing should have been measured."""
+    """One target: a figure per implementation, None if nothing should have been measured."""
 
     label: str
     figures: tuple[Figure | None, ...]
@@ -62,7 +62,7 @@ class Table:
 
     @property
     def spans(self) -> tuple[Row, ...]:
-        """The same, targets with equal figures as one row, which leads to the last's evidence."""
+        """The rows, with targets of equal figures joined, linked to the last one's evidence."""
         found = []
         for _, some in groupby(self.rows, key=lambda row: tuple(map(_shown, row.figures))):
             first, *rest = some
@@ -78,14 +78,14 @@ def _shown(one: Figure | None) -> tuple[str, str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All tables; `implementations` are the columns, with the words for their heads."""
+    """All tables; `implementations` are the columns, with their heads."""
 
     implementations: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
 
 
 def memory(results: Results, notes_in: Notes | None = None) -> Memory:
-    """A table per kind of argument whose multiple was measured, and topology."""
+    """Return a table per topology and kind of argument whose multiple was measured."""
     measured: dict[tuple[str, str], str] = {}  # what and topology -> the clause that measured it
     looked: dict[tuple[str, str], str] = {}  # the same, of the clause that looked at the buffers
     notes_in = notes_in or Once(notes).to(notes)
@@ -142,7 +142,7 @@ def _figure(results: Results, key: CellKey, looked: str, what: str) -> Figure | 
 
 
 def _missing(outcome: Outcome) -> str:
-    """Why a cell has no figure: it was not run, or it ended before anything was measured."""
+    """Return why a cell has no figure: not run, or ended before the measurement."""
     how = happened(outcome)
     return "ran, without this figure" if how == RETURNS else how
 
@@ -161,12 +161,12 @@ def _found(outcome: Outcome, what: str, key: str) -> list[Any]:
 
 
 def notes(cell: Cell) -> tuple[Mapping[str, Any], ...]:
-    """The well-formed notes of a cell: of each process and step."""
+    """Return the valid notes of a cell, over all processes and steps."""
     return tuple(note for _, note in noted(cell))
 
 
 def noted(cell: Cell) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The steps of a cell that have a well-formed note, each with it."""
+    """Yield the steps of a cell that have a valid note, each with it."""
     for observation in cell.observations:
         steps = observation.get("steps")
         for step in steps if isinstance(steps, list) else ():

@@ -1,6 +1,6 @@
-"""Addresses within the site, made of ids that come from files which anyone may hand in.
+"""Addresses within the site, made of ids from files that anyone may supply.
 
-`safe_name` makes of each id one harmless path segment; nothing else may become part of an address.
+`safe_name` makes a harmless path segment of each id; nothing else may become part of an address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORDS = {"legacy_pmap": "legacy pmap", "new_pmap": "new pmap"}
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Words that lead somewhere; `href` is relative to the site's top, empty where nothing is."""
+    """Text with a link; `href` is relative to the site's top, or empty."""
 
     text: str
     href: str
@@ -31,9 +31,9 @@ class Link:
 
 @lru_cache(_NAMES_KEPT)
 def safe_name(text: str) -> str:
-    """A file name or anchor for an id: itself where it is harmless, else cleaned with a digest.
+    """Return a file name or anchor for an id: itself if harmless, else cleaned and with a digest.
 
-    Different ids never share a name, also where a file system ignores case.
+    Different ids never share a name, not even where a file system ignores case.
     """
     if _SAFE.fullmatch(text) and len(text) <= _NAME_LENGTH:
         return text
@@ -59,12 +59,12 @@ def document_path(document: str) -> str:
 
 
 def claim_path(claim: Claim) -> str:
-    """The row of a claim on its document's page, which is one for all revisions of it."""
+    """Return the row of a claim on its document's page, which covers all revisions."""
     return f"{document_path(claim.outline or claim.document)}#{safe_name(claim.slug)}"
 
 
 def checks_path(claim: str) -> str:
-    """The page of a claim whose checks are too many for its document's page."""
+    """Return the page of a claim whose tests do not fit on its document's page."""
     return f"claims/{safe_name(claim)}.html"
 
 
@@ -79,7 +79,7 @@ def matrix_path(section: str, part: int = 0) -> str:
 
 
 def cell_anchor(implementation: str, topology: str) -> str:
-    """Where the cells of an implementation on a topology stand on their clause's page."""
+    """Return the anchor of the cells of an implementation on a topology."""
     return safe_name(f"c-{implementation}.{topology}")
 
 
@@ -89,16 +89,16 @@ def cell_path(key: CellKey) -> str:
 
 
 def clause_link(results: Results, clause: str) -> Link:
-    """The id of a clause, and its page where it has one."""
+    """Return the id of a clause, linked to its page if it has one."""
     return Link(clause, clause_path(clause) if clause in results.clauses else "")
 
 
 def cause_link(results: Results, cause: str) -> Link:
-    """The title of a cause, and its page where it has one."""
+    """Return the title of a known issue, linked to its page if it has one."""
     found = results.causes.get(cause)
     return Link(found.title, cause_path(cause)) if found else Link(cause, "")
 
 
 def implementation_words(implementation: str) -> str:
-    """An implementation as a reader says it."""
+    """Return an implementation's name for readers."""
     return _WORDS.get(implementation, implementation)

@@ -1,7 +1,7 @@
-"""What each process saw in a cell, shaped for a page.
+"""Format the observations of each process in a cell for a page.
 
-Observations are written by many JAX versions and, in time, by other programs: whatever is not of
-the shape known here is shown as it is, and nothing is left out.
+Observations are written by many JAX versions and other programs: values of an unknown form are
+shown unchanged, and nothing is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class LeafView:
-    """One array of a returned value: a line about it, and texts that may be long."""
+    """One array of a returned value: a line about it, and long texts."""
 
     path: str
     summary: str
@@ -33,7 +33,7 @@ class LeafView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One thing that the probe did."""
+    """One step of the probe."""
 
     name: str
     outcome: str
@@ -51,7 +51,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class ObservedView:
-    """What one process saw, or several that saw the same."""
+    """The observation of one process, or of several with equal ones."""
 
     who: str
     ran: str
@@ -65,9 +65,9 @@ Leaves = Callable[[Json], LeafView]
 def observed(
     observations: Iterable[Json], of_leaf: Leaves | None = None
 ) -> tuple[ObservedView, ...]:
-    """Equal observations once; those that ended as few others did come first.
+    """Return equal observations once, those with the rarest end first.
 
-    `of_leaf` shapes an array in place of `leaf_view`, as one does that knows it already.
+    `of_leaf` replaces `leaf_view`, such as a cached one.
     """
     of_leaf = of_leaf or leaf_view
     some = list(observations)
@@ -147,7 +147,7 @@ def _step(step: Json, of_leaf: Leaves) -> StepView:
 
 
 def _program(program: Json) -> str:
-    """What a compiled program sends; empty where it is not of the shape known here."""
+    """Return what a compiled program communicates; empty if its form is unknown."""
     each = [_map(one) for one in _list(program.get("collectives"))]
     if not all(one.get("operation") for one in each) or "name" not in program:
         return ""
@@ -264,7 +264,7 @@ def _ending(observation: Json) -> str:
 
 
 def _comparable(observation: Json) -> dict[str, Any]:
-    """The observation without who made it and how long it took."""
+    """Return the observation without its process and durations."""
     kept = _others(observation, ("process", "seconds"))
     steps = _list(kept.get("steps"))
     if steps:

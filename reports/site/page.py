@@ -1,7 +1,7 @@
-"""What a site is made of: pages that a template lays out, and files that stand as they are.
+"""The elements of a site: pages rendered by a template, and files.
 
-A page module yields them; `build` renders and writes. Nothing else is shared between page modules,
-so that each can be read, tested and thrown away by itself.
+Page modules yield them; `build` renders and writes. Page modules share nothing else, so that each
+can be read, tested and removed by itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from reports.effects.pairs import Effects
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page: where it lies, the template that lays it out, and what that is given as `page`.
+    """One page: its path, its template, and the template's `page`.
 
-    A view that costs much to make computes in its properties: they are read when the page is
-    rendered, which may be in another process. `title` and `description` may hold `code`.
+    A view that is expensive computes in its properties, which are read when the page is rendered,
+    possibly in another process. `title` and `description` may contain `code`.
     """
 
     path: str  # relative to the site, with "/" between folders
@@ -29,13 +29,13 @@ class Page:
 
     @property
     def root(self) -> str:
-        """The way up to the site's top, as it stands before a relative address."""
+        """The relative path to the site's top."""
         return up(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file that is no page: data, a script, a feed; made when it is written, as views are."""
+    """A file that is not a page: data, a script, a feed; its content is made when it is written."""
 
     path: str
     make: Callable[[], str]
@@ -49,5 +49,5 @@ Pages = Callable[[Effects], Iterator[Page | Asset]]
 
 
 def up(path: str) -> str:
-    """The relative way from the folder of `path` to the site's top: "" or "../"."""
+    """Return the relative path from the folder of `path` to the site's top: "" or "../"."""
     return "../" * path.count("/")

@@ -23,7 +23,7 @@ class Pair:
 
 
 def pairs(effects: Effects) -> Iterator[Pair]:
-    """The pairs between which one upgrades: to the same or a later JAX, on one platform."""
+    """Yield the pairs of an upgrade: to the same or a later JAX, on one platform."""
     there = sides(effects.results)
     many = {(one.implementation, one.jax): 0 for one in there}
     for one in there:

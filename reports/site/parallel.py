@@ -1,7 +1,7 @@
-"""Does one thing of many kinds on all cores, in processes that are forked from this one.
+"""Run a function for many numbers on all cores, in processes forked from this one.
 
-What is to be rendered is large and cannot be sent to another process; forked, each has it already.
-Where a system cannot fork, all is done here.
+The data to render is large and cannot be sent to another process; a forked one has it already. On
+systems without fork everything runs in this process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _here: list[Callable[[int], Any]] = []  # in a forked process alone: what it doe
 
 
 def in_parallel(do: Callable[[int], T], count: int, processes: int | None = None) -> Iterator[T]:
-    """`do` of 0, 1, ..., in that order."""
+    """Yield `do` of 0, 1, ..., in that order."""
     processes = processes or _cores()
     if count < WORTH or processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(do, range(count))
@@ -38,7 +38,7 @@ def in_parallel(do: Callable[[int], T], count: int, processes: int | None = None
 
 
 def _begin(do: Callable[[int], Any]) -> None:
-    """Begin a forked process; how this one ends is not how that one does."""
+    """Initialise a forked process, whose end differs from this one's."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _here.append(do)
 

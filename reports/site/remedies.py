@@ -1,6 +1,6 @@
-"""What helps, and whether it does: remedies with what became of each where they were run.
+"""Remedies, and whether they work where they were run.
 
-A remedy is a clause. It works where its cells are as expected and what is expected is no error.
+A remedy is a clause. It works if its cells are as expected and the expectation is not an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REFUSED = "raises, as expected"
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One remedy: its page, what it does, and per implementation its mark in words."""
+    """One remedy: its page, what it does, and its mark per implementation, in words."""
 
     link: Link
     at: tuple[tuple[str, Mark, str], ...]
@@ -44,21 +44,21 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """Remedies as they fare in one JAX, `label`."""
+    """Remedies and their outcomes in one JAX, `label`."""
 
     label: str
     some: tuple[Remedy, ...]
 
 
 def newest(results: Results) -> Target | None:
-    """The newest JAX of the results that any cell was run on."""
+    """Return the newest JAX of the results with any cell; None if there is none."""
     ran = {k.target for k, o in results.outcomes.items() if o.verdict is not Verdict.NOT_RUN}
     there = [t for t in results.targets if t.key in ran]
     return max(there, key=lambda t: version_order(t.jax or ""), default=None)
 
 
 def remedies(results: Results, clauses: Iterable[str], target: Target | None) -> Remedies:
-    """The remedies `clauses`, each once, in their order but what helps under `target` first."""
+    """Return the remedies `clauses`, each once, in order but with working ones first."""
     known = [id for id in dict.fromkeys(clauses) if id in results.clauses]
     found = [_remedy(results, id, target) for id in known]
     return Remedies(

@@ -1,8 +1,8 @@
-"""The index of the search, as a script: a page opened from a disk may load nothing else.
+"""The search index, as a script: a page opened from a disk may load nothing else.
 
-An entry is a list: sort, title, address, what it is searched for by, a sentence, how many tests
-stand behind it, who says it, and where it holds: what a document says or a test expects is not what
-JAX does. `find.js` ranks them; it is on every page, the index is loaded with the first key.
+An entry is a list: kind, title, address, search words, a sentence, the number of tests, who says
+it, and where it holds, because what a document says or a test expects is not what JAX does.
+`find.js` ranks them; it is on every page, and loads the index with the first key.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _SAYS = {Mark.RIGHT: "holds", Mark.PARTLY: "holds in part", Mark.WRONG: "does no
 
 
 class Entry(NamedTuple):
-    """One thing that can be found; `tags` are what people type, `weight` breaks ties.
+    """One search result; `tags` are what people type, `weight` breaks ties.
 
-    `said_by` stands before a title that someone says, and `holds` after it: whether it is so.
+    `said_by` precedes a title that somebody states, and `holds` follows it: whether it is so.
     """
 
     sort: str
@@ -74,12 +74,12 @@ class Entry(NamedTuple):
 
     @property
     def row(self) -> tuple[str | int, ...]:
-        """What the index has of it: nothing that is empty at the end."""
+        """Return the index entry, without empty values at the end."""
         return self if self.said_by or self.holds else self[:-2]
 
 
 def _whole(results: Results) -> Iterator[Entry]:
-    """The pages that answer a question of their own, by the words in which it is asked."""
+    """Yield the pages that answer a question, with the words in which it is asked."""
     yield Entry(
         "page",
         "Upgrade: choose from and to",
@@ -174,7 +174,7 @@ def _whole(results: Results) -> Iterator[Entry]:
 
 
 def pages(results: Results, found: Sequence[Message]) -> Iterator[Asset]:
-    """The index, in files that load quickly, and the script that searches it."""
+    """Yield the index and the script that searches it."""
     script = resources.files("reports.site").joinpath(f"templates/{SCRIPT}")
     rows = (json.dumps(one.row, separators=(",", ":")) for one in entries(results, found))
     parts = list(_parts(rows)) or [""]
@@ -209,7 +209,7 @@ def _parts(rows: Iterable[str]) -> Iterator[str]:
 
 
 def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
-    """Pages that answer a question whole, subjects, versions, causes, messages, the rest."""
+    """Yield pages that answer a question, subjects, versions, known issues, messages, the rest."""
     yield from _whole(results)
     for part in guide.sections():
         yield Entry("guide", part.title, part.href, " · ".join(part.codes), part.text, 0)
@@ -303,13 +303,13 @@ def _removed() -> Iterator[Entry]:
 
 
 def _names(source: str) -> str:
-    """The names of functions and of options in a program, by which somebody may search."""
+    """Return the names of library functions that a program calls, as search words."""
     names = (one for one in _NAME.findall(source) if one not in _USUAL)
     return " ".join(dict.fromkeys((*names, *_OPTION.findall(source))))
 
 
 def _seen(results: Results) -> dict[str, str]:
-    """Cause to where it shows: implementations, and the versions of each."""
+    """Return for each known issue where it shows: implementations, and the versions of each."""
     named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
     found: dict[str, str] = {}
     for slug, keys in shown_by(results).items():
@@ -324,7 +324,7 @@ def _seen(results: Results) -> dict[str, str]:
 
 
 def _expected(results: Results) -> dict[str, str]:
-    """Clause to whether the newest JAX does what is expected, under each implementation."""
+    """Return for each clause whether the newest JAX does what is expected, by implementation."""
     number, newest = newest_index(results), newest_version(results)
     found: dict[str, str] = {}
     for id, marks in marks_of_clauses(results).items():
@@ -342,7 +342,7 @@ def _expected(results: Results) -> dict[str, str]:
 
 
 def _still(results: Results) -> set[str]:
-    """The causes that the newest JAX shows, and those that no cell does."""
+    """Return the known issues that the newest JAX shows, and those that no cell shows."""
     shown = shown_by(results)
     newest = results.targets[newest_index(results)].key if results.targets else None
     ended = {slug for slug, keys in shown.items() if all(key.target != newest for key in keys)}
@@ -350,7 +350,7 @@ def _still(results: Results) -> set[str]:
 
 
 def _signal_words(message: Message) -> tuple[str, ...]:
-    """What people call the end of a process by a signal."""
+    """Return common names for the end of a process by a signal."""
     if message.sort is not Sort.SIGNAL:
         return ()
     named = {"SIGSEGV": "segfault", "SIGABRT": "abort"}

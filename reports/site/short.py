@@ -1,6 +1,6 @@
-"""A subject in short: whether statements hold, what is dangerous, what memory is needed.
+"""The summary of a subject: whether statements hold, what is dangerous, what memory is needed.
 
-All of it is of the newest JAX, and drawn from what stands on the same page at length.
+All of it is about the newest JAX, and repeats what the page shows below in detail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not ru
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """One thing in a line or a few, and where on the page it is told at length, if anywhere."""
+    """One item in a line or a few, with a link to its details on the page, if any."""
 
     words: str
     text: str
@@ -30,7 +30,7 @@ class Short:
 
 
 def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
-    """How many of the documents' statements hold."""
+    """Yield how many of the documents' statements hold."""
     checked = [row for row in rows if row.newest in CHECKED]
     if checked:
         held = sum(not row.untrue for row in checked)
@@ -39,7 +39,7 @@ def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
 
 
 def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Short]:
-    """Those of the newest version, and what was dangerous before; `versions`: newest first."""
+    """Yield those of the newest version, and earlier ones; `versions`: newest first."""
     if not some:
         yield Short("Hazards", "None was seen in any version", "")
         return
@@ -60,14 +60,14 @@ def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Sho
 
 
 def _last(one: HazardView) -> int:
-    """The newest version that shows it, by its place; 0 where none is told."""
+    """Return the newest version that shows it, by position; 0 if unknown."""
     columns = zip(*(row.cells for row in one.rows), strict=True)
     shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
     return next((at for at, there in enumerate(shown) if there), 0)
 
 
 def edits(some: Iterable[CauseView]) -> Iterator[Short]:
-    """What to write instead: what most of the causes ask for first."""
+    """Yield what to write instead, the edit of most known issues first."""
     counted = Counter(one.edit for one in some if one.edit)
     if counted:
         lines = tuple(edit for edit, _ in counted.most_common(_MOST_EDITS))
@@ -84,7 +84,7 @@ def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterat
 
 
 def peaks(tables: Iterable[Table], column: int, row: int) -> dict[str, str]:
-    """The same by argument, of those of which a multiple was measured at all."""
+    """Return the same by argument, for arguments with a measured multiple."""
     found = _by_argument(tables, column, row)
     return {
         what: _figures({where: one for where, one in figures.items() if one.multiple})
@@ -103,7 +103,7 @@ def _by_argument(tables: Iterable[Table], column: int, row: int) -> dict[str, di
 
 
 def _within(what: str) -> str:
-    """The words as they stand within a sentence."""
+    """Return the words as they stand within a sentence."""
     return what[:1].lower() + what[1:] if what.startswith(("A ", "An ")) else what
 
 
@@ -113,7 +113,7 @@ def _least(figures: Iterable[Figure]) -> tuple[bool, float]:
 
 
 def _figures(by_topology: dict[str, Figure]) -> str:
-    """Each different figure once, with its topologies."""
+    """Return each different figure once, with its topologies."""
     said: dict[str, list[str]] = {}
     for where, one in by_topology.items():
         said.setdefault(_figure_words(one), []).append(where)

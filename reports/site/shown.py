@@ -13,7 +13,7 @@ LEGACY_PMAP = "legacy_pmap"
 
 @lru_cache(maxsize=1)  # several kinds of page ask the same of one site
 def shown_by(results: Results) -> dict[str, list[CellKey]]:
-    """The cells that show each cause, where any does."""
+    """Return the cells that show each known issue."""
     shown: dict[str, list[CellKey]] = {}
     for key, outcome in results.outcomes.items():
         for slug in _named(results, key, outcome):
@@ -22,11 +22,10 @@ def shown_by(results: Results) -> dict[str, list[CellKey]]:
 
 
 def _named(results: Results, key: CellKey, outcome: Outcome) -> set[str]:
-    """The causes that a cell shows: its entry's, or, where that conforms, its clause's.
+    """Return the known issues that a cell shows: its entry's or, if that conforms, its clause's.
 
-    The clause's is about what changes: where the same is expected as of legacy pmap, nothing does;
-    and what returns where another implementation raises does so for the cause only if its program
-    shows it there.
+    The clause's is about a change: it does not count if the same is expected as of legacy pmap, and
+    what returns although another implementation raises counts only if the program shows it there.
     """
     if outcome.verdict is Verdict.CONFORMS:
         clause = results.clauses[key.clause]

@@ -1,4 +1,4 @@
-"""How much longer programs take that show a cause, as was timed beside their checks."""
+"""How much slower programs with a known issue are, as timed beside their tests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LEGACY = "legacy pmap"  # how the other side of a ratio begins that was measured
 
 
 def slower(results: Results, cells: Iterable[CellKey], target: TargetKey) -> tuple[str, ...]:
-    """A line per implementation and contender: how many times legacy pmap's time it takes.
+    """Return a line per implementation and contender: multiples of legacy pmap's time.
 
-    Each is of all sizes and topologies that were timed; what differs by no more than the spread
-    of its blocks counts as what it is, no difference.
+    Each covers all sizes and topologies that were timed; a difference within the spread of its
+    blocks counts as none.
     """
     found: dict[tuple[str, str, str], dict[TimingKey, float]] = {}
     for key in cells:

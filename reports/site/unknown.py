@@ -1,4 +1,4 @@
-"""What these results do not tell, so that nobody takes silence for a good sign."""
+"""What these results do not show, so that absence is not taken for success."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A claim that no clause checks."""
+    """A claim without a clause."""
 
     claim: Claim
     href: str
@@ -40,7 +40,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Why checks are not run on a topology, and which."""
+    """The reason why tests are not run on a topology, and which tests."""
 
     topology: str
     reason: str
@@ -50,7 +50,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """Why cells have no result, how many, in which versions, of which checks."""
+    """The reason why cells have no result, how many, in which versions, of which tests."""
 
     reason: str
     cells: int
@@ -61,7 +61,7 @@ class NotRun:
 
 @dataclass(frozen=True, slots=True)
 class UnknownPage:
-    """Everything that is not known."""
+    """Everything that is unknown."""
 
     gaps: tuple[tuple[str, tuple[Gap, ...]], ...]
     never: tuple[Check, ...]
@@ -75,7 +75,7 @@ class UnknownPage:
 
 
 def pages(effects: Effects) -> Iterator[Page]:
-    """The page, in every site."""
+    """Yield the page, on every site."""
     results = effects.results
     yield Page(
         PAGE,
@@ -87,7 +87,7 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def unknown_page(results: Results) -> UnknownPage:
-    """What has no clause, no topology, no platform or no result."""
+    """Return what has no clause, no topology, no platform or no result."""
     ran = results.ran()
     never = [id for id in results.clauses if id not in ran]
     platforms = tuple(sorted({t.platform for t in results.targets if t.platform}))
@@ -133,7 +133,9 @@ def _left_out(results: Results) -> Iterator[LeftOut]:
 
 
 def _not_run(results: Results, ran: set[str]) -> tuple[NotRun, ...]:
-    """Cells of clauses that ran elsewhere; those that ran nowhere have a list of their own."""
+    """Return missing cells of clauses that ran elsewhere; clauses that ran nowhere are listed
+    apart.
+    """
     number = {target.key: i for i, target in enumerate(results.targets)}
     named = versions(results)
     cells: dict[str, int] = {}

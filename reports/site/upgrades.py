@@ -40,7 +40,7 @@ _WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, be
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """One edit; `places` are classes by which a page filters."""
+    """One edit; `places` are classes for filtering."""
 
     title: str
     place: Place
@@ -59,7 +59,7 @@ class ChangeView:
 
     @property
     def words(self) -> float:
-        """About how long it takes to read, in words."""
+        """The approximate time to read it, in words."""
         prose = f"{self.title} {self.note}"
         code = f"{self.before} {self.after}"
         return 8 + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
@@ -78,12 +78,12 @@ class UpgradeView:
 
     @cached_property
     def groups(self) -> tuple[GroupView, ...]:
-        """What changes, by effect, without what became better."""
+        """What changes, by effect, without improvements."""
         return tuple(one for one in self._groups if one.anchor != group_anchor(Group.REPAIRED))
 
     @cached_property
     def fixed(self) -> GroupView | None:
-        """What became better."""
+        """What improved; None if nothing did."""
         wanted = group_anchor(Group.REPAIRED)
         return next((one for one in self._groups if one.anchor == wanted), None)
 
@@ -97,7 +97,7 @@ class UpgradeView:
 
     @cached_property
     def _changes(self) -> tuple[tuple[ChangeView, ...], tuple[ChangeView, ...]]:
-        """The edits that are shown at once, as many as there is time for, and the others."""
+        """The edits that are shown unfolded, within the reading time, and the others."""
         shown, left = list[ChangeView](), list[ChangeView]()
         room = float(MOST_WORDS)
         for one in self.plan.likely:
@@ -109,7 +109,7 @@ class UpgradeView:
 
     @property
     def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
-        """The edits that are shown at once, by where in a program they are."""
+        """The edits that are shown unfolded, by their place in a program."""
         shown = self._changes[0]
         order = list(dict.fromkeys(one.place for one in shown))
         return tuple((place, tuple(one for one in shown if one.place is place)) for place in order)
@@ -121,24 +121,24 @@ class UpgradeView:
 
     @property
     def unknown(self) -> tuple[EntryView, ...]:
-        """What no edit is known for."""
+        """The effects without a known edit."""
         return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
 
     @cached_property
     def silent(self) -> tuple[EntryView, ...]:
-        """What differs silently in programs that ran before, the most severe and usual first."""
+        """Silent differences of programs that ran before, the most severe and common first."""
         wanted = {group_anchor(group) for group in SILENT}
         some = (one for group in self.groups if group.anchor in wanted for one in group.entries)
         return tuple(one for one in some if one.ran_before)
 
     @property
     def most_silent(self) -> int:
-        """How many of them are shown at once."""
+        """How many of them are shown unfolded."""
         return MOST_SILENT
 
     @property
     def prelude(self) -> str:
-        """What the lines of edits are run behind."""
+        """The lines that precede the lines of edits when they are run."""
         return rewrites().prelude.strip()
 
     @property
@@ -186,7 +186,7 @@ def _classes(entries: Sequence[Entry], effect: object = None) -> str:
 
 
 def pages(effects: Effects) -> Iterator[Page | Asset]:
-    """Everything that is told by effects."""
+    """Yield everything that is based on effects."""
     some = tuple(pairs(effects))
     yield from home.pages(effects, some)
     # To one side one after the other, in one process: what is told of a row is told of several.

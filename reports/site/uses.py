@@ -1,7 +1,7 @@
 """What a reader uses: jax.pmap as it is, with the legacy switch, or shard_map.
 
-Which implementation that is depends on the version: JAX 0.8.0 made the new pmap the default, which
-the clause `switches.default` checks in every version.
+The implementation depends on the version: JAX 0.8.0 made new pmap the default, which the clause
+`switches.default` tests in every version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCRIPT = "choices.js"
 
 
 class Use(StrEnum):
-    """What a program calls; the value stands in addresses."""
+    """What a program calls; the value is part of addresses."""
 
     PMAP = "pmap"
     LEGACY = "legacy"
@@ -33,7 +33,7 @@ class Use(StrEnum):
         return _WORDS[self]
 
     def implementation(self, jax: str) -> str:
-        """What runs in a version."""
+        """Return what runs in a version."""
         if self is Use.SHARD_MAP:
             return SHARD_MAP
         return LEGACY if self is Use.LEGACY else default_implementation(jax)
@@ -47,7 +47,7 @@ _WORDS = {
 
 
 def default_implementation(jax: str) -> str:
-    """What jax.pmap is in a version where no switch is set."""
+    """Return what jax.pmap is in a version if no switch is set."""
     return LEGACY if version_order(jax) < NEW_BY_DEFAULT else NEW
 
 
@@ -61,7 +61,7 @@ class Moment:
 
 
 def timeline(results: Results) -> tuple[Moment, ...]:
-    """What the legacy and the new pmap are in each version: default, by a switch, or removed."""
+    """Return what legacy and new pmap are in each version: default, by a switch, or removed."""
     ran = {(one.implementation, one.jax) for one in sides(results)}
     return tuple(
         Moment(jax, _state(LEGACY, jax, ran), _state(NEW, jax, ran))
@@ -79,7 +79,7 @@ def _state(implementation: str, jax: str, ran: set[tuple[str, str]]) -> str:
 
 
 def choices(effects: Effects, pairs: Sequence[Pair]) -> Asset:
-    """The script by which pages know which upgrade a choice means."""
+    """Return the script by which pages know which upgrade a choice means."""
     return Asset(SCRIPT, lambda: _script(effects.results, pairs))
 
 
@@ -97,7 +97,7 @@ def _script(results: Results, pairs: Sequence[Pair]) -> str:
 
 
 def _path(there: dict[tuple[str, str], str], use: Use, old: str, new: str) -> str:
-    """The page of an upgrade; of one that ends after the legacy pmap is gone, to the new one."""
+    """Return the page of an upgrade; if legacy pmap is gone in the new version, to new pmap."""
     before = f"{use.implementation(old)}@{old}"
     after = SHARD_MAP if use is Use.SHARD_MAP else NEW
     return there.get((before, f"{after}@{new}"), "")

@@ -1,4 +1,4 @@
-"""A page per version of JAX: what changed since the one before it, and what is dangerous in it."""
+"""A page per version of JAX: what changed since the previous one, and what is dangerous."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reports.site.strips import jax_versions
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One implementation from the version before to this one."""
+    """One implementation from the previous version to this one."""
 
     title: str
     found: Upgrade
@@ -41,7 +41,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class HazardLine:
-    """A hazard of this version: under what and on which topologies it shows, what averts it."""
+    """A hazard of this version: where it shows, and what averts it."""
 
     effect: str
     title: str
@@ -61,7 +61,7 @@ class VersionView:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What changed, per implementation that both versions have."""
+        """What changed, for each implementation that both versions have."""
         found = []
         there = sides(self.effects.results)
         for new in there:
@@ -111,7 +111,7 @@ class VersionView:
 
 
 def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
-    """A page for each version."""
+    """Yield a page for each version."""
     results = effects.results
     versions = jax_versions(results)
     if not versions:
@@ -135,9 +135,10 @@ def _alike(old: Side, new: Side) -> bool:
 
 
 def _compared(found: Upgrade) -> Upgrade:
-    """What changed alone: without what was not run before, and what helped no more then either.
+    """Return the changes only, without what was not run before and remedies that did not work then
+    either.
 
-    Hazards are listed by themselves.
+    Hazards are listed separately.
     """
     return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
 
@@ -149,7 +150,7 @@ def _is_new(entry: Entry) -> bool:
 
 
 def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:
-    """The claims of which a cell became true, or false, from one version to the other."""
+    """Return the claims of which a cell became true, or false, between two versions."""
     ran = _ran(results)
     old = dict(ran.get(before, ()))
     counted: dict[str, int] = {}
@@ -176,7 +177,7 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=1)  # every version asks of two
 def _ran(results: Results) -> Mapping[str | None, Sequence[tuple[_Place, Verdict]]]:
-    """What was run in each version, and how that ended."""
+    """Return what was run in each version, and how it ended."""
     targets = {t.key: t for t in results.targets}
     found: dict[str | None, list[tuple[_Place, Verdict]]] = {}
     for key, outcome in results.outcomes.items():

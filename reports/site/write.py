@@ -1,8 +1,7 @@
-"""Puts a site on the disk whole or not at all.
+"""Write a site whole or not at all.
 
-It is made beside its place and then renamed, so that whoever reads the old one never meets half
-of the new. Only a directory that holds nothing but an earlier site is replaced: a wrong path costs
-nothing.
+It is made beside its place and then renamed, so that readers of the old one never see half of the
+new. Only a directory that holds nothing but an earlier site is replaced.
 """
 
 from __future__ import annotations
@@ -28,7 +27,9 @@ class SiteError(InputError):
 
 
 def write(fill: Fill, directory: Path) -> tuple[str, ...]:
-    """Make `directory` the site that `fill` puts into a new folder; the paths of its files."""
+    """Make `directory` the site that `fill` writes into a new folder; return the paths of its
+    files.
+    """
     place = directory.resolve()
     try:
         _refuse_foreign(place, directory)
@@ -48,7 +49,7 @@ def write(fill: Fill, directory: Path) -> tuple[str, ...]:
 
 
 def put(folder: Path, name: str, text: str) -> str:
-    """Write one file of a site, compressed where its name says so; its name."""
+    """Write one file of a site with the same line ends on every system; return its name."""
     path, content = folder / name, text.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(lzma.compress(content) if name.endswith(COMPRESSED) else content)
@@ -68,7 +69,7 @@ def _swap(new: Path, place: Path, old: Path) -> None:
 
 
 def _refuse_foreign(place: Path, said: Path) -> None:
-    """SiteError if anything in `place` is no file of an earlier site."""
+    """Raise SiteError if `place` contains a file that is not of an earlier site."""
     if not place.exists():
         return
     if not place.is_dir():
@@ -85,7 +86,7 @@ def _refuse_foreign(place: Path, said: Path) -> None:
 
 
 def _of_old(path: Path) -> bool:
-    """Whether it is a file of a site from before sites had a list of their files."""
+    """Return whether it is a file of a site from before sites had a list of their files."""
     with path.open("rb") as file:
         return MARK.encode() in file.read(_MARK_WITHIN_BYTES)
 

@@ -1,4 +1,4 @@
-"""One run of a user's function compared with another, field by field, and what explains it.
+"""Compare a run of a user's function with another, field by field, and explain the differences.
 
 A run is plain JSON (`harness.usercode.observing.Observed.record`). The fields and their words are
 those by which implementations are compared (`reports.comparing.fields`); costs are added here.
@@ -24,9 +24,9 @@ from reports.usercode.values import describe_values
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A run, the run that it was compared with, and what differs.
+    """A run, the run that it was compared with, and the differences.
 
-    `missing` is why they are not compared; `same` how many fields are the same.
+    `missing` is why they are not compared; `same` the number of equal fields.
     """
 
     baseline: Json

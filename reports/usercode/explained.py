@@ -1,7 +1,7 @@
-"""Which known issue or documented change explains a difference between two runs of a function.
+"""Find the known issue or documented change behind a difference between two runs of a function.
 
-What is known of differences between implementations stands in `comparing/agreement.toml`; an error
-or a warning is known by the parts of messages that known issues are searched by.
+Known differences between implementations are in `comparing/agreement.toml`; an error or a warning
+is recognised by the parts of messages in known issues' tags.
 """
 
 from __future__ import annotations

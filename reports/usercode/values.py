@@ -1,4 +1,4 @@
-"""How far the values of two results are apart, and where."""
+"""Describe how far the values of two results differ, and where."""
 
 from __future__ import annotations
 

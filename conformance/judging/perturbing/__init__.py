@@ -1,4 +1,4 @@
-"""Ways in which what was recorded could be wrong; one pure function each, by subject."""
+"""Perturbations of recorded cells, one pure function each, by subject."""
 
 from __future__ import annotations
 

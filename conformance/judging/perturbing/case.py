@@ -1,4 +1,4 @@
-"""What a perturbation is given: a recorded cell, whole, and what its clause claims of each step."""
+"""The input of a perturbation: a recorded cell, and what its clause claims of each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.judging.perturbing.messages import Messages
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a cell is judged by."""
+    """The part of a cell that is judged."""
 
     observations: tuple[Observation, ...]
     fault: Fault | None = None
@@ -25,7 +25,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A recorded cell; `failed` are the steps in which an excused one does not do as expected."""
+    """A recorded cell; `failed` are the steps in which an excused cell deviates."""
 
     clause: Clause
     implementation: str
@@ -37,7 +37,7 @@ class Case:
     messages: Messages = field(default_factory=Messages)
 
     def judged(self, seen: Seen) -> Judgement:
-        """The verdict if this had been seen instead."""
+        """Return the verdict of the cell with other observations."""
         return judge(
             self.clause,
             self.implementation,
@@ -64,7 +64,7 @@ class Case:
         return not self.clause.selects and self.implementation in WRAPPERS
 
     def claims(self, step: str) -> frozenset[str]:
-        """What the clause claims of a step; where a deviation is excused, what was seen besides."""
+        """Return the aspects that the clause claims of a step, and those that an entry claims."""
         found = claimed(self.clause.expect[self.implementation], step, self.jax)
         if step in self.failed and found & OUTCOME:
             found |= OUTCOME
@@ -75,7 +75,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """A way in which an observation could be wrong: its name, and what it makes of a cell."""
+    """One way in which an observation could be wrong: its name, and the function that
+    applies it.
+    """
 
     name: str
     of: Callable[[Case], Iterator[Seen]]
@@ -87,7 +89,7 @@ Change = Callable[[Case, Step, Step | None], Step | None]
 
 
 def in_one_process(name: str, aspect: str, change: Change) -> Perturbation:
-    """Each step that claims `aspect`, changed in one process alone: where it is least seen."""
+    """Perturb each step that claims `aspect` in one process only, where it is least visible."""
 
     def perturb(case: Case) -> Iterator[Seen]:
         for step in _claiming(case, aspect):
@@ -101,7 +103,7 @@ def in_one_process(name: str, aspect: str, change: Change) -> Perturbation:
 
 
 def in_all_processes(name: str, aspect: str, change: Change) -> Perturbation:
-    """Each step that claims `aspect`, changed in every process, where there are several."""
+    """Perturb each step that claims `aspect` in every process, if there are several."""
 
     def perturb(case: Case) -> Iterator[Seen]:
         everyone = range(len(case.seen.observations))
@@ -117,7 +119,9 @@ def in_all_processes(name: str, aspect: str, change: Change) -> Perturbation:
 def of_observation(
     name: str, change: Callable[[Case, Observation], Observation | None], *, of_proof: bool = False
 ) -> Perturbation:
-    """The last process's observation changed; `of_proof` where only what must be proven."""
+    """Perturb the last process's observation; `of_proof` if only proofs of the implementation read
+    it.
+    """
 
     def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is not None or not case.seen.observations:
@@ -133,7 +137,7 @@ def of_observation(
 
 
 def failure(message: str = "INTERNAL: something else went wrong") -> Raised:
-    """An error that nothing expects."""
+    """Return an error that no clause expects."""
     bases = ("RuntimeError", "Exception", "BaseException")
     return Raised("XlaRuntimeError", bases, "execute", message, ("elsewhere.py:other",))
 

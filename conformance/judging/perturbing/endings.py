@@ -1,4 +1,6 @@
-"""How a step ended, otherwise: another exception, none, one where none was; steps gone or new."""
+"""Perturbations of how a step ended: another exception, none, an unexpected one; steps missing or
+added.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def _added(step: Step) -> Callable[[Case, Observation], Observation]:
 
 
 def _outside(case: Case) -> Iterator[Seen]:
-    """Each process raises before the step: what it raises in it, or what nothing expects."""
+    """Yield cells in which each process raises before the step."""
     if case.seen.fault is not None:
         return
     for step in case.steps:

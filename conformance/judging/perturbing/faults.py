@@ -1,4 +1,4 @@
-"""A crash or a hang where there was none, and of those that there were: another, or elsewhere."""
+"""Perturbations of faults: a crash or hang added, replaced, or moved to another process or step."""
 
 from __future__ import annotations
 

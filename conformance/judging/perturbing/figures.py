@@ -1,4 +1,4 @@
-"""What a probe noted and what was said meanwhile, otherwise: figures, flags, warnings."""
+"""Perturbations of a probe's notes and emissions: figures, flags, warnings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NEW_LOG_RECORD = {"logger": "jax._src.pmap", "level": "WARNING", "message": "pma
 def _noted(
     name: str, change: Callable[[Any], Any], *, aspect: Callable[[str], str] = aspects.figure
 ) -> Perturbation:
-    """Each figure that is claimed, changed in one process; None and no change are not judged."""
+    """Perturb each claimed figure in one process; None and unchanged values are skipped."""
 
     def perturb(case: Case) -> Iterator[Seen]:
         if case.seen.fault is not None:
@@ -76,7 +76,7 @@ def _noted(
 
 
 def _costs(value: Any, number: Callable[[float], float], more: bool) -> Any:
-    """A note in which what costs is other: the numbers, and collectives that are there or not."""
+    """Return a cost record with other numbers, and with collectives added or removed."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):
@@ -112,7 +112,7 @@ def _nothing(value: Any) -> Any:
 
 
 def _flipped(value: Any) -> Any:
-    """One flag other than it was, the last of them."""
+    """Return the record with its last flag inverted."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, list):
@@ -129,7 +129,7 @@ def _flipped(value: Any) -> Any:
 
 
 def _reworded(value: Any) -> Any:
-    """One text other than it was, the last of them."""
+    """Return the record with its last text changed."""
     if isinstance(value, str):
         return ANOTHER
     if isinstance(value, list) and value:
@@ -149,7 +149,9 @@ def _more(value: Any) -> Any:
 
 
 def _counted(value: list[Any]) -> bool:
-    """Whether JAX decides how many entries there are; flags and numbers are the probe's own."""
+    """Return whether JAX decides how many entries there are; flags and numbers are the
+    probe's own.
+    """
     return bool(value) and not isinstance(value[-1], bool | int | float)
 
 
@@ -190,7 +192,7 @@ def _with_log_record(case: Case, step: Step, beside: Step | None) -> Step:
 def _between(
     change: Callable[[Case, Step, Step | None], Step],
 ) -> Callable[[Case, Observation], Observation]:
-    """The same outside the probe's steps."""
+    """Apply a change to what was emitted outside the probe's steps."""
 
     def changed(case: Case, seen: Observation) -> Observation:
         return replace(seen, between=change(case, seen.between or Step(BETWEEN), None))

@@ -1,4 +1,4 @@
-"""The messages that a run recorded, so that one of JAX's errors may be taken for another."""
+"""The messages that a run recorded, so that one of JAX's errors can be replaced by another."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _WORD = re.compile(r"[a-z_]{3,}")
 
 @dataclass
 class Messages:
-    """Messages by the type of exception; a message whose words were seen before is not kept."""
+    """Messages by exception type; of messages with equal words one is kept."""
 
     _of: dict[str, dict[frozenset[str], str]] = field(default_factory=dict)
     _found: dict[tuple[str, frozenset[str]], str | None] = field(default_factory=dict)
 
     @classmethod
     def from_raised(cls, all_raised: Iterable[Raised]) -> Messages:
-        """The messages of these exceptions."""
+        """Collect the messages of these exceptions."""
         found = cls()
         for one in sorted(all_raised, key=lambda one: (one.type, one.message)):
             found._of.setdefault(one.type, {}).setdefault(_words(one.message), one.message)
         return found
 
     def another(self, raised: Raised) -> str | None:
-        """The nearest message of the same type that says something else; None where none does."""
+        """Return the most similar other message of the same type; None if there is none."""
         words = _words(raised.message)
         key = (raised.type, words)
         if key not in self._found:

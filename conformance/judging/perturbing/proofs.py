@@ -1,4 +1,4 @@
-"""Which JAX and which implementation ran, and in which processes, otherwise."""
+"""Perturbations of the proof: another JAX, implementation, or set of processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_NEW = "NamedSharding"
 
 
 def other_than(implementation: str) -> str:
-    """Another implementation, one that may be taken for it."""
+    """Return another implementation that could be mistaken for it."""
     others = {names.NEW_PMAP: names.SHARD_MAP, names.SHARD_MAP: names.NEW_PMAP}
     return others.get(implementation, names.NEW_PMAP)
 
@@ -33,7 +33,9 @@ def _another(case: Case, seen: Observation) -> Observation:
 
 
 def _label(case: Case, seen: Observation) -> Observation | None:
-    """The map is called what it should be, and is another by what it traced or returned."""
+    """Return an observation whose map has the right name but another implementation's trace or
+    outputs.
+    """
     if all(one.raised for one in seen.witness):  # before it traced anything, as it may
         return None
     if case.implementation != names.LEGACY_PMAP:
@@ -50,7 +52,7 @@ def _label(case: Case, seen: Observation) -> Observation | None:
 
 
 def _numpy(case: Case, seen: Observation) -> Observation | None:
-    """The maps returned NumPy's arrays: what ran was no map of JAX's. Some map must return."""
+    """Return an observation whose maps returned NumPy arrays, so that no map of JAX's ran."""
     if not any(one.outputs for one in seen.witness):
         return None
     witness = tuple(replace(one, outputs=(OF_NUMPY,) * len(one.outputs)) for one in seen.witness)

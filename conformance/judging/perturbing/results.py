@@ -1,4 +1,4 @@
-"""What a step returned, otherwise: its values, shape, dtype, and where it lies."""
+"""Perturbations of what a step returned: values, shape, dtype, placement, container."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_PART = 0.5  # of a value that is added to it, beyond what any tolerance al
 
 
 def _of_last_leaf(change: Callable[[Leaf], Leaf | None]) -> Change:
-    """Changes the last leaf alone: an expectation must look at all of them."""
+    """Apply a change to the last leaf only: an expectation must look at all of them."""
 
     def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
         for at in reversed(range(len(step.leaves))):
@@ -49,7 +49,7 @@ def _of_all_leaves(change: Callable[[Leaf], Leaf | None]) -> Change:
 
 
 def _valued(change: Callable[[Array], Array | None]) -> Callable[[Leaf], Leaf | None]:
-    """Other values of the same shape and dtype, where they are others."""
+    """Replace the values by others of the same shape and dtype."""
 
     def change_leaf(leaf: Leaf) -> Leaf | None:
         if leaf.local is None or not leaf.local.size:
@@ -69,7 +69,7 @@ def _same(old: Array, new: Array) -> bool:
 
 
 def _wide(array: Array) -> Array:
-    """As a type with which NumPy computes: it has no arithmetic for some of JAX's."""
+    """Return the array in a type that NumPy can compute with."""
     return array if array.dtype.kind in "iubc" else array.astype(np.float64)
 
 
@@ -101,7 +101,7 @@ def _nan(array: Array) -> Array | None:
 
 
 def _of_the_other(case: Case, step: Step, beside: Step | None) -> Step | None:
-    """The values of another process, where they are other ones of the same shapes."""
+    """Return the step with the values of another process, if they differ in value only."""
     if beside is None or len(beside.leaves) != len(step.leaves):
         return None
     changed = False
@@ -164,7 +164,7 @@ def _type(sharding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spec(sharding: dict[str, Any]) -> dict[str, Any] | None:
-    """Replicated in place of split, and split in place of replicated."""
+    """Return the sharding replicated in place of split, or split in place of replicated."""
     spec = sharding.get("spec")
     if not isinstance(spec, list):
         return None
@@ -183,7 +183,7 @@ def _memory_kind(sharding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(leaf: Leaf) -> Leaf | None:
-    """Typed keys as the numbers that they hold, and numbers as typed keys."""
+    """Return typed keys as raw key data, and numbers as typed keys."""
     if leaf.local is None or leaf.sharding is None:
         return None
     is_key = leaf.dtype.startswith("key<")
@@ -191,7 +191,7 @@ def _key(leaf: Leaf) -> Leaf | None:
 
 
 def _container(other: Callable[[str], str]) -> Change:
-    """The same leaves in another container."""
+    """Put the same leaves into another container."""
 
     def perturb_step(case: Case, step: Step, beside: Step | None) -> Step | None:
         if step.tree is None or step.raised is not None:
@@ -208,7 +208,7 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 def _other_sequence(tree: str) -> str:
-    """A list for a tuple, a tuple for a list, a list for a dict, and a list around a leaf."""
+    """Return a list for a tuple, a tuple for a list, a list for a dict, or a list around a leaf."""
     inner = tree.removeprefix(_TREE).removesuffix(")")
     if inner[:1] not in _BRACKETS:
         return f"{_TREE}[{inner}])"
@@ -217,7 +217,7 @@ def _other_sequence(tree: str) -> str:
 
 
 def _registered(kind: str) -> Callable[[str], str]:
-    """A named tuple or a dataclass around the same leaves."""
+    """Put a named tuple or a dataclass around the same leaves."""
     return lambda tree: f"{_TREE}CustomNode({kind}, [{', '.join('*' * tree.count('*'))}]))"
 
 

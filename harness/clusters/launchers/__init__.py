@@ -1,4 +1,4 @@
-"""Ways to get N worker commands started; nothing else of the harness depends on which."""
+"""Launchers: ways to start N worker processes, behind one interface."""
 
 from __future__ import annotations
 
@@ -19,69 +19,71 @@ class Exit:
 
 
 class Port(Protocol):
-    """Where process 0 of a cluster listens: kept free for it until `close`."""
+    """The coordinator's address, on process 0's machine; reserved until `close`."""
 
     @property
     def address(self) -> str:
         """`HOST:PORT`, as all processes of the cluster reach it."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Release the port."""
 
 
 class Started(Protocol):
-    """The processes of one cluster, as their launcher sees them, in the order of their index.
+    """The processes of one cluster as their launcher sees them, ordered by index.
 
-    TargetDown from any of them where the launcher has lost some; `evidence` and `lost` still tell
-    what is known.
+    Any method raises TargetDown if the launcher has lost some of them; `evidence` and `lost` still
+    return what is known.
     """
 
     def exits(self) -> list[Exit]:
-        """Those that have ended, the first to end first. Does not wait."""
+        """Return the processes that have ended, in the order in which they ended; does not wait."""
 
     def mark(self) -> None:
-        """A case begins: what the processes write from here on is its own."""
+        """Mark the start of a case: output from here on belongs to it."""
 
     def written(self) -> list[int]:
-        """Bytes of output of each process since the case began."""
+        """Return the bytes that each process has written since the case began."""
 
     def delays(self) -> list[Delays]:
-        """Seconds that each thread of each process could have run and had no core (`starving`)."""
+        """Return the seconds that each thread of each process was runnable but had no core
+        (`starving`).
+        """
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
-        """What each process wrote; those named are asked for their Python stacks before."""
+        """Return what each process wrote; the `running` ones first write their Python stacks."""
 
     def lost(self) -> Mapping[int, str]:
-        """Processes of which nothing more can be known, each with how that came."""
+        """Return the processes that can no longer be observed, each with the reason."""
 
     def host(self, process: int) -> str:
-        """The name of the host that it runs on; empty for this machine."""
+        """Return the name of the host that a process runs on; empty for this machine."""
 
     def kill(self, timeout_s: float) -> bool:
-        """End all of them, with everything they started; whether all were gone in time."""
+        """End all processes and their descendants; return whether all were gone in time."""
 
 
 class Launcher(Protocol):
-    """Starts workers of one target. TargetDown where the target itself does not come up."""
+    """Starts workers of one target; TargetDown if the target itself cannot run."""
 
     def warm_up(self) -> None:
-        """Make ready to start workers at once, if it is not."""
+        """Prepare for starting workers at once."""
 
     def devices(self, platform: str) -> Sequence[Sequence[str]]:
-        """The ids of the devices of a platform, of each host that it starts workers on."""
+        """Return the ids of a platform's devices on each host that workers start on."""
 
     def reserve(self) -> Port:
-        """A port on the machine of process 0."""
+        """Reserve a port on the machine of process 0."""
 
     def start(self, settings: Sequence[Mapping[str, Any]]) -> Started:
         """Start one worker per settings (see `worker.run`), process 0 first.
 
-        Where its controller is, and where it writes, the launcher adds.
+        The launcher adds the controller's address and the files that the worker writes to.
         """
 
     def close(self) -> None:
-        """End everything this launcher started."""
+        """End everything that this launcher started."""
 
 
 class TargetDown(Exception):
-    """A target's interpreter did not come up, or went away."""
+    """A target's interpreter failed to start, or ended."""

@@ -1,6 +1,6 @@
-"""What a process that forks workers may answer to each order: its fields, and what they may be.
+"""The fields and types that a forking process may answer to each order.
 
-Its answer is believed only where it fits; what is made of it elsewhere needs no look of its own.
+Only a valid answer is used, so the code that uses it need not check again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ MOST_PID = 2**31
 
 
 def fits(order: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
-    """Whether it has what the order asks for."""
+    """Return whether an answer has the fields that its order asks for, with valid values."""
     check = ANSWERS.get(order["do"])
     return check is None or check(order, answer)
 
 
 def is_status(value: Any) -> bool:
-    """Whether a process can have ended so: an exit status, or negative the signal."""
+    """Return whether a value can be an exit status: a code, or a negative signal number."""
     return _is_whole(value, -signal.NSIG, MOST_STATUS)
 
 
@@ -32,7 +32,7 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
 
 
 def _of_each(field: str, check: Callable[[Any], bool]) -> Callable[[Any, Any], bool]:
-    """For every place of the order there is one."""
+    """Return a check that an answer has a valid value for every place of the order."""
 
     def has(order: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
         found = answer.get(field)

@@ -1,4 +1,4 @@
-"""What agents said when they came: their order, and whether they can be one cluster."""
+"""The order of agents that connected, and whether they can form one cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = ("host", "address", "python", "jax", "jaxlib", "sources", "platform")
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a host says of itself (`machine.described`)."""
+    """A host's description of itself (`machine.described`)."""
 
     host: str
     address: str
@@ -32,18 +32,18 @@ class Hello:
 
     @property
     def text(self) -> str:
-        """All of it, for a reader."""
+        """The whole description, as one line."""
         has = ", ".join(f"{kind} {','.join(ids)}" for kind, ids in self.devices)
         found = f"{self.platform}{f' ({has})' if has else ''}"
         return f"{self} at {self.address}: jax {self.jax}, Python {self.python}, {found}"
 
     def has(self, platform: str) -> tuple[str, ...]:
-        """The ids of its devices of a platform."""
+        """Return the ids of the host's devices of a platform."""
         return dict(self.devices).get(platform, ())
 
 
 def parse(message: Mapping[str, Any]) -> Hello:
-    """The hello of an agent; ValueError where it is none."""
+    """Parse an agent's hello; ValueError if it is invalid."""
     try:
         rank = message["rank"]
         if not (rank is None or (type(rank) is int and 0 <= rank <= MOST_RANK)):
@@ -63,27 +63,27 @@ def parse(message: Mapping[str, Any]) -> Hello:
 
 
 def _short(value: Any) -> str:
-    """A word of a hello; ValueError where it is too long to be shown to a reader."""
+    """Return a word of a hello; ValueError if it is too long to display."""
     if len(text := str(value)) > MOST_CHARACTERS:
         raise ValueError(f"{len(text)} characters")
     return text
 
 
 def order(one: Hello) -> tuple[bool, int, str, str]:
-    """What hosts are sorted by: the job's rank; those without one by their names."""
+    """Sort key of hosts: by the job's rank; hosts without a rank by their names."""
     return one.rank is None, one.rank or 0, one.host, one.address
 
 
 def spread(processes: int, hosts: int) -> list[int]:
-    """The host of each process: one each, and where there are more, neighbours share one."""
+    """Return the host of each process: one each, or neighbouring processes share a host."""
     used = min(processes, hosts)
     return [process * used // processes for process in range(processes)]
 
 
 def disagreement(some: Sequence[Hello], sources: str, devices: str | None = None) -> str | None:
-    """Why they cannot be one cluster of a controller with these `sources`; None if they can.
+    """Return why hosts cannot form one cluster of a controller with `sources`; None if they can.
 
-    `devices` is the platform on whose devices they are to compute, where it has any.
+    `devices` is the platform whose devices they must have, None if the platform has no devices.
     """
     other = [one for one in some if one.sources != sources]
     if other:
@@ -120,9 +120,9 @@ def disagreement(some: Sequence[Hello], sources: str, devices: str | None = None
 
 
 def missing(some: Sequence[Hello], count: int, names: Sequence[str] = (), first: int = 0) -> str:
-    """Which of `count` hosts, `first` the first rank of theirs, are not there: by rank.
+    """List by rank which of `count` hosts are absent; `first` is the lowest rank.
 
-    By name as well where `names` has one for each.
+    Also by name, if `names` has a name for each host.
     """
     ranks = {one.rank for one in some}
     absent = [rank for rank in range(first, first + count) if rank not in ranks]

@@ -1,4 +1,4 @@
-"""This machine: several agents on it, each as if it were a host of its own."""
+"""The launcher `here`: several agents on this machine, each acting as a host of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.clusters.launchers.starting import Command, Plan, Way
 
 
 def commands(plan: Plan) -> list[Command]:
-    """One command for each agent."""
+    """Return one command per agent."""
     return [Command(("env", *plan.agent, "--rank", str(rank))) for rank in range(plan.hosts)]
 
 

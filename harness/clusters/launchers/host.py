@@ -1,8 +1,8 @@
-"""A process that forks workers, as the controller sees it: a zygote here, an agent elsewhere.
+"""The controller's end of a process that forks workers: a zygote here, an agent elsewhere.
 
-Orders go out, answers and exit statuses come back over one connection; what ended meanwhile is
-noted whenever something is received. Each message must answer an order or end a worker, once, so
-that whoever sends without end is cut off at the first message that is neither.
+Orders go out, answers and exit statuses come back over one connection; exits are noted whenever
+something is received. Each message must answer an order or report one worker's end, once, so that a
+peer that floods the controller is cut off at the first other message.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ GONE = "it went away"
 
 
 class HostGone(Exception):
-    """The connection to it ended, it does not answer, or not as it was asked; the text says how."""
+    """The connection ended, or an answer did not come or was invalid; the text says which."""
 
 
 class Host:
-    """The other end of `channel`; HostGone from any method once it is gone."""
+    """The other end of `channel`; any method raises HostGone once it is lost."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel: Channel | None = channel
@@ -36,7 +36,7 @@ class Host:
 
     @property
     def gone(self) -> bool:
-        """Whether it was found to be gone."""
+        """Whether the connection is known to be lost."""
         return self._channel is None
 
     def tell(self, do: str, **order: Any) -> None:
@@ -44,7 +44,7 @@ class Host:
         self._send({"do": do, **order})
 
     def ask(self, do: str, **order: Any) -> int:
-        """Send an order; the number by which its answer is fetched."""
+        """Send an order; return the number that identifies its answer."""
         number = next(self._numbers)
         self._asked[number] = {"do": do, **order}
         if do == "spawn":  # it may end before its answer is read
@@ -59,7 +59,7 @@ class Host:
         return self._answers.pop(number)
 
     def exits(self) -> dict[str, int]:
-        """Exit status by place of the workers that ended, in the order in which they ended."""
+        """Return exit statuses by place of workers that ended, in the order in which they ended."""
         if self._channel is None:
             raise HostGone(GONE)
         while self._channel is not None and self._channel.waiting():
@@ -67,13 +67,13 @@ class Host:
         return self._exits
 
     def forget(self, *places: str) -> None:
-        """These workers are done with, here and there."""
+        """Drop all state of these workers, here and on the host."""
         for place in places:
             self._exits.pop(place, None)
         self.tell("forget", places=list(places))
 
     def close(self) -> None:
-        """End the connection, which is the order to die."""
+        """Close the connection, which ends the process and its workers."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
@@ -105,7 +105,7 @@ class Host:
             raise
 
     def _take(self, message: Mapping[str, Any]) -> None:
-        """Note an exit or an answer; HostGone where it is neither."""
+        """Record an exit or an answer; HostGone if the message is neither."""
         place, number = message.get("exited"), message.get("answer")
         if isinstance(place, str) and place in self._running and is_status(message.get("status")):
             self._running.remove(place)

@@ -1,4 +1,4 @@
-"""Workers on other hosts, forked by the agents that dialled in from there."""
+"""Launch workers on other hosts, forked by the agents that connected from there."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ MOST_STARTS = 5  # of the agents by their starter: an agent that is lost again a
 
 
 class Starter(Protocol):
-    """What starts the agents of all hosts at once."""
+    """Starts the agents of all hosts at once."""
 
     def start(self) -> None:
-        """Start them. TargetDown where that cannot be done here."""
+        """Start the agents; TargetDown if they cannot be started from here."""
 
     def ended(self) -> str | None:
-        """What it said, where it ended although nobody asked it to."""
+        """Return the output of a starter that ended by itself; None while it runs."""
 
     def close(self) -> None:
-        """End what it started, of which the agents end by themselves."""
+        """End the starter; its agents end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How many hosts, under what `place` they announce themselves, and until when they may come.
+    """How many hosts, the `place` that they announce, and the time until which they may connect.
 
-    `names` are the hosts by rank, where they are known beforehand, and `first` is the lowest rank.
-    `devices` is the platform on whose devices they must be able to compute, where it has any.
+    `names` are the hosts by rank, if known beforehand, and `first` is the lowest rank. `devices` is
+    the platform whose devices they must have, None if it has no devices.
     """
 
     count: int
@@ -52,10 +52,10 @@ class Wanted:
 
 
 class HostsLauncher:
-    """Waits for the agents on the first request, and starts workers through them.
+    """Waits for the agents on the first request, then starts workers through them.
 
-    Agents that were lost are started again by the `starter`; without one, another agent of the
-    same rank may take the place of the one that was lost.
+    Lost agents are restarted by the `starter`; without one, another agent of the same rank may take
+    a lost one's place.
     """
 
     def __init__(
@@ -75,7 +75,9 @@ class HostsLauncher:
         self._sources = machine.sources()
 
     def warm_up(self) -> None:
-        """Wait until every host's agent is there; TargetDown says which is not, or differs."""
+        """Wait until every host's agent has connected; TargetDown names the absent or different
+        ones.
+        """
         self._look()
         if len(self._hosts) < self._wanted.count:
             self._gather()
@@ -85,11 +87,11 @@ class HostsLauncher:
             raise TargetDown(differs)
 
     def devices(self, platform: str) -> list[tuple[str, ...]]:
-        """As the agents say, by rank."""
+        """Return the devices that the agents report, by rank."""
         return [one.has(platform) for one in self.hellos]
 
     def reserve(self) -> RemotePort:
-        """A port of the host with the first rank."""
+        """Reserve a port on the host with the first rank."""
         first = self._hosts[0]
         with lost(first):
             return RemotePort(first, first.host.answer(first.host.ask("reserve"))["address"])
@@ -112,7 +114,7 @@ class HostsLauncher:
         return started
 
     def close(self) -> None:
-        """End all connections, and so all agents, and what started them."""
+        """Close all connections, which ends all agents, and end what started them."""
         for one in self._hosts:
             one.host.close()
         self._hosts.clear()
@@ -121,11 +123,11 @@ class HostsLauncher:
 
     @property
     def hellos(self) -> list[Hello]:
-        """The hosts that are there, by rank once all are."""
+        """Return the hosts that are connected, by rank once all are."""
         return [one.hello for one in self._hosts]
 
     def _look(self) -> None:
-        """Let go of the hosts that are gone, and take those that came meanwhile."""
+        """Drop hosts that are lost, and add those that connected meanwhile."""
         for one in list(self._hosts):
             try:
                 one.host.exits()
@@ -150,7 +152,7 @@ class HostsLauncher:
         self._progress(f"host {hello.text}; {len(self._hosts)} of {self._wanted.count} are there")
 
     def _gather(self) -> None:
-        """Wait for those that are missing, once for long and later only as they are replaced."""
+        """Wait for absent hosts: long the first time, briefly for replacements."""
         if self._starter is not None and self._started < MOST_STARTS:
             self.close()  # those that are left belong to a job that has lost one of its processes
             self._started += 1

@@ -1,7 +1,7 @@
-"""Kubernetes: prints the objects that run the agents, one in each pod, and their controller.
+"""Kubernetes manifests: the objects that run one agent per pod, and their controller.
 
-They are printed as JSON, which `kubectl apply -f -` takes as it takes YAML. A pod's number in its
-Job is its agent's rank; the pods of a TPU slice are the Job's by its accelerator and topology.
+They are printed as JSON, which `kubectl apply -f -` accepts like YAML. A pod's index in its Job is
+its agent's rank; the pods of a TPU slice get their hosts by accelerator and topology.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TPU_TOPOLOGIES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options of `pmap-conformance manifest`."""
+    """Declare the options of `pmap-conformance manifest`."""
     parser.add_argument(
         "--hosts",
         type=limits.whole(1, MOST_HOSTS),
@@ -46,7 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def printed(chosen: argparse.Namespace) -> str:
-    """The objects as one List; ValueError where the slice and the number of hosts do not agree."""
+    """Return the objects as one List; ValueError if the slice does not have that many hosts."""
     items = objects(chosen.hosts, chosen.image, chosen.tpu, chosen.pytest.split(), chosen.namespace)
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2)
 
@@ -58,9 +58,10 @@ def objects(
     words: list[str] | None = None,
     namespace: str = "default",
 ) -> list[dict[str, Any]]:
-    """The controller's Service and Job, and the agents' JobSet. The key is a Secret of its own.
+    """Return the controller's Service and Job, and the agents' JobSet; the key is a separate
+    Secret.
 
-    What a slice's hosts have is known here, so that only who wants another topology has to say it.
+    The topology of a slice follows from its type, unless the user names another.
     """
     where = tpu_slice(tpu, hosts) if tpu else {}
     asked = words or ["suites/"]
@@ -103,7 +104,9 @@ def objects(
 
 
 def tpu_slice(text: str, hosts: int) -> dict[str, Any]:
-    """Where the pods of a slice such as `v5e-16` are to run, and the chips that each asks for."""
+    """Return the node selector of a slice such as `v5e-16`, and the chips that each pod
+    requests.
+    """
     kind, _, count = text.partition("-")
     chips = int(count) if count.isdecimal() else 0
     if kind not in TPU_LABELS or chips not in TPU_TOPOLOGIES:

@@ -29,7 +29,7 @@ from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 class LocalLauncher:
     """One zygote of `python`, started on the first request, and the workers forked from it.
 
-    Several threads may have clusters of it: they take turns in talking to the zygote.
+    Several threads may own clusters of it; they take turns in talking to the zygote.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class LocalLauncher:
 
     @property
     def idle(self) -> bool:
-        """Whether no cluster of it is open."""
+        """Whether it has no open cluster."""
         return self._clusters == 0
 
     def warm_up(self) -> None:
-        """Start the zygote if it is not there and wait until it can fork; TargetDown if not."""
+        """Start the zygote unless it runs, and wait until it can fork; TargetDown if it fails."""
         with self._lock:
             if self._host is None:
                 self._start_zygote()
@@ -104,11 +104,11 @@ class LocalLauncher:
         )
 
     def devices(self, platform: str) -> list[tuple[str, ...]]:
-        """This machine's own."""
+        """Return the ids of this machine's devices."""
         return [machine.devices(platform, self._environment)]
 
     def reserve(self) -> ReservedPort:
-        """A port of this machine's own."""
+        """Reserve a port of this machine."""
         return ReservedPort()
 
     def start(self, settings: Sequence[Mapping[str, Any]]) -> LocalProcesses:
@@ -138,12 +138,12 @@ class LocalLauncher:
         return LocalProcesses(self, [one["place"] for one in whole], pids, outputs, folder)
 
     def count(self, more: int) -> None:
-        """Note that clusters were opened, or closed where negative."""
+        """Count clusters that were opened, or closed if negative."""
         with self._lock:
             self._clusters += more
 
     def close(self) -> None:
-        """End the zygote and, with it, all that it forked."""
+        """End the zygote and all that it forked."""
         with self._lock:
             self._end_zygote()
 
@@ -164,7 +164,7 @@ class LocalLauncher:
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[Host]:
-        """The zygote, to be asked something; TargetDown where it went away."""
+        """Yield the zygote for a request; TargetDown if it is lost."""
         try:
             with self._lock:
                 if self._host is None:
@@ -180,9 +180,9 @@ class LocalLauncher:
 
 
 class LocalProcesses:
-    """The workers of one cluster, by place and pid, in the order of their index.
+    """The workers of one cluster, by place and pid, ordered by index.
 
-    Their files are read here, so that they can be even when the zygote is gone.
+    Their files are read here, so that they can be read even if the zygote is lost.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class LocalProcesses:
         self._open = True
 
     def exits(self) -> list[Exit]:
-        """Those that have ended, the first to end first."""
+        """Return the processes that have ended, in the order in which they ended."""
         try:
             with self._launcher.asked() as zygote:
                 ended = zygote.exits()
@@ -213,20 +213,20 @@ class LocalProcesses:
         return [Exit(places.index(p), code) for p, code in ended.items() if p in places]
 
     def mark(self) -> None:
-        """What is in the files belongs to earlier cases."""
+        """Mark the start of a case: what the files hold so far belongs to earlier cases."""
         for one in self._outputs:
             one.mark()
 
     def written(self) -> list[int]:
-        """By the sizes of the files."""
+        """Return the bytes written by each process, from the sizes of the files."""
         return [one.written() for one in self._outputs]
 
     def delays(self) -> list[Delays]:
-        """As this machine counts."""
+        """Return each thread's time without a core, as this machine's kernel counts it."""
         return [delays(pid) for pid in self.pids]
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
-        """What is in the files, once those that run have written their stacks."""
+        """Return the contents of the files, once running processes have written their stacks."""
         if running and not self._lost:
             with self._launcher.asked() as zygote:
                 zygote.tell("dump stacks", places=[self._places[p] for p in running])
@@ -234,15 +234,15 @@ class LocalProcesses:
         return [one.evidence() for one in self._outputs]
 
     def lost(self) -> Mapping[int, str]:
-        """All of them, with the zygote."""
+        """Return every process if the zygote is lost, else none."""
         return {p: "ended with its zygote" for p in range(len(self.pids)) if self._lost}
 
     def host(self, process: int) -> str:
-        """This machine."""
+        """Return the empty name, which stands for this machine."""
         return ""
 
     def kill(self, timeout_s: float = KILL_S) -> bool:
-        """SIGKILL to every process group, wait for every exit status, remove the files."""
+        """Kill every process group, wait for every exit status, and remove the files."""
         try:
             deadline = time.monotonic() + timeout_s
             with self._launcher.asked() as zygote:
@@ -262,7 +262,7 @@ class LocalProcesses:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has; it stays unreaped, so that its id and its group's stay its own."""
+    """Return whether a process has ended; it stays unreaped, so that its id is not reused."""
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

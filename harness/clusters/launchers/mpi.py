@@ -1,4 +1,4 @@
-"""Open MPI: mpirun starts one process per host, which says nothing to MPI."""
+"""The Open MPI launcher: mpirun starts one process per host, which does not itself use MPI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from harness.clusters.launchers.starting import Command, Plan, Way
 
 
 def commands(plan: Plan) -> list[Command]:
-    """`mpirun`; OMPI_COMM_WORLD_RANK is the rank, variables are handed on by their names alone."""
+    """Return the `mpirun` command; OMPI_COMM_WORLD_RANK is the rank, variables are passed
+    by name.
+    """
     words = ["mpirun", "-n", f"{plan.hosts}", "--map-by", "node", "--bind-to", "none"]
     # More processes than slots: hosts are asked for one by one here, and threads are workers'.
     words.append("--oversubscribe")

@@ -18,7 +18,7 @@ from harness.clusters.output import Evidence
 
 @dataclass(frozen=True, slots=True)
 class RemoteHost:
-    """A host whose agent is there, and what it said of itself."""
+    """A host whose agent is connected, with its description."""
 
     hello: Hello
     host: Host
@@ -26,7 +26,7 @@ class RemoteHost:
 
 @contextlib.contextmanager
 def lost(one: RemoteHost) -> Iterator[None]:
-    """TargetDown with the host's name where it is found to be gone."""
+    """Turn a lost host into TargetDown with the host's name."""
     try:
         yield
     except HostGone as error:
@@ -34,25 +34,25 @@ def lost(one: RemoteHost) -> Iterator[None]:
 
 
 def agents(gone: HostGone) -> str:
-    """How a host's agent was lost, in words about the agent."""
+    """Describe how a host's agent was lost."""
     return f"its agent{str(gone).removeprefix('it')}"
 
 
 class RemotePort:
-    """A port that a host's agent keeps free."""
+    """A port reserved by a host's agent."""
 
     def __init__(self, host: RemoteHost, address: str) -> None:
         self._host = host
         self.address = address
 
     def close(self) -> None:
-        """Give it back; where the host is gone it is free already."""
+        """Release the port; a lost host has released it already."""
         with contextlib.suppress(HostGone):
             self._host.host.tell("release", address=self.address)
 
 
 class HostProcesses:
-    """The processes `places`, each `where` it runs, in the order of their index."""
+    """The processes `places`, each running on its entry of `where`, ordered by index."""
 
     def __init__(self, where: Sequence[RemoteHost], places: Sequence[str]) -> None:
         self._where = list(where)
@@ -61,26 +61,26 @@ class HostProcesses:
         self._ended: dict[int, int] = {}
 
     def exits(self) -> list[Exit]:
-        """Those that have ended, as far as their hosts have said so, the first first."""
+        """Return the ended processes that the hosts have reported, in the order of their ends."""
         for one in self._hosts:
             with lost(one):
                 self._note(one)
         return [Exit(process, code) for process, code in self._ended.items()]
 
     def mark(self) -> None:
-        """All hosts at once, and each has done so before a case begins."""
+        """Mark the start of a case on all hosts, and wait until each has done so."""
         self._all("mark")
 
     def written(self) -> list[int]:
-        """As the hosts see it."""
+        """Return the bytes written by each process, as the hosts report them."""
         return [int(size) for size in self._of_each("written")]
 
     def delays(self) -> list[Delays]:
-        """As the hosts count."""
+        """Return each thread's time without a core, as the hosts count it."""
         return list(self._of_each("delays"))
 
     def evidence(self, running: Sequence[int]) -> list[Evidence]:
-        """From all hosts that still answer; nothing of the processes of others."""
+        """Return evidence from all hosts that still answer."""
         asked = {self._places[p] for p in running}
         numbers: dict[RemoteHost, int] = {}
         for one in self._hosts:
@@ -96,7 +96,7 @@ class HostProcesses:
         return [found.get(place, Evidence()) for place in self._places]
 
     def lost(self) -> Mapping[int, str]:
-        """Those of hosts that are gone."""
+        """Return the processes of lost hosts, each with the reason."""
         return {
             process: "ended with its host's agent"
             for process, one in enumerate(self._where)
@@ -104,11 +104,11 @@ class HostProcesses:
         }
 
     def host(self, process: int) -> str:
-        """The host's name and rank."""
+        """Return the host's name and rank."""
         return str(self._where[process].hello)
 
     def kill(self, timeout_s: float = KILL_S) -> bool:
-        """On every host that is there; on one that is lost its agent's end has done so."""
+        """End the processes on every host; on a lost host its agent's end has done so."""
         self._tell_to_kill()
         deadline = time.monotonic() + timeout_s
         while not self._all_ended():
@@ -119,7 +119,7 @@ class HostProcesses:
         return True
 
     def abandon(self) -> None:
-        """End those that were started, where not all were."""
+        """End the processes that were started if not all could be."""
         self._tell_to_kill()
         self._forget()
 
@@ -134,7 +134,7 @@ class HostProcesses:
                 one.host.forget(*self._on(one))
 
     def _all(self, do: str) -> dict[RemoteHost, dict[str, Any]]:
-        """Give all hosts an order at once; their answers."""
+        """Send an order to all hosts at once; return their answers."""
         numbers = {}
         for one in self._hosts:
             with lost(one):
@@ -146,7 +146,7 @@ class HostProcesses:
         return answers
 
     def _of_each(self, what: str) -> list[Any]:
-        """What the hosts answer of each of their processes, in the order of all."""
+        """Return one field of the hosts' answers per process, ordered by index."""
         answers = self._all(what)
         rest = {one: iter(answer[what]) for one, answer in answers.items()}
         return [next(rest[one]) for one in self._where]

@@ -1,4 +1,4 @@
-"""Slurm: one task on each node, in the allocation that pytest runs in, or in one of its own."""
+"""The Slurm launcher: one task per node, in the allocation of the caller or a new one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ ASK_S = 10.0
 
 
 def commands(plan: Plan) -> list[Command]:
-    """`srun`; SLURM_PROCID is the rank, and the key is among the variables that it hands on."""
+    """Return the `srun` command; SLURM_PROCID is the rank, and the key is a variable that it
+    exports.
+    """
     words = ["srun", f"--nodes={plan.hosts}", f"--ntasks={plan.hosts}", "--ntasks-per-node=1"]
     # A step beside others of the allocation; whole nodes, where srun has to ask for one.
     words.append("--overlap" if os.environ.get(NODES_VARIABLE) else "--exclusive")
@@ -25,9 +27,9 @@ def commands(plan: Plan) -> list[Command]:
 
 
 def allocated(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The nodes of the allocation that this process runs in, in its order; none outside of one.
+    """Return the nodes of the allocation that this process runs in; empty outside of one.
 
-    ValueError where Slurm does not tell them.
+    ValueError if Slurm does not report them.
     """
     nodes = environment.get(NODES_VARIABLE)
     if not nodes:

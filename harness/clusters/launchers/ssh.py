@@ -1,4 +1,4 @@
-"""OpenSSH: its own client, with the user's own configuration, once for each host of a list."""
+"""The OpenSSH launcher: the `ssh` client with the user's configuration, once per host of a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ READ_KEY = f"read -r {KEY_VARIABLE} && export {KEY_VARIABLE} && exec"
 
 
 def commands(plan: Plan) -> list[Command]:
-    """`ssh`, host by host; the order of the list is the ranks'. ValueError without a list."""
+    """Return one `ssh` command per host; the order of the list gives the ranks. ValueError without
+    a list.
+    """
     if len(plan.names) != plan.hosts:
         raise ValueError(f"name {plan.hosts} hosts with --host-list a,b,…; got {len(plan.names)}")
     return [
@@ -22,7 +24,7 @@ def commands(plan: Plan) -> list[Command]:
 
 
 def remote(plan: Plan, rank: int) -> str:
-    """The command line on the other side."""
+    """Return the command line that runs on the remote host."""
     variables = [f"{name}={value}" for name, value in plan.variables.items()]
     return f"{READ_KEY} {shlex.join(['env', *variables, *plan.agent, '--rank', str(rank)])}"
 

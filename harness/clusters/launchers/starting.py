@@ -1,8 +1,8 @@
-"""Starts the agents of all hosts by the commands of one way to run a cluster, and ends them.
+"""Start the agents of all hosts with the commands of one launcher, and end them.
 
-A way is a small module that says, without doing anything, which commands those are; each starts
-`python -m harness.clusters.agent` and nothing else. The key goes by a variable or by standard
-input, as an argument can be read by every user of a host.
+A launcher is a small module of pure functions that return those commands; each starts `python -m
+harness.clusters.agent` and nothing else. The key is passed by a variable or on standard input,
+because every user of a host can read arguments.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ENDS_BY_ITSELF_S = 3.0  # once its agents have lost their controller
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be started: `hosts` agents of `python`, to dial `controller` as `place`.
+    """What to start: `hosts` agents of `python`, which connect to `controller` as `place`.
 
-    `variables` are what Python needs to find the project on each host; `names` may be empty where
-    a way knows its hosts by itself.
+    `variables` are those that Python needs to find the project on each host; `names` may be empty
+    if the launcher knows its hosts.
     """
 
     hosts: int
@@ -43,14 +43,16 @@ class Plan:
 
     @property
     def agent(self) -> list[str]:
-        """The command of one agent, without its rank."""
+        """Return the command of one agent, without its rank."""
         words = [self.python, "-m", "harness.clusters.agent", "--controller", self.controller]
         return words if self.place == PLACE else [*words, "--place", self.place]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that starts one agent or all; with `key_on_stdin` its first line is the key."""
+    """A command that starts one agent or all; if `key_on_stdin`, its first input line is
+    the key.
+    """
 
     words: tuple[str, ...]
     key_on_stdin: bool = False
@@ -58,7 +60,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to start agents: the `program` that does it, and the `package` that has it."""
+    """A launcher of agents: its `program`, and the `package` that installs it."""
 
     key: str
     text: str
@@ -68,7 +70,7 @@ class Way:
 
 
 class WayStarter:
-    """Runs the commands of `way`, with `environment`; what they say goes to files in `folder`."""
+    """Runs the commands of `way` with `environment`; their output goes to files in `folder`."""
 
     def __init__(
         self, way: Way, plan: Plan, environment: Mapping[str, str], key: str, folder: Path
@@ -81,7 +83,7 @@ class WayStarter:
         self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
 
     def start(self) -> None:
-        """Run all of them. TargetDown where the program is not there, or the plan does not do."""
+        """Run all commands; TargetDown if the program is not installed or the plan is invalid."""
         path = self._environment.get("PATH")
         program = shutil.which(self._way.program, path=path)
         if program is None:
@@ -99,7 +101,7 @@ class WayStarter:
             self._running.append((self._run([program, *command.words[1:]], command, log), log))
 
     def ended(self) -> str | None:
-        """How the first ended that has, and the end of what it said."""
+        """Return how the first command that ended did so, with the end of its output."""
         for process, log in self._running:
             code = process.poll()
             if code is not None:
@@ -108,7 +110,7 @@ class WayStarter:
         return None
 
     def close(self) -> None:
-        """End them, by force where they do not end by themselves."""
+        """End the commands, by force if they do not end by themselves."""
         deadline = time.monotonic() + ENDS_BY_ITSELF_S
         for process, _ in self._running:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,6 +1,6 @@
-"""A TPU pod slice on Google Cloud: one agent on every worker's virtual machine.
+"""The launcher for a Cloud TPU pod slice: one agent on each worker's virtual machine.
 
-`gcloud` hands no standard input to all workers, so the key is a file there (see docs/clusters.md).
+`gcloud` passes no standard input to all workers, so the key is a file there (see docs/clusters.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ KEY_FILE = ".conformance-key"  # in the home of the user that logs in
 
 
 def commands(plan: Plan) -> list[Command]:
-    """`gcloud compute tpus tpu-vm ssh --worker=all`; TPU_WORKER_ID is the rank."""
+    """Return the `gcloud compute tpus tpu-vm ssh --worker=all` command; TPU_WORKER_ID is
+    the rank.
+    """
     if len(plan.names) != 1:
         raise ValueError("name the slice with --host-list NAME")
     variables = [f"{name}={value}" for name, value in plan.variables.items()]
