@@ -19,6 +19,7 @@ from types import CodeType
 
 OURS = "conformance"
 FORMS = ("clause", "family")  # the decorators that declare clauses
+DESCRIBED = "described"  # the decorator that gives a model its text
 
 _BUILTINS = frozenset(dir(builtins))
 _ANNOTATIONS = __future__.annotations.compiler_flag
@@ -65,7 +66,7 @@ def module_of(name: str) -> Module:
     text = Path(spec.origin).read_text(encoding="utf-8")
     bound: dict[str, ast.stmt] = {}
     imported: dict[str, tuple[str, str | None]] = {}
-    for node in ast.parse(text).body:
+    for node in _without_texts(ast.parse(text)).body:
         for one in bindings(node):
             bound[one] = node
         if isinstance(node, ast.Import):
@@ -75,6 +76,18 @@ def module_of(name: str) -> Module:
             for alias in node.names:
                 imported[alias.asname or alias.name] = (node.module or "", alias.name)
     return Module(name, tuple(text.split("\n")), bound, imported)
+
+
+def _without_texts(tree: ast.Module) -> ast.Module:
+    """Remove the decorators that give models their texts: they change nothing that runs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [one for one in node.decorator_list if not _describes(one)]
+    return tree
+
+
+def _describes(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and _is_name(decorator.func, DESCRIBED)
 
 
 def declares(decorator: ast.expr) -> bool:

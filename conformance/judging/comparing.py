@@ -14,6 +14,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.codes import Code, Problem
 from conformance.judging.containers import flattened
 from conformance.judging.observation import Leaf, Step
+from conformance.judging.texts import described, text_of
 
 RELATIVE_TOLERANCE = 1e-6  # of float32 arithmetic in another order; whole numbers are exact
 HALF_TOLERANCE = 1e-2  # of the types named next
@@ -33,10 +34,10 @@ class Keys:
 def in_container(container: Callable[[Any], Any], model: Model) -> Model:
     """Return the model whose result is what `container` makes of another's."""
 
+    @described(text_of(model))
     def contained(place: Place) -> Any:
         return container(model(place))
 
-    contained.__doc__ = model.__doc__
     return contained
 
 

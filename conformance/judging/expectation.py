@@ -40,6 +40,7 @@ from conformance.judging.faults import Whereabouts as Whereabouts
 from conformance.judging.faults import all_but_the_last as all_but_the_last
 from conformance.judging.faults import everyone as everyone
 from conformance.judging.observation import Observation, Step
+from conformance.judging.texts import text_of
 
 RIGHT_VALUES = "no error, and the right values"  # of a step that was expected to raise
 
@@ -201,7 +202,7 @@ def hangs(in_step: str, stuck: Callable[[Topology], Iterable[int]] = everyone) -
 
     The clause declares a `deadline_s`, and the fault is expected.
     """
-    who = (stuck.__doc__ or "").rstrip(".").lower() or "some processes"
+    who = text_of(stuck) or "some processes"
     return Hangs(in_step, stuck, f"{who} hangs in the step “{in_step}” until the deadline")
 
 
@@ -263,7 +264,7 @@ def returns(
     shape and dtype, of the part of the result on this process's devices. If the result is that of
     one of the named `mistakes` instead, the finding names it.
     """
-    said = text or (model.__doc__ or "").split("\n", 1)[0].strip() or "the model's values"
+    said = text or text_of(model) or "the model's values"
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:

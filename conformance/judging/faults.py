@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance.catalogue.topology import Topology
+from conformance.judging.texts import described
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,13 @@ class Fault:
     processes: tuple[Whereabouts, ...] = ()
 
 
+@described("every process")
 def everyone(topology: Topology) -> Iterable[int]:
-    """Every process."""
+    """Return every process."""
     return range(topology.processes)
 
 
+@described("every process but the last")
 def all_but_the_last(topology: Topology) -> Iterable[int]:
-    """Every process but the last."""
+    """Return every process but the last."""
     return range(topology.processes - 1)

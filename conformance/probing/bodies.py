@@ -13,6 +13,7 @@ import numpy as np
 
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Model
+from conformance.judging.texts import described
 
 Body = Callable[..., Any]
 
@@ -25,8 +26,8 @@ def double() -> Body:
 def doubled(*shape: int) -> Model:
     """Return the model of `double` for rows of this shape."""
 
+    @described("this process's rows, doubled")
     def model(place: Place) -> Any:
-        """this process's rows, doubled"""
         return place.rows(*shape) * 2
 
     return model
@@ -50,8 +51,8 @@ def psum(axis_name: str = "i") -> Body:
 def summed(*shape: int) -> Model:
     """Return the model of `psum` for rows of this shape, as a replicated output has it."""
 
+    @described("the sum of all rows")
     def model(place: Place) -> Any:
-        """the sum of all rows"""
         return place.all_rows(*shape).sum(0)
 
     return model

@@ -21,6 +21,7 @@ from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Expectation, returns
+from conformance.judging.texts import described
 from conformance.probing.jobs import Job, run_job
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -29,8 +30,8 @@ FOREVER_S = 3600.0
 OTHERS_ARE_DONE_S = 1.5  # with two small programs, on a loaded machine
 
 
+@described("the rows doubled")
 def doubled(place: Place) -> Any:
-    """the rows doubled"""
     return place.rows() * 2
 
 

@@ -25,6 +25,7 @@ from conformance.catalogue.topology import Place, Topology
 from conformance.judging.containers import flattened
 from conformance.judging.expectation import Expectation, Fault, Whereabouts
 from conformance.judging.observation import Observation, parse, to_json
+from conformance.judging.texts import described
 
 Json = dict[str, Any]
 
@@ -51,8 +52,8 @@ WITNESS: Mapping[str, Json] = {
 }
 
 
+@described("the rows doubled")
 def doubled(place: Place) -> Any:
-    """the rows doubled"""
     return place.rows() * 2
 
 

@@ -17,6 +17,7 @@ from conformance.catalogue.family import table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.comparing import in_container
 from conformance.judging.expectation import Expectation, Model, raises, returns
+from conformance.judging.texts import described, text_of
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.donation.arrays import (
@@ -82,7 +83,7 @@ class Kind:
         """What the map must return, of rows of `WIDTH`."""
         model = self.model(WIDTH)
         contained = in_container(CONTAINERS.get(self.key, _as_it_is), model)
-        return returns(contained, text=model.__doc__ or "the right values")
+        return returns(contained, text=text_of(model) or "the right values")
 
 
 def _as_it_is(result: Any) -> Any:
@@ -187,8 +188,8 @@ NO_KEYWORDS = "shard_map takes no keyword arguments"
 def twice_doubled(width: int) -> Model:
     """`doubling_tree` of a pytree with two leaves."""
 
+    @described("this process's rows, doubled, two times")
     def model(place: Place) -> Any:
-        """this process's rows, doubled, two times"""
         return [place.rows(width) * 2] * 2
 
     return model
@@ -197,8 +198,8 @@ def twice_doubled(width: int) -> Model:
 def tripled(width: int) -> Model:
     """The map with a static 3."""
 
+    @described("this process's rows, times three")
     def model(place: Place) -> Any:
-        """this process's rows, times three"""
         return place.rows(width) * 3
 
     return model

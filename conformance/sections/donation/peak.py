@@ -22,6 +22,7 @@ from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Expectation, every, noted, returns, steps
 from conformance.judging.peaks import figured, known_within
+from conformance.judging.texts import described
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
@@ -279,8 +280,8 @@ def trained(state: Any, x: Any) -> Any:
     return {"weights": state["weights"] - first, "first": first, "second": second}
 
 
+@described("the first elements of the state after one step from zero")
 def state_after(place: Place) -> Any:
-    """the first elements of the state after one step from zero"""
     gradient = np.float32(-BATCH * place.topology.devices)
     rows = np.ones((place.topology.devices_per_process, SHOWN), np.float32)
     return {

@@ -20,6 +20,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns, steps
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
@@ -230,14 +231,14 @@ TWICE: Mapping[str, Twice] = table(
 )
 
 
+@described("this process's rows, doubled, and zeros")
 def sum_and_difference(place: Place) -> Any:
-    """this process's rows, doubled, and zeros"""
     rows = place.rows(WIDTH)
     return rows + rows, rows - rows
 
 
+@described("what the map gives for one array as both arguments")
 def twice_the_rows(place: Place) -> Any:
-    """what the map gives for one array as both arguments"""
     rows = place.rows(WIDTH)
     return rows * 2, rows * 0
 

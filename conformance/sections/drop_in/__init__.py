@@ -22,6 +22,7 @@ from conformance.judging.arrays import returns_weak
 from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
 from conformance.judging.observation import Step
 from conformance.judging.releases import absent, by_release
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 
 AXIS = "x"  # of the replacements' mesh, as in the document
@@ -291,10 +292,10 @@ def taken(model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]) -
     `weak` says which of its leaves are weakly typed, as those of the map's result are then.
     """
 
+    @described("the replacement's result, doubled by the map")
     def mapped(place: Place) -> Tree:
         return jax.tree.map(worked, model(place))
 
-    mapped.__doc__ = "the replacement's result, doubled by the map"
     doubled = returns_weak(mapped, weak)
     return steps(
         replacement=returns_weak(model, weak),

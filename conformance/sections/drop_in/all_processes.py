@@ -22,6 +22,7 @@ from conformance.judging.expectation import (
     sharded,
     twice,
 )
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import AXIS, put_replicated, put_sharded
 
@@ -29,13 +30,13 @@ CLAIM = "pmap-silence.replacements-prng-keys-and-errors"
 WIDTH = 3
 
 
+@described("this process's rows")
 def own_rows(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(WIDTH)
 
 
+@described("a copy of the value for each of this process's devices")
 def copies(place: Place) -> Any:
-    """a copy of the value for each of this process's devices"""
     return np.stack([place.all_rows(WIDTH)[0]] * place.topology.devices_per_process)
 
 

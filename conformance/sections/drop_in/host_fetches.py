@@ -10,6 +10,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, noted, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.calls import THROUGH_THE_HOST, calls_of
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
@@ -27,8 +28,8 @@ NARROW = 3
 FETCHED = "arrays fetched to the host"
 
 
+@described("this process's rows")
 def narrow_rows(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(NARROW).astype(jax.numpy.dtype(UNKNOWN_TO_BUFFERS))
 
 

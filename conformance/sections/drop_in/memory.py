@@ -26,6 +26,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
+from conformance.judging.texts import described
 from conformance.probing.memory import known_peak, peak_bytes
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
@@ -92,14 +93,14 @@ STACKS_FIRST = every(
 )
 
 
+@described("the least and the greatest element of each device's shard: 1, 1; 2, 2; ...")
 def each_shard(place: Place) -> Any:
-    """the least and the greatest element of each device's shard: 1, 1; 2, 2; ..."""
     count = place.topology.devices_per_process
     return np.repeat(np.arange(1, 1 + count, dtype=np.float32), 2).reshape(count, 2)
 
 
+@described("the least and the greatest element of each device's copy: 1, 1")
 def each_copy(place: Place) -> Any:
-    """the least and the greatest element of each device's copy: 1, 1"""
     return np.ones((place.topology.devices_per_process, 2), np.float32)
 
 

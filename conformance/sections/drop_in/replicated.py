@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     LEADING,
@@ -96,8 +97,8 @@ class Value:
         """What is put: made from the first row of this process."""
         return self.made(place.rows(self.width)[0])
 
+    @described("one copy per device, leaf by leaf, along a new leading axis")
     def copies(self, place: Place) -> Tree:
-        """One copy per device, leaf by leaf, along a new leading axis."""
         local = list(range(place.topology.devices_per_process))
         count = len(self.pick(local))
         return jax.tree.map(lambda leaf: narrow(np.stack([leaf] * count)), self.of(place))

@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     LEADING,
@@ -113,8 +114,8 @@ class Shards:
         count = len(self.pick(list(rows)))
         return [self.shard(row) for row in rows[:count]]
 
+    @described("the shards, leaf by leaf along a new leading axis")
     def stacked(self, place: Place) -> Tree:
-        """The shards, leaf by leaf along a new leading axis."""
         return jax.tree.map(lambda *leaves: narrow(np.stack(leaves)), *self.of(place))
 
     @property

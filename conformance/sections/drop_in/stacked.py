@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, every, noted, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import JNP, NP, ON_HOST, WHOLE_STACK, Stacking, put_sharded
 
@@ -26,8 +27,8 @@ WIDTH = 251  # of a row: no other array in the process is as wide
 THROUGH_DEFAULT = "migrate-pmap-later.jnp-stack-through-default-device"
 
 
+@described("this process's rows")
 def rows_of(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(WIDTH)
 
 

@@ -12,6 +12,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import every, noted, returns, sharded, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import add
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
@@ -21,13 +22,13 @@ from conformance.sections.drop_in import (
 HELD = "held by each device"
 
 
+@described("the array itself")
 def first_row(place: Place) -> Any:
-    """the array itself"""
     return place.rows(4)[0]
 
 
+@described("this process's rows plus the replicated array")
 def plus_first_row(place: Place) -> Any:
-    """this process's rows plus the replicated array"""
     return place.rows(4) + first_row(place)
 
 

@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.observation import Raised, Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import addend
 from conformance.probing.protocols import Implementation, Mapped
 
@@ -248,8 +249,8 @@ WHERE: Mapping[str, Where] = table(
 def plus_addend(width: int) -> Model:
     """The model of a map that adds `addend` to rows of this width."""
 
+    @described("this process's rows plus the unmapped argument")
     def model(place: Place) -> Any:
-        """this process's rows plus the unmapped argument"""
         return place.rows(width) + addend(width)
 
     return model
@@ -258,15 +259,15 @@ def plus_addend(width: int) -> Model:
 def times(factor: int, where: Where) -> Model:
     """The model of a map that multiplies its rows."""
 
+    @described(f"this process's rows times {factor}")
     def model(place: Place) -> Any:
         return where.rows(place.rows(WIDTH)) * factor
 
-    model.__doc__ = f"this process's rows times {factor}"
     return model
 
 
+@described("the rows of the first half of the devices, doubled")
 def half_doubled(place: Place) -> Any:
-    """the rows of the first half of the devices, doubled"""
     return first_half(place.rows(2)) * 2
 
 

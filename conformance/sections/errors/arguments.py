@@ -23,6 +23,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, addend, double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
@@ -37,8 +38,8 @@ from conformance.sections.errors import (
 )
 
 
+@described("this process's rows plus twice themselves")
 def tripled(place: Place) -> Any:
-    """this process's rows plus twice themselves"""
     return place.rows(WIDTH) * 3
 
 

@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import sync
@@ -121,8 +122,10 @@ MET = "the sum of the rows of those at the program and the ones of those at the 
 def met(*, at_program: bool) -> Model:
     """What a collective computes in which the two halves of the processes meet, each at its own."""
 
+    @described(
+        "the rows of the half that is at the program, plus the ones of the half at the barrier"
+    )
     def model(place: Place) -> Any:
-        """the rows of the half that is at the program, plus the ones of the half at the barrier"""
         half = place.process % 2 if at_program else 1 - place.process % 2
         rows = place.all_rows().reshape(place.topology.processes, -1)
         summed = rows[half::2].sum() + rows[1 - half :: 2].size

@@ -13,6 +13,7 @@ import numpy as np
 
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
@@ -32,8 +33,8 @@ from conformance.sections.errors import (
 )
 
 
+@described("this process's rows, doubled, plus themselves")
 def tripled(place: Place) -> Any:
-    """this process's rows, doubled, plus themselves"""
     return place.rows(2) * 3
 
 

@@ -11,6 +11,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster
 from conformance.sections.errors import INNER, OUTER, grid
 
@@ -25,8 +26,8 @@ def refused(model: Model) -> Expectation:
     return raises(ValueError, message, phase="trace", otherwise=model)
 
 
+@described("at every point of this process's part of the grid, the sum over all of it")
 def grid_summed(place: Place) -> Any:
-    """at every point of this process's part of the grid, the sum over all of it"""
     outer = place.topology.devices_per_process // INNER
     return np.broadcast_to(grid(place).sum((0, 1)), (outer, INNER, 3))
 

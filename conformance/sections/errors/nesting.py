@@ -13,6 +13,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, of_shard_map
 from conformance.judging.expectation import Model, raises, returns
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
@@ -28,8 +29,8 @@ CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"
 
 
+@described("the grid, doubled")
 def grid_doubled(place: Place) -> Any:
-    """the grid, doubled"""
     return grid(place) * 2
 
 

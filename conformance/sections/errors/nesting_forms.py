@@ -19,6 +19,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import of_shard_map
 from conformance.judging.expectation import Expectation, raises, returns, twice
 from conformance.judging.releases import by_release
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
 from conformance.sections.errors.nested_maps import (
@@ -93,8 +94,8 @@ def nested_under(impl: Implementation, cluster: Cluster, context: Context) -> No
 # --- Wrong forms of the remedies
 
 
+@described("the sum over the whole grid")
 def total(place: Place) -> Any:
-    """the sum over the whole grid"""
     return grid(place).sum((0, 1))[None, None]
 
 

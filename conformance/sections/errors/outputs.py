@@ -15,6 +15,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import returns
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, double, doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
@@ -40,34 +41,34 @@ OUTSIDE_FACT = "errors.incompatible-devices.outside-any-map"
 PASSES_FACT = "errors.incompatible-devices.passes"
 
 
+@described("the first half of the rows, doubled, plus three times themselves")
 def half_added(place: Place) -> Any:
-    """the first half of the rows, doubled, plus three times themselves"""
     return first_half(place.rows(2)) * 5
 
 
+@described("this process's rows as columns, doubled")
 def transposed(place: Place) -> Any:
-    """this process's rows as columns, doubled"""
     rows = place.rows(place.topology.devices_per_process)
     return rows.T * 2
 
 
+@described("this process's part of all rows as columns, doubled")
 def part_of_transposed(place: Place) -> Any:
-    """this process's part of all rows as columns, doubled"""
     return place.mine(place.all_rows(place.topology.devices).T) * 2
 
 
+@described("the sum of all rows, whose own rows were doubled")
 def total_doubled(place: Place) -> Any:
-    """the sum of all rows, whose own rows were doubled"""
     return place.all_rows(place.topology.devices_per_process, 2).sum(0) * 2
 
 
+@described("this process's part of the sum of all rows, doubled")
 def part_of_total_doubled(place: Place) -> Any:
-    """this process's part of the sum of all rows, doubled"""
     return place.mine(place.all_rows(place.topology.devices, 2).sum(0)) * 2
 
 
+@described("this process's rows plus the sum of all rows")
 def plus_total(place: Place) -> Any:
-    """this process's rows plus the sum of all rows"""
     return place.rows(2) + place.all_rows(2).sum(0)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
@@ -58,13 +59,13 @@ def fix_in_axes(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(function, impl.given(cluster.rows(2)), fitting)
 
 
+@described("this process's first row, doubled")
 def one_row_doubled(place: Place) -> Any:
-    """this process's first row, doubled"""
     return place.rows(WIDTH)[:1] * 2
 
 
+@described("all rows, doubled, as the map over their columns returns them")
 def columns_doubled(place: Place) -> Any:
-    """all rows, doubled, as the map over their columns returns them"""
     return place.rows(WIDTH) * 2
 
 

@@ -22,6 +22,7 @@ from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PRO
 from conformance.judging.columns import Columns
 from conformance.judging.comparing import in_container
 from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, addend, double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import (
@@ -93,8 +94,8 @@ class Mistake:
         return {name: expected if name in self.of else unasked for name in IMPLEMENTATIONS}
 
 
+@described("None for a result without arrays, as a barrier returns it")
 def _none_of_nothing(result: Any) -> Any:
-    """None for a result without arrays, as a barrier returns it."""
     return None if isinstance(result, list) and not result else result
 
 

@@ -18,6 +18,7 @@ from conformance.catalogue.topology import Place, Topology
 from conformance.judging.codes import Code
 from conformance.judging.expectation import Finding, Model
 from conformance.judging.observation import Observation
+from conformance.judging.texts import described
 from conformance.probing.bodies import psum
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -36,16 +37,16 @@ def summing(impl: Implementation, cluster: Cluster, *shape: int) -> Callable[[],
     return lambda: jax.block_until_ready(function(rows))
 
 
+@described("the number of devices, in every row")
 def counted(place: Place) -> Any:
-    """the number of devices, in every row"""
     return np.full(place.topology.devices_per_process, place.topology.devices, np.float32)
 
 
 def total(*shape: int) -> Model:
     """What `summing` rows of this shape returns."""
 
+    @described("the sum of all rows, in every row")
     def model(place: Place) -> Any:
-        """the sum of all rows, in every row"""
         return np.stack([place.all_rows(*shape).sum(0)] * place.topology.devices_per_process)
 
     return model

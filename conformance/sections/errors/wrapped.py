@@ -15,6 +15,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere, of_jax
 from conformance.judging.expectation import Model, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half, on_mesh
@@ -29,8 +30,8 @@ TWO_MAPS = r"^Received incompatible devices for jitted computation\. Got shard_m
 OTHER_SHARDINGS = "^Computation was compiled for input shardings that disagree with the shardings"
 
 
+@described("this process's rows, doubled, plus one")
 def plus_one(place: Place) -> Any:
-    """this process's rows, doubled, plus one"""
     return place.rows(WIDTH) * 2 + 1
 
 
@@ -74,8 +75,8 @@ def under_jit_from_the_host(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda x: called(np.asarray(x)), rows)
 
 
+@described("the first half of the rows, doubled, and all of them, doubled")
 def half_and_all(place: Place) -> Any:
-    """the first half of the rows, doubled, and all of them, doubled"""
     rows = place.rows(WIDTH) * 2
     return first_half(rows), rows
 

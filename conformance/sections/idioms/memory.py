@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import ONE_PROCESS, Place
 from conformance.judging.columns import everywhere
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, given
@@ -204,13 +205,13 @@ def initialised(impl: Implementation, cluster: Cluster) -> Loop:
     return Loop(lambda: None, lambda _: predict(init(x), x), local_rows)
 
 
+@described("the scores of a state that was trained for a step")
 def scored_when_trained(place: Place) -> Any:
-    """The scores of a state that was trained for a step."""
     return scored(place, rows_of(place), 1)
 
 
+@described("the scores of a table to begin with")
 def scored_whole(place: Place) -> Any:
-    """The scores of a table to begin with."""
     return scored(place, rows_of(place, 1))
 
 

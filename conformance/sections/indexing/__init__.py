@@ -28,6 +28,7 @@ from conformance.judging.expectation import (
     returns,
     sharded,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body, double
 from conformance.probing.calls import THROUGH_THE_HOST
 from conformance.probing.programs import Compiled
@@ -132,8 +133,8 @@ def double_sum() -> Body:
     return lambda x: jax.lax.psum(x * 2, "i")
 
 
+@described("the sum of all rows, doubled")
 def double_summed(place: Place) -> Any:
-    """the sum of all rows, doubled"""
     return place.all_rows(*ROW).sum(0) * 2
 
 
@@ -285,11 +286,11 @@ ONE_DEVICE = sharded(
 )
 
 
+@described("this process's first row")
 def first_row(place: Place) -> Any:
-    """this process's first row"""
     return place.rows(*ROW)[0] * 2
 
 
+@described("the first row of all")
 def first_of_all(place: Place) -> Any:
-    """the first row of all"""
     return place.all_rows(*ROW)[0] * 2

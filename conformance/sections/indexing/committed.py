@@ -23,6 +23,7 @@ from conformance.judging.expectation import (
     sharded,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     ACCESS,
@@ -52,13 +53,13 @@ COMMITTED = committed_is(True, "committed to its devices, as legacy's")
 UNCOMMITTED = committed_is(False, "committed to no device, as legacy's")
 
 
+@described("this process's rows, doubled")
 def rows(place: Place) -> Any:
-    """this process's rows, doubled"""
     return place.rows(*ROW) * 2
 
 
+@described("this process's rows, doubled, and one")
 def rows_and_one(place: Place) -> Any:
-    """this process's rows, doubled, and one"""
     return place.rows(*ROW) * 2 + 1
 
 

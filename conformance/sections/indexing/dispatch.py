@@ -35,6 +35,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body, double, psum
 from conformance.probing.calls import Calls, calls_of
 from conformance.probing.dispatched import PROGRAMS, WIDTH, Program
@@ -228,8 +229,8 @@ ROUND_TRIP = noted(
 NO_ROUND_TRIP = noted(CONVERSIONS, "no conversion", lambda _, seen: not seen)
 
 
+@described("the sum over the devices of all processes")
 def _reduced(place: Place) -> Any:
-    """the sum over the devices of all processes"""
     return place.all_rows(WIDTH).sum(0)
 
 

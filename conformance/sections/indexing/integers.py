@@ -18,6 +18,7 @@ from conformance.catalogue.topology import (
     Place,
 )
 from conformance.judging.expectation import not_applicable, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.racing import SHOWN, start_of
 from conformance.sections.indexing import (
@@ -118,8 +119,8 @@ def index(impl: Implementation, cluster: Cluster, form: Form) -> None:
     access(cluster, "access", form, output(impl, cluster))
 
 
+@described("the first elements of the first row")
 def first_elements(place: Place) -> Any:
-    """the first elements of the first row"""
     return place.all_rows(LARGE)[0, :SHOWN] * 2
 
 

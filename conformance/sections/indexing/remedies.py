@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body, add, double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
@@ -174,13 +175,13 @@ def out_axes_none_cost(impl: Implementation, cluster: Cluster, reading: Form) ->
     access(cluster, "access", reading, output(impl, cluster, double_sum(), out_axes=None))
 
 
+@described("one row of ones")
 def ones(place: Place) -> Any:
-    """one row of ones"""
     return np.ones(ROW, np.float32)
 
 
+@described("the rows, and one")
 def added(place: Place) -> Any:
-    """the rows, and one"""
     return place.rows(*ROW) + 1
 
 
@@ -206,8 +207,8 @@ def device_put(impl: Implementation, cluster: Cluster) -> None:
 # --- C4 and C5: option 2, and what neither leaves ------------------------------------------------
 
 
+@described("this process's first row, with the leading dimension")
 def one_row(place: Place) -> Any:
-    """this process's first row, with the leading dimension"""
     return place.rows(*ROW)[:1] * 2
 
 

@@ -23,6 +23,7 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
@@ -229,8 +230,8 @@ def explicit_output(impl: Implementation, cluster: Cluster, axis: int | None) ->
     return mapped(jax.device_put(cluster.all_rows(*ROW), sharding))
 
 
+@described("a row of ones")
 def ones_row(place: Place) -> Any:
-    """a row of ones"""
     return np.ones(ROW, np.float32)
 
 

@@ -18,6 +18,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, noted, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 ROWS, WIDTH = 8, 3
@@ -60,10 +61,10 @@ def numbers() -> Any:
 
 
 def _row_of(index: Index) -> Callable[[Place], Any]:
+    @described(f"row {index.row}")
     def row(place: Place) -> Any:
         return numbers()[index.row]
 
-    row.__doc__ = f"row {index.row}"
     return row
 
 

@@ -19,6 +19,7 @@ from conformance.judging.codes import Problem, Values, mistaken
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 
@@ -110,8 +111,8 @@ def block_map(impl: Implementation, sharding: Any, body: Callable[[Any], Any]) -
 SIZE = 3  # of a row that is viewed
 
 
+@described("this process's rows")
 def rows_here(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(SIZE)
 
 

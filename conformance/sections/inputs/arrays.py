@@ -13,6 +13,7 @@ from conformance.catalogue.topology import APART, ONE_AND_TWO, ONE_PROCESS, SEVE
 from conformance.judging.arrays import dealt_out
 from conformance.judging.columns import everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import DOUBLED, SIZE, rows_here, sharding_of, unless_shard_map
@@ -32,8 +33,8 @@ SEEN_WHOLE = addressable("fully addressable", True)
 SEEN_IN_PART = addressable("not fully addressable", False)
 
 
+@described("ones")
 def ones(place: Place) -> Any:
-    """ones"""
     return np.ones(SIZE, np.float32)
 
 
@@ -144,8 +145,8 @@ def sharding_rank(impl: Implementation, cluster: Cluster) -> None:
             cluster.note(RANK, list(output.sharding.shard_shape(output.shape)))
 
 
+@described("the first of this process's rows, doubled")
 def first_doubled(place: Place) -> Any:
-    """the first of this process's rows, doubled"""
     return (place.rows(SIZE) * 2)[:1]
 
 

@@ -21,6 +21,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, of_shard_map
 from conformance.judging.expectation import Expectation, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
@@ -102,14 +103,14 @@ def build(impl: Implementation, cluster: Cluster, way: Way) -> None:
 EXAMPLE = "multi-process.single-device-arrays-example"
 
 
+@described("the numbers of all devices, by process")
 def numbers(place: Place) -> Any:
-    """the numbers of all devices, by process"""
     shape = (place.topology.processes, place.topology.devices_per_process)
     return np.arange(place.topology.devices, dtype=np.int32).reshape(shape)
 
 
+@described("the numbers of this process's devices, doubled")
 def own_numbers_doubled(place: Place) -> Any:
-    """the numbers of this process's devices, doubled"""
     return numbers(place)[place.process : place.process + 1] * 2
 
 
@@ -150,8 +151,10 @@ def example(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("mapped again", function, array)
 
 
+@described(
+    "all rows, doubled (of one process's own array in a stack of one), and that they are right"
+)
 def gathered_and_compared(place: Place) -> Any:
-    """all rows, doubled (of one process's own array in a stack of one), and that they are right"""
     rows = place.all_rows(WIDTH) * 2
     return [rows[None] if place.topology.processes == 1 else rows, np.True_]
 
@@ -272,8 +275,8 @@ def _count(place: Place) -> int:
     return place.topology.devices_per_process if place.process < TAKING_PART else 0
 
 
+@described("this process's rows, doubled, or none where it takes no part")
 def held(place: Place) -> Any:
-    """this process's rows, doubled, or none where it takes no part"""
     return (place.rows(WIDTH) * 2)[: _count(place)]
 
 

@@ -19,6 +19,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import of_shard_map
 from conformance.judging.expectation import Expectation, Model, steps
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
@@ -60,18 +61,18 @@ class Shapes:
     fact: str = ""
 
 
+@described("this process's rows")
 def own_rows(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(WIDTH)
 
 
+@described("this process's rows, as columns")
 def own_columns(place: Place) -> Any:
-    """this process's rows, as columns"""
     return np.ascontiguousarray(place.rows(WIDTH).T)
 
 
+@described("all rows")
 def every_row(place: Place) -> Any:
-    """all rows"""
     return place.all_rows(WIDTH)
 
 
@@ -166,23 +167,23 @@ def as_they_are(data: Model) -> Taken:
     return Taken("an array of these data, as they are", data, shape)
 
 
+@described("as many rows as this process has devices, and one")
 def one_row_more(place: Place) -> Any:
-    """as many rows as this process has devices, and one"""
     return np.ones((place.topology.devices_per_process + 1, WIDTH), np.float32)
 
 
+@described("two rows for each of this process's devices, unlike those of all other processes")
 def twice_as_many(place: Place) -> Any:
-    """two rows for each of this process's devices, unlike those of all other processes"""
     return np.concatenate([place.rows(WIDTH), place.rows(WIDTH) + 100])
 
 
+@described("this process's rows, with an element too many")
 def wider(place: Place) -> Any:
-    """this process's rows, with an element too many"""
     return place.rows(WIDTH + 1)
 
 
+@described("this process's rows, of no dimension")
 def without_width(place: Place) -> Any:
-    """this process's rows, of no dimension"""
     return place.rows()
 
 

@@ -20,6 +20,7 @@ from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import Columns, of_shard_map
 from conformance.judging.expectation import Expectation, Model, every, raises, returns, sharded
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, addend, double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
@@ -32,8 +33,8 @@ OTHER_DEVICES = rf"Received incompatible devices for jitted computation\. .* {ID
 OTHER_SPECS = r"in_specs passed to shard_map: P\('i', None\) does not match the specs of the input"
 
 
+@described("this process's rows, doubled")
 def all_doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
     return place.rows(place.topology.devices) * 2
 
 
@@ -289,8 +290,8 @@ def implicit(model: Model) -> Columns:
     return unless_shard_map(returns_array(model, own(COLUMNS)), on_other_devices(model))
 
 
+@described("this process's rows, tripled")
 def tripled(place: Place) -> Any:
-    """this process's rows, tripled"""
     return place.rows(COLUMNS) * 3
 
 
@@ -324,8 +325,8 @@ def mapped_last(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     cluster.twice(impl.map(lambda x: x * 3, in_axes=1), columns)
 
 
+@described("this process's rows, plus the unmapped argument")
 def first_added(place: Place) -> Any:
-    """this process's rows, plus the unmapped argument"""
     return place.rows(COLUMNS) + addend(COLUMNS)
 
 

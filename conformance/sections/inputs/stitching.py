@@ -17,6 +17,7 @@ from conformance.judging.codes import Problem, mistaken
 from conformance.judging.columns import of_jax, of_shard_map
 from conformance.judging.expectation import Model, OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
@@ -57,8 +58,8 @@ def example_data() -> Any:
     return np.arange(start, start + BATCH).reshape(BATCH, FEATURES)
 
 
+@described("32 rows of 10")
 def loaded_here(place: Place) -> Any:
-    """32 rows of 10"""
     return loaded(place.process)
 
 
@@ -73,8 +74,8 @@ def example_as_written(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("as written", example_data)
 
 
+@described("this process's 32 rows, doubled")
 def example_doubled(place: Place) -> Any:
-    """this process's 32 rows, doubled"""
     return loaded(place.process) * 2
 
 
@@ -172,8 +173,8 @@ ROWS: Mapping[str, PerDevice] = table(PerDevice("1", "one", 1), PerDevice("3", "
 def total_added(rows: int) -> Model:
     """A model of shard_map's output: one array of rows."""
 
+    @described("this process's rows, plus the sum over all processes' rows")
     def model(place: Place) -> Any:
-        """this process's rows, plus the sum over all processes' rows"""
         here = place.rows(rows, WIDTH).reshape(-1, WIDTH)
         return here + place.all_rows(rows, WIDTH).sum((0, 1))
 
@@ -183,8 +184,8 @@ def total_added(rows: int) -> Model:
 def total_added_by_device(rows: int) -> Model:
     """The same of pmap's output: a stack of what each device returned."""
 
+    @described("this process's rows, plus the sum over all processes' rows")
     def model(place: Place) -> Any:
-        """this process's rows, plus the sum over all processes' rows"""
         return total_added(rows)(place).reshape(place.topology.devices_per_process, rows, WIDTH)
 
     return model
@@ -223,8 +224,8 @@ PER_DEVICE = 8
 FOUND = "found"
 
 
+@described("this process's batch, doubled")
 def own_batch_doubled(place: Place) -> Any:
-    """this process's batch, doubled"""
     return place.rows(PER_DEVICE, WIDTH).reshape(-1, WIDTH) * 2
 
 

@@ -22,6 +22,7 @@ from conformance.judging.columns import (
     of_shard_map,
 )
 from conformance.judging.expectation import every, noted, returns, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
@@ -161,13 +162,13 @@ def batch(place: Place) -> Any:
     return place.all_rows(SIZE) + 100 * place.process
 
 
+@described("all of this process's own batch, doubled")
 def batch_doubled(place: Place) -> Any:
-    """all of this process's own batch, doubled"""
     return batch(place) * 2
 
 
+@described("this process's devices' rows of its own batch, doubled")
 def part_of_batch(place: Place) -> Any:
-    """this process's devices' rows of its own batch, doubled"""
     return place.mine(batch_doubled(place))
 
 
@@ -187,8 +188,8 @@ def per_device(place: Place) -> tuple[int, ...]:
     return (place.topology.devices_per_process, place.topology.processes, SIZE)
 
 
+@described("this process's own batch, split over its devices, doubled")
 def batch_by_devices(place: Place) -> Any:
-    """this process's own batch, split over its devices, doubled"""
     return batch_doubled(place).reshape(place.topology.devices_per_process, -1, SIZE)
 
 

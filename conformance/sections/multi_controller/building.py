@@ -16,6 +16,7 @@ from conformance.judging.codes import Code, mistaken
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
+from conformance.judging.texts import described, text_of
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, held, row_of, spread
 
@@ -27,18 +28,18 @@ def full(place: Place) -> Any:
     return place.all_rows(WIDTH) + np.float32(MORE * place.process)
 
 
+@described("this process's rows of its own data: one array of rows that no process was given")
 def own_of_own(place: Place) -> Any:
-    """this process's rows of its own data: one array of rows that no process was given"""
     return list(place.mine(full(place))[:, None])
 
 
+@described("a replicated array of which each process's copies are its own data")
 def own_copies(place: Place) -> Any:
-    """a replicated array of which each process's copies are its own data"""
     return [full(place)] * place.topology.devices_per_process
 
 
+@described("a replicated array of which each process's copies are of its own data")
 def own_copies_doubled(place: Place) -> Any:
-    """a replicated array of which each process's copies are of its own data"""
     return [2 * one for one in own_copies(place)]
 
 
@@ -51,7 +52,7 @@ def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is None and instead.check_step(place, step)[0]:
-            return False, mistaken((taken.__doc__ or "").strip(), str(step), Code.VALUE)
+            return False, mistaken(text_of(taken), str(step), Code.VALUE)
         return wanted.check_step(place, step)
 
     return replace(wanted, check_step=check_step)
@@ -114,8 +115,8 @@ def jit_others(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: held(function(full(cluster))))
 
 
+@described("this process's rows plus its own data: rows of two different programs in one array")
 def own_added(place: Place) -> Any:
-    """this process's rows plus its own data: rows of two different programs in one array"""
     return list((place.rows(WIDTH) + np.float32(MORE * place.process))[:, None])
 
 
@@ -138,13 +139,13 @@ def jit_other_beside(impl: Implementation, cluster: Cluster) -> None:
 # --- As it should be ------------------------------------------------------------------------------
 
 
+@described("this process's rows, doubled")
 def doubled_rows(place: Place) -> Any:
-    """this process's rows, doubled"""
     return list(2 * place.rows(WIDTH)[:, None])
 
 
+@described("all rows, doubled, on each of this process's devices")
 def doubled_everywhere(place: Place) -> Any:
-    """all rows, doubled, on each of this process's devices"""
     return [2 * place.all_rows(WIDTH)] * place.topology.devices_per_process
 
 

@@ -26,6 +26,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     WIDTH,
@@ -43,13 +44,13 @@ IDS = "ids"
 # --- Lists ----------------------------------------------------------------------------------------
 
 
+@described("the process of each device of the cluster, in order")
 def owners(place: Place) -> Any:
-    """the process of each device of the cluster, in order"""
     return np.arange(place.topology.devices) // place.topology.devices_per_process
 
 
+@described("the positions of this process's devices among all of them")
 def own_positions(place: Place) -> Any:
-    """the positions of this process's devices among all of them"""
     return place.first_row + np.arange(place.topology.devices_per_process)
 
 
@@ -129,18 +130,18 @@ def disjoint_devices(impl: Implementation, cluster: Cluster) -> None:
 # --- Meshes ---------------------------------------------------------------------------------------
 
 
+@described("this process's rows, one on each of its devices")
 def own_rows(place: Place) -> Any:
-    """this process's rows, one on each of its devices"""
     return list(place.rows(WIDTH)[:, None])
 
 
+@described("the sum of all rows")
 def sum_of_all(place: Place) -> Any:
-    """the sum of all rows"""
     return place.all_rows(WIDTH).sum(0)
 
 
+@described("the sum of this process's rows")
 def sum_of_own(place: Place) -> Any:
-    """the sum of this process's rows"""
     return place.rows(WIDTH).sum(0)
 
 
@@ -197,14 +198,14 @@ def factors(place: Place) -> tuple[Any, Any]:
     return left, np.arange(1, 1 + INNER * COLUMNS, dtype=np.float32).reshape(INNER, COLUMNS)
 
 
+@described("this process's rows of the product")
 def rows_of_product(place: Place) -> Any:
-    """this process's rows of the product"""
     left, right = factors(place)
     return place.mine(left @ right)
 
 
+@described("this process's rows of a product that is summed over half of the inner dimension only")
 def product_of_parts(place: Place) -> Any:
-    """this process's rows of a product that is summed over half of the inner dimension only"""
     left, right = factors(place)
     return place.mine(left[:, : INNER // 2] @ right[: INNER // 2])
 

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_PROCESS, Place, Topology
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import in_steps, raises, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
@@ -180,8 +181,8 @@ WORKLOADS: Mapping[str, Workload] = table(
 )
 
 
+@described("of each pod its index, how many pods there are, and the one port of the coordinator")
 def detected(place: Place) -> Any:
-    """of each pod its index, how many pods there are, and the one port of the coordinator"""
     return [np.array([pod, PODS, PORT]) for pod in range(PODS)]
 
 

@@ -21,6 +21,7 @@ from conformance.judging.aspects import EXCEPTION, RESULT
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Model, OfEachStep, raises, returns, steps, twice
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import NOT_HERE, WIDTH, held, row_of, say, says, spread
 
@@ -125,8 +126,8 @@ def closed_over(impl: Implementation, cluster: Cluster) -> None:
 # --- Where the data need not be fetched -----------------------------------------------------------
 
 
+@described("this process's rows, plus one")
 def added(place: Place) -> Any:
-    """this process's rows, plus one"""
     return place.rows(WIDTH) + 1
 
 
@@ -143,8 +144,8 @@ def eagerly_added(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: array + 1)
 
 
+@described("all rows")
 def every_row(place: Place) -> Any:
-    """all rows"""
     return place.all_rows(WIDTH)
 
 
@@ -214,19 +215,19 @@ def replicate_then_print(impl: Implementation, cluster: Cluster) -> None:
         say(cluster, step, show)
 
 
+@described("every process's rows, in a stack of one block per process")
 def stacked(place: Place) -> Any:
-    """every process's rows, in a stack of one block per process"""
     topology = place.topology
     return place.all_rows(WIDTH).reshape(topology.processes, topology.devices_per_process, WIDTH)
 
 
+@described("every process's rows, one after the other")
 def joined(place: Place) -> Any:
-    """every process's rows, one after the other"""
     return place.all_rows(WIDTH)
 
 
+@described("this process's rows")
 def only_own(place: Place) -> Any:
-    """this process's rows"""
     return place.rows(WIDTH)
 
 
@@ -327,8 +328,8 @@ LOOKS: Mapping[str, Look] = table(
 )
 
 
+@described("the first of this process's rows")
 def first_row(place: Place) -> Any:
-    """the first of this process's rows"""
     return place.rows(WIDTH)[:1]
 
 

@@ -21,6 +21,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, of_pmaps
 from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN
 
@@ -45,8 +46,8 @@ def by_process(place: Place, values: Callable[[Place], Any]) -> Any:
     return np.repeat(np.stack(each), count, 0)
 
 
+@described("each row plus this process's value, and the sum of all of these")
 def each_its_own(place: Place) -> Any:
-    """each row plus this process's value, and the sum of all of these"""
     both = added(place.all_rows(WIDTH), by_process(place, value))
     return [place.mine(one) for one in both]
 
@@ -147,8 +148,8 @@ REFUSED = (
 )
 
 
+@described("this process's rows of the global array, plus the sum of all")
 def summed(place: Place) -> Any:
-    """this process's rows of the global array, plus the sum of all"""
     return place.rows(WIDTH) + place.all_rows(WIDTH).sum(0)
 
 

@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
     returns,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
@@ -111,8 +112,8 @@ def rows_of(chosen: Devices, place: Place) -> Rows:
 def summed_and_numbered(chosen: Devices) -> Callable[[Place], Any]:
     """A model of what a process that has devices in the list holds."""
 
+    @described("each row plus the sum of all rows of the list, and its index in the list")
     def model(place: Place) -> Any:
-        """each row plus the sum of all rows of the list, and its index in the list"""
         rows, here = rows_of(chosen, place), chosen.here(place)
         return [rows[here] + rows.sum(0), np.array(here, np.int32)] if here else []
 

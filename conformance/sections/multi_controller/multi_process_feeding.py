@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, everywhere, of_pmaps
 from conformance.judging.expectation import Model, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.multi_controller.maps import OWN, Rows
@@ -59,8 +60,8 @@ def again_and_again(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: function(function(function(rows)))
 
 
+@described("the rows and their sum, three times over")
 def again_over_all(place: Place) -> Any:
-    """the rows and their sum, three times over"""
     return place.mine(summed(summed(summed(place.all_rows(WIDTH)))))
 
 
@@ -75,8 +76,8 @@ def along_axis_1(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: second(first(rows))
 
 
+@described("the rows and their sum, twice over, as columns")
 def columns_over_all(place: Place) -> Any:
-    """the rows and their sum, twice over, as columns"""
     return place.mine(summed(summed(place.all_rows(WIDTH)))).T
 
 
@@ -91,8 +92,8 @@ def columns_as_rows(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: second(first(rows))
 
 
+@described("each process's rows and the sum of all, turned, and the sum of all that")
 def turned_over_all(place: Place) -> Any:
-    """each process's rows and the sum of all, turned, and the sum of all that"""
     each = summed(place.all_rows(count(place))).reshape(-1, count(place), count(place))
     return place.mine(summed(each.swapaxes(1, 2).reshape(-1, count(place))))
 
@@ -109,8 +110,8 @@ def whole_as_whole(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: second(rows, first(rows))
 
 
+@described("the rows, each with the sum of all, and the sum of these")
 def whole_over_all(place: Place) -> Any:
-    """the rows, each with the sum of all, and the sum of these"""
     return place.mine(summed(summed(place.all_rows(WIDTH))))
 
 
@@ -125,8 +126,8 @@ def whole_as_rows(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: second(first(rows))
 
 
+@described("the same sums in every process, and the sum of all processes' ones")
 def mapped_over_all(place: Place) -> Any:
-    """the same sums in every process, and the sum of all processes' ones"""
     sums = place.all_rows(count(place), WIDTH).sum(0)
     return sums + sums.sum(0) * place.topology.processes
 
@@ -142,8 +143,8 @@ def of_first_devices(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: function(function(rows))
 
 
+@described("the processes' first rows and their sum, twice over")
 def firsts_over_all(place: Place) -> Any:
-    """the processes' first rows and their sum, twice over"""
     firsts = place.all_rows(WIDTH)[:: count(place)]
     return summed(summed(firsts))[place.process : place.process + 1]
 
@@ -159,8 +160,8 @@ def of_own_devices(impl: Implementation, cluster: Cluster) -> Program:
     return lambda: second(own(rows))
 
 
+@described("the rows, doubled, and the sum of all of them")
 def doubled_over_all(place: Place) -> Any:
-    """the rows, doubled, and the sum of all of them"""
     return place.mine(summed(place.all_rows(WIDTH) * 2))
 
 

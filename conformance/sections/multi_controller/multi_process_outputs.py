@@ -17,6 +17,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Model, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, psum
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -62,8 +63,8 @@ def put_as_told(put: Put) -> Columns:
     """The output, equal in all processes, as it is to lie."""
 
     def model(pmap: bool) -> Model:
+        @described("this process's part of the output that all processes have alike")
         def held(place: Place) -> Any:
-            """this process's part of the output that all processes have alike"""
             total = place.all_rows(place.topology.devices).sum(0)
             return put.model(place, np.tile(total, (rows_held(place, pmap=pmap), 1)))
 
@@ -113,8 +114,8 @@ def clamped(beyond: Beyond) -> Columns:
     """The nearest row, as JAX documents an index out of bounds."""
 
     def model(pmap: bool) -> Model:
+        @described("the nearest row, doubled")
         def nearest(place: Place) -> Any:
-            """the nearest row, doubled"""
             rows = place.rows(WIDTH) if pmap else place.all_rows(WIDTH)
             return rows[beyond.row] * 2
 

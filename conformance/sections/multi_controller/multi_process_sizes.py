@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     raises,
     returns,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN, refused
@@ -85,8 +86,8 @@ def as_legacy(size: Size) -> Columns:
     counts = {"one-too-few": "1", "one-too-many": "3", "all-rows": "[48]"}
     message = REFUSED.format(counts[size.key])
 
+    @described("each of the rows, doubled")
     def taken(place: Place) -> Any:
-        """each of the rows, doubled"""
         return rows(place, size.rows(place)) * 2
 
     says = raises(ValueError, message, phase="lower", otherwise=taken)
@@ -147,21 +148,21 @@ def added_and_counted() -> Callable[[Any], Any]:
     return lambda x: [x + jax.lax.psum(x, "i"), jax.numpy.int32(jax.lax.psum(1, "i"))]
 
 
+@described("each row plus the sum of all rows, and the number of devices")
 def over_all(place: Place) -> Any:
-    """each row plus the sum of all rows, and the number of devices"""
     count = place.topology.devices
     held = place.rows(WIDTH) + place.all_rows(WIDTH).sum(0)
     return [held, np.full(len(held), count, np.int32)]
 
 
+@described("each row plus the sum of this process's rows, and the number of its devices")
 def over_own(place: Place) -> Any:
-    """each row plus the sum of this process's rows, and the number of its devices"""
     held = place.rows(WIDTH)
     return [held + held.sum(0), np.full(len(held), len(held), np.int32)]
 
 
+@described("each row plus the sum of the first half of all rows, and half of the number of devices")
 def over_half(place: Place) -> Any:
-    """each row plus the sum of the first half of all rows, and half of the number of devices"""
     count, held = place.topology.devices // 2, place.rows(WIDTH)
     return [held + place.all_rows(WIDTH)[:count].sum(0), np.full(len(held), count, np.int32)]
 

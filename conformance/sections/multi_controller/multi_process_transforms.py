@@ -19,6 +19,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import (
     COLLECTIVES,
@@ -130,8 +131,8 @@ TRANSFORMS: Mapping[str, Transform] = table(
 def spanning(transform: Transform, collective: Collective, *, everyone: bool) -> Model:
     """What this process holds of a map that spans `everyone`'s devices, or its own alone."""
 
+    @described("what the collective over the devices of all processes gives this process's")
     def model(place: Place) -> Any:
-        """what the collective over the devices of all processes gives this process's"""
         rows, by = place.all_rows(*transform.shape(place)), weights(place)
         if everyone:
             held = place.mine(transform.model(collective.model, rows, by))

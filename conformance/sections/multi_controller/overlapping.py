@@ -19,6 +19,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, in_steps, noted, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 BATCHES, SIZE = 8, 256
@@ -36,8 +37,8 @@ def batch(number: int) -> Any:
     return np.full((SIZE, SIZE), number + 1, np.float32)
 
 
+@described("the largest number of each microbatch multiplied by itself, and one added")
 def piped(place: Place) -> Any:
-    """the largest number of each microbatch multiplied by itself, and one added"""
     return [np.float32(SIZE * (number + 1) ** 2 + 1) for number in range(BATCHES)]
 
 

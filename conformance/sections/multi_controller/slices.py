@@ -21,6 +21,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import every, in_steps, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import summed
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -29,8 +30,8 @@ MESH = "the mesh"
 UNINITIALIZED = "one process is not made part of a job, and its devices have no slice_index"
 
 
+@described("0 for each device")
 def one_slice(place: Place) -> Any:
-    """0 for each device"""
     return np.zeros(place.topology.devices, np.int64)
 
 
@@ -68,8 +69,8 @@ class Made:
     first: Callable[[Place], int]
     topologies: tuple[str, ...] = SEVERAL_PROCESSES
 
+    @described("the devices in their order, cut into the rows of the mesh")
     def order(self, place: Place) -> Any:
-        """the devices in their order, cut into the rows of the mesh"""
         return np.arange(place.topology.devices).reshape(self.first(place), -1)
 
 

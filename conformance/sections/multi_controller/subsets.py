@@ -13,6 +13,7 @@ from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     NOT_HERE,
@@ -48,8 +49,8 @@ def in_half() -> Any:
     return jax.device_put(half_data(), spread(half_mesh(), "a"))
 
 
+@described("the blocks of this process's devices, none where it has no device in the mesh")
 def blocks(place: Place) -> list[Any]:
-    """the blocks of this process's devices, none where it has no device in the mesh"""
     if not in_second_half(place):
         return []
     half = place.topology.devices // 2
@@ -59,8 +60,8 @@ def blocks(place: Place) -> list[Any]:
     )
 
 
+@described("the blocks of this process's devices, doubled, none where it has no device in the mesh")
 def doubled_blocks(place: Place) -> list[Any]:
-    """the blocks of this process's devices, doubled, none where it has no device in the mesh"""
     return [2 * one for one in blocks(place)]
 
 
@@ -172,13 +173,13 @@ def summed(impl: Implementation, cluster: Cluster) -> None:
         cluster.note(TEXT, text)
 
 
+@described("the sum of all rows")
 def total(place: Place) -> Any:
-    """the sum of all rows"""
     return place.all_rows(WIDTH).sum()
 
 
+@described("the sum of this process's rows")
 def total_of_own(place: Place) -> Any:
-    """the sum of this process's rows"""
     return place.rows(WIDTH).sum()
 
 
@@ -215,15 +216,15 @@ def others_absent(impl: Implementation, cluster: Cluster) -> None:
     cluster.step("all together", lambda: jnp.sum(rows))
 
 
+@described("the sum of the rows of this process's half of the devices")
 def halves_sum(place: Place) -> Any:
-    """the sum of the rows of this process's half of the devices"""
     half = place.topology.devices // 2
     rows = place.all_rows()
     return rows[half:].sum() if in_second_half(place) else rows[:half].max()
 
 
+@described("the same of this process's rows alone")
 def own_sum(place: Place) -> Any:
-    """the same of this process's rows alone"""
     return place.rows().sum() if in_second_half(place) else place.rows().max()
 
 

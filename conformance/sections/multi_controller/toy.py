@@ -21,6 +21,7 @@ from conformance.judging.aspects import figure
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import TEXT, alike, held, near, spread
 
@@ -39,8 +40,8 @@ def toy_array() -> Any:
     return jax.device_put(toy_data(), spread(mesh, "i", "j"))
 
 
+@described("the blocks of four numbers of this process's devices, in the devices' order")
 def own_blocks(place: Place) -> Any:
-    """the blocks of four numbers of this process's devices, in the devices' order"""
     return list(place.mine(toy_data().reshape(8, 1, 4)))
 
 
@@ -91,8 +92,8 @@ def local_shards(impl: Implementation, cluster: Cluster) -> None:
 # --- The devices, as they are printed -------------------------------------------------------------
 
 
+@described("131072 times the process's number, and up")
 def ids_as_printed(place: Place) -> Any:
-    """131072 times the process's number, and up"""
     return place.process * BETWEEN + np.arange(place.topology.devices_per_process)
 
 

@@ -18,6 +18,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Model, raises, returns, steps, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, either, held, row_of, spread
 
@@ -54,29 +55,29 @@ def numbers(place: Place) -> list[int]:
     return list(range(place.topology.devices))
 
 
+@described("the rows of the first half's devices, on the second half's")
 def moved(place: Place) -> Any:
-    """the rows of the first half's devices, on the second half's"""
     rows = first_half(place.all_rows(WIDTH))
     return rows_on(place, rows, second_half(numbers(place)))
 
 
+@described("the rows where they were")
 def stayed(place: Place) -> Any:
-    """the rows where they were"""
     return rows_on(place, first_half(place.all_rows(WIDTH)), first_half(numbers(place)))
 
 
+@described("each row on the device at the other end")
 def reversed_rows(place: Place) -> Any:
-    """each row on the device at the other end"""
     return rows_on(place, place.all_rows(WIDTH), numbers(place)[::-1])
 
 
+@described("the rows where they were")
 def unmoved(place: Place) -> Any:
-    """the rows where they were"""
     return rows_on(place, place.all_rows(WIDTH), numbers(place))
 
 
+@described("the first row, on the last device")
 def last_has_it(place: Place) -> Any:
-    """the first row, on the last device"""
     return rows_on(place, place.all_rows(WIDTH)[:1], numbers(place)[-1:])
 
 
@@ -205,19 +206,19 @@ def second_stage(x: Any) -> Any:
     return x + 1
 
 
+@described("2x + 1 of the data, on the second half's devices")
 def staged(place: Place) -> Any:
-    """2x + 1 of the data, on the second half's devices"""
     rows = 2 * first_half(place.all_rows(WIDTH)) + 1
     return rows_on(place, rows, second_half(numbers(place)))
 
 
+@described("what the first stage makes, on the first half's devices")
 def once_staged(place: Place) -> Any:
-    """what the first stage makes, on the first half's devices"""
     return rows_on(place, 2 * first_half(place.all_rows(WIDTH)), first_half(numbers(place)))
 
 
+@described("the data as the second stage alone would make them")
 def unstaged(place: Place) -> Any:
-    """the data as the second stage alone would make them"""
     rows = first_half(place.all_rows(WIDTH)) + 1
     return rows_on(place, rows, second_half(numbers(place)))
 
@@ -258,8 +259,8 @@ def batches() -> list[Any]:
     return list(numbers)
 
 
+@described("every microbatch after four stages, 4x + 3, where the fourth device is")
 def piped(place: Place) -> Any:
-    """every microbatch after four stages, 4x + 3, where the fourth device is"""
     last = STAGES - 1
     here = range(place.first_row, place.first_row + place.topology.devices_per_process)
     return [4 * one + 3 for one in batches()] if last in here else []

@@ -12,6 +12,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array, returns_host
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, sharded
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 
@@ -30,8 +31,8 @@ def unless_shard_map(pmaps: Expectation, shard_map: Expectation) -> Columns:
 ours = doubled(WIDTH)  # the model of what pmap's user sees of `doubled_rows`
 
 
+@described("all processes' rows, doubled")
 def everything(place: Place) -> Any:
-    """all processes' rows, doubled"""
     return place.all_rows(WIDTH) * 2
 
 
@@ -45,13 +46,13 @@ def each_gets(of_pmap: Model, of_shard_map: Model) -> Columns:
     return unless_shard_map(returns_array(of_pmap), returns_array(of_shard_map))
 
 
+@described("the first of this process's rows, doubled")
 def first_own(place: Place) -> Any:
-    """the first of this process's rows, doubled"""
     return ours(place)[0]
 
 
+@described("the first of all rows, doubled")
 def first_of_all(place: Place) -> Any:
-    """the first of all rows, doubled"""
     return everything(place)[0]
 
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from conformance.catalogue.topology import Place
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, psum, summed
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, everything, ours
@@ -64,81 +65,81 @@ def raw_keys(impl: Implementation, cluster: Cluster) -> Any:
     return impl.map(lambda x: x + x)(keys_as_numbers(impl, cluster))
 
 
+@described("the rows that were put")
 def all_placed(place: Place) -> Any:
-    """the rows that were put"""
     return place.rows(WIDTH)
 
 
+@described("the first of the rows that were put")
 def first_placed(place: Place) -> Any:
-    """the first of the rows that were put"""
     return place.rows(WIDTH)[0]
 
 
+@described("the first of this process's rows, doubled, and its sum")
 def first_leaves(place: Place) -> Any:
-    """the first of this process's rows, doubled, and its sum"""
     return {"a": ours(place)[0], "b": (place.rows(WIDTH)[0].sum(),)}
 
 
+@described("the first of all rows, doubled, and its sum")
 def first_leaves_of_all(place: Place) -> Any:
-    """the first of all rows, doubled, and its sum"""
     return {"a": everything(place)[0], "b": (place.all_rows(WIDTH)[0].sum(),)}
 
 
+@described("the first row of the second half of this process's rows, doubled")
 def first_of_half(place: Place) -> Any:
-    """the first row of the second half of this process's rows, doubled"""
     return ours(place)[place.topology.devices_per_process // 2]
 
 
+@described("the second of this process's rows, doubled")
 def second_own(place: Place) -> Any:
-    """the second of this process's rows, doubled"""
     return ours(place)[1]
 
 
+@described("the second of this process's rows, as the only one of an array")
 def second_own_alone(place: Place) -> Any:
-    """the second of this process's rows, as the only one of an array"""
     return ours(place)[1:2]
 
 
+@described("the first element of each of this process's rows, doubled")
 def first_elements(place: Place) -> Any:
-    """the first element of each of this process's rows, doubled"""
     return ours(place)[:, 0]
 
 
+@described("the first element of the sum of all rows")
 def first_of_sum(place: Place) -> Any:
-    """the first element of the sum of all rows"""
     return summed(WIDTH)(place)[0]
 
 
+@described("the first device's block of this process's rows, doubled")
 def first_block(place: Place) -> Any:
-    """the first device's block of this process's rows, doubled"""
     return place.rows(2, WIDTH)[0] * 2
 
 
+@described("the first of all rows, doubled")
 def first_of_blocks(place: Place) -> Any:
-    """the first of all rows, doubled"""
     return place.all_rows(2, WIDTH)[0, 0] * 2
 
 
+@described("the sum over all processes")
 def sum_of_all(place: Place) -> Any:
-    """the sum over all processes"""
     return place.all_rows().sum()
 
 
+@described("the numbers of the first of this process's keys")
 def first_key(place: Place) -> Any:
-    """the numbers of the first of this process's keys"""
     return place.rows(KEY_NUMBERS, dtype=np.uint32)[0]
 
 
+@described("the numbers of the first of all keys")
 def first_key_of_all(place: Place) -> Any:
-    """the numbers of the first of all keys"""
     return place.all_rows(KEY_NUMBERS, dtype=np.uint32)[0]
 
 
+@described("the first of this process's keys, its numbers doubled")
 def first_raw_key(place: Place) -> Any:
-    """the first of this process's keys, its numbers doubled"""
     return first_key(place) * np.uint32(2)
 
 
+@described("the first of all keys, its numbers doubled")
 def first_raw_key_of_all(place: Place) -> Any:
-    """the first of all keys, its numbers doubled"""
     return first_key_of_all(place) * np.uint32(2)

@@ -25,6 +25,7 @@ from conformance.catalogue.topology import (
 from conformance.judging.arrays import returns_host
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import Model, raises
+from conformance.judging.texts import described, text_of
 from conformance.probing.bodies import psum
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import (
@@ -75,10 +76,10 @@ class Way:
     def model(self, rows: Model) -> Model:
         """What it makes of such rows."""
 
+        @described(text_of(rows))
         def model(place: Place) -> Any:
             return rows(place).reshape(-1) if self.flat else rows(place)
 
-        model.__doc__ = rows.__doc__
         return model
 
 
@@ -171,23 +172,23 @@ def fetch(impl: Implementation, cluster: Cluster, way: Way) -> None:
 # --- Row by row -----------------------------------------------------------------------------------
 
 
+@described("the last of this process's rows, doubled")
 def last_own(place: Place) -> Any:
-    """the last of this process's rows, doubled"""
     return ours(place)[-1]
 
 
+@described("the last of all rows, doubled")
 def last_of_all(place: Place) -> Any:
-    """the last of all rows, doubled"""
     return everything(place)[-1]
 
 
+@described("a number of this process's second row, doubled")
 def number_of_own(place: Place) -> Any:
-    """a number of this process's second row, doubled"""
     return ours(place)[1, 2]
 
 
+@described("a number of the second of all rows, doubled")
 def number_of_all(place: Place) -> Any:
-    """a number of the second of all rows, doubled"""
     return everything(place)[1, 2]
 
 
@@ -228,26 +229,27 @@ def index_number(impl: Implementation, cluster: Cluster) -> None:
 
 
 def _one_by_one(model: Model) -> Model:
+    @described(f"{_said(model)}, one by one")
     def rows(place: Place) -> Any:
         return list(model(place))
 
-    rows.__doc__ = f"{_said(model)}, one by one"
     return rows
 
 
 def _backwards(model: Model) -> Model:
+    @described(f"{_said(model)}, one by one from the last")
     def rows(place: Place) -> Any:
         return list(model(place))[::-1]
 
-    rows.__doc__ = f"{_said(model)}, one by one from the last"
     return rows
 
 
 def _said(model: Model) -> str:
-    """What a model says of itself: without it an expectation would say nothing."""
-    if not model.__doc__:
-        raise ValueError(f"{model} has no docstring: it is what the clause expects, in words")
-    return model.__doc__.strip()
+    """Return a model's text; ValueError if it has none, because the expectation needs it."""
+    text = text_of(model)
+    if not text:
+        raise ValueError(f"{model} has no text: decorate it with @described")
+    return text
 
 
 @clause(
@@ -277,8 +279,8 @@ def iterate_reversed(impl: Implementation, cluster: Cluster) -> None:
 # --- One number -----------------------------------------------------------------------------------
 
 
+@described("the sum over all processes")
 def sum_of_all(place: Place) -> Any:
-    """the sum over all processes"""
     return place.all_rows().sum()
 
 

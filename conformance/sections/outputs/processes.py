@@ -20,6 +20,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, P
 from conformance.judging.arrays import returns_host
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import Model
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, doubled_rows, everything, host_sees, ours
 
@@ -29,23 +30,23 @@ GATHER = "multi-process.fix-process-allgather"
 HELD_HERE = "outputs.host.local"  # the fact that several clauses vary
 
 
+@described("the first of this process's rows")
 def first_here(place: Place) -> Any:
-    """the first of this process's rows"""
     return ours(place)[:1]
 
 
+@described("0: this process's rows are the whole array")
 def own_first_index(place: Place) -> Any:
-    """0: this process's rows are the whole array"""
     return np.array([0])
 
 
+@described("process 0's rows, doubled; the others read nothing")
 def ours_in_process_0(place: Place) -> Any:
-    """process 0's rows, doubled; the others read nothing"""
     return ours(place) * (place.process == 0)
 
 
+@described("the number of this process's first row in the global array")
 def first_index(place: Place) -> Any:
-    """the number of this process's first row in the global array"""
     return np.array([place.first_row])
 
 
@@ -134,8 +135,8 @@ def allgather(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda x: multihost_utils.process_allgather(x, tiled=True), array)
 
 
+@described("all processes' rows, doubled, one block per process")
 def by_process(place: Place) -> Any:
-    """all processes' rows, doubled, one block per process"""
     shape = (place.topology.processes, place.topology.devices_per_process, WIDTH)
     return everything(place).reshape(shape)
 

@@ -33,6 +33,7 @@ from conformance.judging.expectation import (
     twice,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH
@@ -53,13 +54,13 @@ def _scored(rows: Any) -> tuple[Any, ...]:
     return rows * 2, rows % 2 == 1, rows.sum(1)
 
 
+@described("this process's values, which of them count, and metrics")
 def own_scores(place: Place) -> Any:
-    """this process's values, which of them count, and metrics"""
     return _scored(place.rows(WIDTH))
 
 
+@described("all processes' values, which of them count, and metrics")
 def all_scores(place: Place) -> Any:
-    """all processes' values, which of them count, and metrics"""
     return _scored(place.all_rows(WIDTH))
 
 
@@ -76,10 +77,10 @@ class Reduction:
     def model(self, scores: Rows, text: str) -> Model:
         """What NumPy makes of such scores."""
 
+        @described(f"NumPy's reduction of {text}")
         def model(place: Place) -> Any:
             return np.asarray(self.numpy(*scores(place)))
 
-        model.__doc__ = f"NumPy's reduction of {text}"
         return model
 
     def mistakes(self, scores: Rows) -> dict[str, Model]:
@@ -226,13 +227,13 @@ def reduce_materialized(
 # --- Under jit ------------------------------------------------------------------------------------
 
 
+@described("this process's rows, doubled, in one long row")
 def own_row(place: Place) -> Any:
-    """this process's rows, doubled, in one long row"""
     return place.rows(WIDTH).reshape(-1) * 2
 
 
+@described("this process's part of all rows, doubled, in one long row")
 def one_long_row(place: Place) -> Any:
-    """this process's part of all rows, doubled, in one long row"""
     return own_row(place)
 
 

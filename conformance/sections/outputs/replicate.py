@@ -13,6 +13,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import dealt_out, returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, returns, sharded, steps
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 STACKS = "migrate-pmap.replicate-stacks-and-shards"
@@ -23,18 +24,18 @@ def params() -> Any:
     return np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
+@described("one copy per device of this process, stacked")
 def copies(place: Place) -> Any:
-    """one copy per device of this process, stacked"""
     return np.tile(params(), (place.topology.devices_per_process, 1, 1))
 
 
+@described("one copy per device of this process, stacked, under the parameters' name")
 def parameters_copied(place: Place) -> Any:
-    """one copy per device of this process, stacked, under the parameters' name"""
     return {"params": copies(place)}
 
 
+@described("one copy")
 def one_copy(place: Place) -> Any:
-    """one copy"""
     return {"params": params()}
 
 

@@ -20,6 +20,7 @@ from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, noted, steps
+from conformance.judging.texts import described
 from conformance.probing.bodies import summed
 from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
@@ -109,8 +110,8 @@ def take_first(impl: Implementation, cluster: Cluster, way: Way, kind: Kind) -> 
 # --- Copies that are not known to be copies -------------------------------------------------------
 
 
+@described("one copy of the sum of all rows for each of this process's devices")
 def equal_copies(place: Place) -> Any:
-    """one copy of the sum of all rows for each of this process's devices"""
     return np.tile(summed(WIDTH)(place), (place.topology.devices_per_process, 1))
 
 

@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     returns,
     sharded,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
@@ -41,18 +42,18 @@ ABOUT_SHARD_MAP = "the claim is about shard_map's output"
 ROWS = 2  # of one device
 
 
+@described("one block for each of this process's devices")
 def stack(place: Place) -> Any:
-    """one block for each of this process's devices"""
     return place.rows(ROWS, WIDTH) * 2
 
 
+@described("the devices' blocks, joined to one array")
 def joined(place: Place) -> Any:
-    """the devices' blocks, joined to one array"""
     return stack(place).reshape(-1, WIDTH)
 
 
+@described("the blocks of all devices, joined to one array")
 def all_joined(place: Place) -> Any:
-    """the blocks of all devices, joined to one array"""
     return place.all_rows(ROWS, WIDTH).reshape(-1, WIDTH) * 2
 
 
@@ -122,13 +123,13 @@ class Join:
     expected: Expectation
 
 
+@described("all rows in one long row")
 def flattened(place: Place) -> Any:
-    """all rows in one long row"""
     return all_joined(place).reshape(-1)
 
 
+@described("this process's part of all rows in one long row")
 def own_flattened(place: Place) -> Any:
-    """this process's part of all rows in one long row"""
     return joined(place).reshape(-1)
 
 
@@ -272,12 +273,12 @@ MODES: Mapping[str, Mode] = table(
 def operated(operation: Operation) -> Columns:
     """Over all processes' rows for shard_map, over this process's for pmap, as ever."""
 
+    @described("the model of this process's stack")
     def of_stack(place: Place) -> Any:
-        """the model of this process's stack"""
         return operation.model(stack(place))
 
+    @described("the model of all devices' rows")
     def of_all(place: Place) -> Any:
-        """the model of all devices' rows"""
         return operation.model(all_joined(place))
 
     return each_gets(of_stack, of_all)
@@ -298,13 +299,13 @@ def operate(impl: Implementation, cluster: Cluster, mode: Mode, operation: Opera
     cluster.twice(jax.jit(lambda x: program(x)) if mode.jitted else program, array)
 
 
+@described("one block for each of this process's devices, times three")
 def stack_tripled(place: Place) -> Any:
-    """one block for each of this process's devices, times three"""
     return stack(place) * 3
 
 
+@described("this process's devices' blocks, joined to one array, times three")
 def joined_tripled(place: Place) -> Any:
-    """this process's devices' blocks, joined to one array, times three"""
     return joined(place) * 3
 
 

@@ -14,6 +14,7 @@ from conformance.catalogue.family import family
 from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
 from conformance.judging.expectation import Expectation, every, raises, returns, sharded, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
@@ -45,8 +46,8 @@ def numbers(*shape: int) -> Any:
 def sees_whole(shape: tuple[int, ...]) -> Expectation:
     """The body sees all of an unmapped argument of this shape, which it adds up."""
 
+    @described("this process's rows, times the sum of the whole unmapped argument")
     def scaled(place: Place) -> Any:
-        """this process's rows, times the sum of the whole unmapped argument"""
         return place.rows(4) * numbers(*shape).sum()
 
     return twice(every(sees(*shape), returns(scaled)))
@@ -153,13 +154,13 @@ def half_of_rows(place: Place) -> Any:
     return place.rows(3)[: place.topology.devices_per_process // 2]
 
 
+@described("the rows given, doubled")
 def half_doubled(place: Place) -> Any:
-    """the rows given, doubled"""
     return half_of_rows(place) * 2
 
 
+@described("the sum of all")
 def half_summed(place: Place) -> Any:
-    """the sum of all"""
     rows = half_doubled(place)
     return np.broadcast_to(rows.sum(0), rows.shape)
 
@@ -215,8 +216,8 @@ def half_as_many_summed(impl: Implementation, cluster: Cluster) -> None:
 # --- blocks of rows -------------------------------------------------------------------------------
 
 
+@described("all rows, doubled")
 def all_doubled(place: Place) -> Any:
-    """all rows, doubled"""
     return place.rows(2, 3).reshape(-1, 3) * 2
 
 
@@ -233,8 +234,8 @@ def blocks(impl: Implementation, cluster: Cluster) -> None:
     watch(cluster, partial(map_of_blocks, impl), double(), rows)
 
 
+@described("this process's part of 0 to 62 by twos")
 def numbers_doubled(place: Place) -> Any:
-    """this process's part of 0 to 62 by twos"""
     return place.mine(np.arange(32, dtype=np.int32).reshape(8, 4) * 2).ravel()
 
 

@@ -31,6 +31,7 @@ from conformance.judging.expectation import (
     twice,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
@@ -162,21 +163,21 @@ def mixed(*sizes: int) -> Data:
 def reduced(model: Body, data: Data) -> Data:
     """What the pmap must return: the model of each row, stacked."""
 
+    @described("the model of each row, stacked, as pmap does")
     def stacked(place: Place) -> NDArray[Any]:
         with np.errstate(all="ignore"):
             return _held(np.stack([np.asarray(model(_wide(row))) for row in data(place)]))
 
-    stacked.__doc__ = "the model of each row, stacked, as pmap does"
     return stacked
 
 
 def preserved(model: Body, data: Data) -> Data:
     """What shard_map must make of the same body: it joins what becomes of blocks of one row."""
 
+    @described("the model of each block of one row, joined, as shard_map does")
     def joined(place: Place) -> NDArray[Any]:
         return _held(np.concatenate(_of_blocks(model, data, place)))
 
-    joined.__doc__ = "the model of each block of one row, joined, as shard_map does"
     return joined
 
 

@@ -15,6 +15,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
 from conformance.judging.expectation import Expectation, every, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
@@ -69,8 +70,8 @@ def body_of_shard_map(impl: Implementation, cluster: Cluster) -> None:
     watch(cluster, partial(map_of_blocks, impl), double(), rows)
 
 
+@described("this process's columns, doubled")
 def columns_doubled(place: Place) -> Any:
-    """this process's columns, doubled"""
     return doubled(FEATURES)(place).T
 
 
@@ -147,8 +148,8 @@ JOINED = "the products joined end to end"
 def products(weights: Weights) -> Expectation:
     """The product of each row of all and the weights."""
 
+    @described("each row's product with the weights, stacked, as pmap does")
     def model(place: Place) -> Any:
-        """each row's product with the weights, stacked, as pmap does"""
         return place.rows(FEATURES) @ weights.array()
 
     def joined(place: Place) -> Any:

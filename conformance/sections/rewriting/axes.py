@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import of_pmaps, of_shard_map
 from conformance.judging.expectation import every, in_steps, noted, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
@@ -43,18 +44,18 @@ def grid(place: Place) -> Any:
     return place.all_rows(WIDTH).reshape(*GRID, WIDTH)
 
 
+@described("the sum over all devices, of one row's shape")
 def total(place: Place) -> Any:
-    """the sum over all devices, of one row's shape"""
     return grid(place).sum((0, 1))
 
 
+@described("the sum over all devices, at every point of the grid")
 def totals(place: Place) -> Any:
-    """the sum over all devices, at every point of the grid"""
     return np.broadcast_to(total(place), (*GRID, WIDTH))
 
 
+@described("4 devices along 'i' and 2 along 'j', as in the example's mesh")
 def mesh_sizes(place: Place) -> Any:
-    """4 devices along 'i' and 2 along 'j', as in the example's mesh"""
     return np.full(GRID, GRID[0], np.int32), np.full(GRID, GRID[1], np.int32)
 
 
@@ -63,8 +64,8 @@ def other_way_round(place: Place) -> Any:
     return mesh_sizes(place)[::-1]
 
 
+@described("the sum over all devices, with the block's two leading dimensions")
 def total_in_block(place: Place) -> Any:
-    """the sum over all devices, with the block's two leading dimensions"""
     return total(place)[None, None]
 
 

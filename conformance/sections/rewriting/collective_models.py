@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from conformance.catalogue.family import table
 from conformance.catalogue.topology import Place
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body
 
 Rows = NDArray[Any]
@@ -34,12 +35,12 @@ class Collective:
     differentiable: bool = True
     counts: bool = False
 
+    @described("what this process's devices get, one row for each")
     def stacked(self, place: Place) -> Any:
-        """What this process's devices get, one row for each."""
         return place.mine(self.model(blocks(place)))
 
+    @described("what this process's first device gets")
     def first(self, place: Place) -> Any:
-        """What this process's first device gets."""
         return self.stacked(place)[0]
 
 

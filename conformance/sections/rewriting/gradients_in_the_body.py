@@ -14,6 +14,7 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
 from conformance.judging.expectation import Expectation, Model, returns, twice
+from conformance.judging.texts import described, text_of
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
@@ -162,8 +163,8 @@ def in_the_body(
 # --- The training step
 
 
+@described("the weights after the steps, from the gradient of the mean loss over all devices")
 def trained(place: Place, factor: float = 1) -> Any:
-    """the weights after the steps, from the gradient of the mean loss over all devices"""
     weights, rows = WEIGHTS, place.all_rows(3) / np.float32(8)
     for _ in range(STEPS):
         step = ((rows @ weights)[:, None] * rows).mean(0)
@@ -171,8 +172,8 @@ def trained(place: Place, factor: float = 1) -> Any:
     return weights
 
 
+@described("the weights after steps that many times too long")
 def trained_with_sum(place: Place) -> Any:
-    """the weights after steps that many times too long"""
     return trained(place, place.topology.devices)
 
 
@@ -186,9 +187,7 @@ def training(passed: Passing) -> Expectation:
 
     mistake = "trained with the sum of the gradients in place of their mean"
     return twice(
-        returns(
-            held(trained), text=trained.__doc__ or "", mistakes={mistake: held(trained_with_sum)}
-        )
+        returns(held(trained), text=text_of(trained), mistakes={mistake: held(trained_with_sum)})
     )
 
 

@@ -16,6 +16,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import FOUR_PROCESSES, Place
 from conformance.judging.columns import Columns
 from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
@@ -113,8 +114,8 @@ def calculus(body: MappedLoss, reduced: Reduction, respect: Respect, *, pmap: bo
     process passed. shard_map's output, and what is passed to it, is one array of all of them.
     """
 
+    @described("the gradient of the reduced losses")
     def model(place: Place) -> Any:
-        """the gradient of the reduced losses"""
         shares = body.shares(place.topology.devices)
         parts = np.split(shares, place.topology.processes) if pmap else [shares]
         counts = np.sum([reduced.model(part) for part in parts], axis=0)[:, None]

@@ -17,6 +17,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, everywhere, of_shard_map
 from conformance.judging.expectation import every, raises, returns, steps, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import Body, add, double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
@@ -147,18 +148,18 @@ def equal_rows(place: Place) -> Any:
     return np.broadcast_to(place.all_rows(WIDTH)[:1], (place.topology.devices, WIDTH))
 
 
+@described("x + y, of one row's shape")
 def one_sum(place: Place) -> Any:
-    """x + y, of one row's shape"""
     return equal_rows(place)[0] + ADDED
 
 
+@described("the same, with the block's leading dimension")
 def sum_in_block(place: Place) -> Any:
-    """the same, with the block's leading dimension"""
     return one_sum(place)[None]
 
 
+@described("the process's first row plus y, of one row's shape")
 def first_sum(place: Place) -> Any:
-    """the process's first row plus y, of one row's shape"""
     return place.rows(WIDTH)[0] + ADDED
 
 
@@ -222,13 +223,13 @@ def different_rows(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(lambda: np.asarray(function(rows, ADDED)))
 
 
+@described("the process's first row plus y, on each of its devices")
 def sums_of_first(place: Place) -> Any:
-    """the process's first row plus y, on each of its devices"""
     return np.broadcast_to(first_sum(place), (place.topology.devices_per_process, WIDTH))
 
 
+@described("each device's own row plus y")
 def sums_of_own(place: Place) -> Any:
-    """each device's own row plus y"""
     return place.rows(WIDTH) + ADDED
 
 

@@ -29,6 +29,7 @@ from conformance.judging.expectation import (
     twice,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled, summed
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
@@ -91,8 +92,8 @@ MAKINGS: Mapping[str, Making] = table(
 )
 
 
+@described("all devices in a line, in their order, and their number along 'i'")
 def line_of_all(place: Place) -> Any:
-    """all devices in a line, in their order, and their number along 'i'"""
     count = place.topology.devices
     return np.arange(count, dtype=np.int32), np.int32(count)
 
@@ -151,8 +152,8 @@ def worked(x: Any) -> Any:
     return (x * 2 + 1) * 3
 
 
+@described("this process's rows, times 2, plus 1, times 3")
 def worked_rows(place: Place) -> Any:
-    """this process's rows, times 2, plus 1, times 3"""
     return (place.rows(WIDTH) * 2 + 1) * 3
 
 

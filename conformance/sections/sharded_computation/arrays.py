@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
     sharded,
     twice,
 )
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
@@ -48,23 +49,23 @@ DEVICES = "the mesh's devices"
 MATCH = "shardings match"
 
 
+@described("the numbers from 0 to 31 in four rows")
 def numbers(place: Place) -> Any:
-    """the numbers from 0 to 31 in four rows"""
     return np.arange(32, dtype=np.float32).reshape(GRID)
 
 
+@described("twice the sine of each element, plus one")
 def waves(place: Place) -> Any:
-    """twice the sine of each element, plus one"""
     return (2 * np.sin(np.arange(32)) + 1).astype(np.float32).reshape(GRID)
 
 
+@described("the sums over the leading axis: 48, 52, ... 76")
 def column_sums(place: Place) -> Any:
-    """the sums over the leading axis: 48, 52, ... 76"""
     return np.arange(48, 80, 4, dtype=np.float32)
 
 
+@described("the numbers, doubled")
 def numbers_doubled(place: Place) -> Any:
-    """the numbers, doubled"""
     return numbers(place) * 2
 
 

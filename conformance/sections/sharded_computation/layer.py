@@ -19,6 +19,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import ONE_AND_FOUR, Place
 from conformance.judging.columns import Columns, of_jax, of_shard_map
 from conformance.judging.expectation import every, in_steps, returns, sharded, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
@@ -42,8 +43,8 @@ def layer_data() -> tuple[Any, Any, Any]:
     return x, random.normal(size=(SIZE, OUTPUTS)), random.normal(size=(OUTPUTS,))
 
 
+@described("the layer's four outputs: 0.0214, 0.8931, 0.5989, 0.9774")
 def layer_model(place: Place) -> Any:
-    """the layer's four outputs: 0.0214, 0.8931, 0.5989, 0.9774"""
     x, weights, bias = layer_data()
     return (1 / (1 + np.exp(-(x @ weights + bias)))).astype(np.float32)
 

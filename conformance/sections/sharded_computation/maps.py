@@ -29,6 +29,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.judging.texts import described, text_of
 from conformance.probing.kept import keep_maps
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
@@ -49,33 +50,33 @@ def part(place: Place, array: Any) -> Any:
     return np.split(array, place.topology.processes)[place.process]
 
 
+@described("twice the sine of each element, plus one")
 def waves(place: Place) -> Any:
-    """twice the sine of each element, plus one"""
     return part(place, (2 * np.sin(np.arange(SIZE)) + 1).astype(np.float32))
 
 
+@described("the elements, doubled")
 def elements_doubled(place: Place) -> Any:
-    """the elements, doubled"""
     return part(place, np.arange(SIZE, dtype=np.int32) * 2)
 
 
+@described("the sum of each shard: 6, 22, 38, 54, 70, 86, 102, 118")
 def shard_sums(place: Place) -> Any:
-    """the sum of each shard: 6, 22, 38, 54, 70, 86, 102, 118"""
     return part(place, np.arange(6, 119, 16, dtype=np.int32))
 
 
+@described("the sum of all shards: 496")
 def total(place: Place) -> Any:
-    """the sum of all shards: 496"""
     return np.int32(496)
 
 
 def in_rows(model: Model) -> Model:
     """The model as pmap returns it: one row per device."""
 
+    @described(text_of(model))
     def rows(place: Place) -> Any:
         return model(place).reshape(place.topology.devices_per_process, -1)
 
-    rows.__doc__ = model.__doc__
     return rows
 
 

@@ -27,6 +27,7 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, sharding
 from conformance.sections.sharded_computation.typed_programs import (
@@ -130,8 +131,8 @@ def refused(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:
 # --- Meshes ---------------------------------------------------------------------------------------
 
 
+@described("yes")
 def yes(place: Place) -> Any:
-    """yes"""
     return np.array(True)
 
 
@@ -197,8 +198,8 @@ def get_mesh(impl: Implementation, cluster: Cluster) -> None:
         cluster.step("under jit", jax.jit(lambda x: (x, jax.get_mesh())[0]), X)
 
 
+@described("the array, from the sums of its shards along Y")
 def summands(place: Place) -> Any:
-    """the array, from the sums of its shards along Y"""
     return X
 
 
@@ -260,8 +261,8 @@ def all_reduce(impl: Implementation, cluster: Cluster) -> None:
 # --- shard_map ------------------------------------------------------------------------------------
 
 
+@described("this process's rows of the product")
 def product(place: Place) -> Any:
-    """this process's rows of the product"""
     return np.split(LEFT @ RIGHT, place.topology.processes)[place.process]
 
 

@@ -15,6 +15,7 @@ from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Expectation, noted, raises, returns, steps, twice
 from conformance.judging.releases import by_release
+from conformance.judging.texts import described
 from conformance.probing import child
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, line
@@ -112,8 +113,8 @@ def with_argument(impl: Implementation, cluster: Cluster, argument: Argument) ->
 # --- The older function's own arguments -----------------------------------------------------------
 
 
+@described("the sum of all numbers")
 def total(place: Any) -> Any:
-    """the sum of all numbers"""
     return np.arange(COUNT, dtype=np.float32).sum(keepdims=True)
 
 

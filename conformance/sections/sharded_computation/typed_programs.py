@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.expectation import Expectation, every, noted, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster
 from conformance.sections.sharded_computation import P
 
@@ -109,8 +110,8 @@ def _typed(values: NDArray[Any], axes: Axes) -> str:
 
 
 def as_numpy(program: Program) -> Expectation:
+    @described("NumPy's values")
     def values(place: Place) -> Any:
-        """NumPy's values"""
         return program.values
 
     return every(

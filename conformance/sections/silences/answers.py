@@ -25,6 +25,7 @@ from conformance.judging.expectation import (
     raises,
     returns,
 )
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -69,8 +70,8 @@ def control(impl: Implementation, cluster: Cluster) -> None:
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
 
 
+@described("this process's rows, doubled")
 def doubled(place: Place) -> Any:
-    """this process's rows, doubled"""
     return place.rows(WIDTH) * 2
 
 

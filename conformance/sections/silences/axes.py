@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import of_pmaps
 from conformance.judging.expectation import Model, in_steps, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
@@ -29,28 +30,28 @@ CLAIM = "pmap-silence.axis-arguments"
 NO_AXES = "shard_map has specs in place of axes"
 
 
+@described("each row, doubled, put along the last axis")
 def along_last(place: Place) -> Any:
-    """each row, doubled, put along the last axis"""
     return place.rows(WIDTH).T * 2
 
 
+@described("each row, doubled")
 def along_first(place: Place) -> Any:
-    """each row, doubled"""
     return place.rows(WIDTH) * 2
 
 
+@described("as many rows as columns")
 def square(place: Place) -> Any:
-    """as many rows as columns"""
     return numbers(8, 8)
 
 
+@described("each column, doubled, as a row")
 def last_mapped(place: Place) -> Any:
-    """each column, doubled, as a row"""
     return square(place).T * 2
 
 
+@described("each row of the square, doubled")
 def first_mapped(place: Place) -> Any:
-    """each row of the square, doubled"""
     return square(place) * 2
 
 
@@ -227,8 +228,8 @@ def no_rows(impl: Implementation, cluster: Cluster) -> None:
     cluster.step(CALL, lambda: impl.map(double())(np.zeros((0, WIDTH), np.float32)))
 
 
+@described("A dict of the matrix, doubled")
 def columns_doubled(place: Place) -> Any:
-    """A dict of the matrix, doubled."""
     return {"a": square(place) * 2}
 
 

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_shard_map
 from conformance.judging.expectation import returns, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.closed-over-arrays"
@@ -85,8 +86,8 @@ def data() -> Any:
     return np.arange(COUNT * WIDTH, dtype=np.float32).reshape(COUNT, WIDTH)
 
 
+@described("each row times the sum of what is closed over")
 def scaled(place: Place) -> Any:
-    """each row times the sum of what is closed over"""
     return place.all_rows(WIDTH) * data().sum()
 
 

@@ -19,6 +19,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -79,13 +80,13 @@ def evaluated(impl: Implementation, cluster: Cluster, shape: Shape) -> None:
 # --- Without jit ---------------------------------------------------------------------------------
 
 
+@described("the rows, each with its device's index")
 def index_added(place: Place) -> Any:
-    """the rows, each with its device's index"""
     return place.all_rows(WIDTH) + np.arange(COUNT, dtype=np.float32)[:, None]
 
 
+@described("the sum of all rows, on each device")
 def summed(place: Place) -> Any:
-    """the sum of all rows, on each device"""
     return np.broadcast_to(place.all_rows(WIDTH).sum(0), (COUNT, WIDTH))
 
 

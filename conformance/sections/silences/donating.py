@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, double
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -25,8 +26,8 @@ WIDTH = 3  # of a row
 LEFT_OUT = "which arguments are donated is settled before any device is asked"
 
 
+@described("the sum of the two arguments")
 def added(place: Place) -> Any:
-    """the sum of the two arguments"""
     return place.all_rows(WIDTH) * 3 + 1
 
 

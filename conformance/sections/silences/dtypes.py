@@ -14,6 +14,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_pmaps
 from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import CONTROLLED, ONE_PROCESS_ALONE, WIDTH, control
 
@@ -92,8 +93,8 @@ DTYPES: Mapping[str, Dtype] = table(
 def through(dtype: Dtype) -> Any:
     """What goes through a map: a row as it is, another's, and an unmapped one."""
 
+    @described("each row, the one before it, and the second row whole")
     def model(place: Place) -> Any:
-        """each row, the one before it, and the second row whole"""
         kept = dtype.rows(place).astype(dtype.kept())
         return [kept, np.roll(kept, 1, axis=0), np.broadcast_to(kept[1], kept.shape)]
 
@@ -123,8 +124,8 @@ def kept(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
 def added_up(dtype: Dtype) -> Any:
     """The sum of the rows, in each of them."""
 
+    @described("the sum of all rows")
     def model(place: Place) -> Any:
-        """the sum of all rows"""
         kind = dtype.kept() if dtype.total == "own" else np.dtype(dtype.total)
         bits = dtype.bits(place)
         return np.broadcast_to(bits.sum(0), bits.shape).astype(kind)
@@ -156,8 +157,8 @@ def is_float0(array: Any) -> Any:
     return [np.array(array.dtype == FLOAT0), np.array(array.shape, np.int32)]
 
 
+@described("float0 of the rows' shape, and the rows doubled")
 def of_rows(place: Place) -> Any:
-    """float0 of the rows' shape, and the rows doubled"""
     return [np.array(True), np.array([8, WIDTH], np.int32), place.rows(WIDTH) * 2]
 
 

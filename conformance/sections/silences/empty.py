@@ -13,6 +13,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 
@@ -20,8 +21,8 @@ from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 def nothing(*shape: int) -> Model:
     """An array without elements, of this shape."""
 
+    @described("an array without elements")
     def model(place: Place) -> Any:
-        """an array without elements"""
         return np.zeros(shape, np.float32)
 
     return model

@@ -18,6 +18,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.comparing import Keys
 from conformance.judging.expectation import TWICE, Model, in_steps, returns
+from conformance.judging.texts import described, text_of
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 
@@ -56,48 +57,48 @@ def data(place: Place) -> Any:
 WHOLE = (7, 9)
 
 
+@described("random words from each device's key")
 def _words(place: Place) -> Any:
-    """random words from each device's key"""
     return np.array([words(key) for key in data(place)], np.uint32)
 
 
+@described("random words from the one key, plus each device's number")
 def _words_of_whole(place: Place) -> Any:
-    """random words from the one key, plus each device's number"""
     return (np.array(words(WHOLE))[None] + np.arange(8)[:, None]).astype(np.uint32)
 
 
+@described("each key, with 5 folded in")
 def _folded(place: Place) -> Any:
-    """each key, with 5 folded in"""
     return np.array([threefry(key, 0, 5) for key in data(place)], np.uint32)
 
 
+@described("each key, with 5 folded in twice")
 def _folded_twice(place: Place) -> Any:
-    """each key, with 5 folded in twice"""
     return np.array([threefry(key, 0, 5) for key in _folded(place)], np.uint32)
 
 
+@described("each key, split in two")
 def _split(place: Place) -> Any:
-    """each key, split in two"""
     return np.array([[threefry(key, 0, i) for i in (0, 1)] for key in data(place)], np.uint32)
 
 
+@described("a key of each device's number")
 def _seeded(place: Place) -> Any:
-    """a key of each device's number"""
     return np.array([(0, seed) for seed in range(8)], np.uint32)
 
 
+@described("the key of the device before")
 def _sent(place: Place) -> Any:
-    """the key of the device before"""
     return np.roll(data(place), 1, axis=0)
 
 
+@described("the one key, from each device")
 def _copies(place: Place) -> Any:
-    """the one key, from each device"""
     return np.broadcast_to(np.array(WHOLE, np.uint32), (8, 2))
 
 
+@described("all keys, on each device")
 def _gathered(place: Place) -> Any:
-    """all keys, on each device"""
     return np.broadcast_to(data(place), (8, 8, 2))
 
 
@@ -221,10 +222,10 @@ def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
 def kept(use: Use) -> Model:
     """The same keys, typed."""
 
+    @described(f"typed keys: {text_of(use.model) or use.text}")
     def model(place: Place) -> Any:
         return Keys(use.model(place))
 
-    model.__doc__ = f"typed keys: {(use.model.__doc__ or use.text).strip()}"
     return model
 
 

@@ -16,6 +16,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_pmaps
 from conformance.judging.expectation import TWICE, every, in_steps, returns
+from conformance.judging.texts import described
 from conformance.probing import child
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
@@ -70,8 +71,8 @@ NAMES: Mapping[str, Name] = table(
 )
 
 
+@described("each row plus ten times the number of its device")
 def numbered(place: Place) -> Any:
-    """each row plus ten times the number of its device"""
     return place.rows(WIDTH) + 10 * np.arange(8, dtype=np.float32)[:, None]
 
 

@@ -17,6 +17,7 @@ from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_shard_map
 from conformance.judging.expectation import returns, twice
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 lax = jax.lax
@@ -181,8 +182,8 @@ def one_device_axis(impl: Implementation, cluster: Cluster, axis: Axis) -> None:
 # --- vmap's spmd_axis_name ------------------------------------------------------------------------
 
 
+@described("for each index of the vmapped axis the sum of all rows")
 def summed_by_vmap(place: Place) -> Any:
-    """for each index of the vmapped axis the sum of all rows"""
     return np.stack([place.all_rows(WIDTH).sum(0), place.all_rows(WIDTH).sum(0) * 10])
 
 

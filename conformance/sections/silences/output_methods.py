@@ -21,6 +21,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_array
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import raises, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -44,8 +45,8 @@ class Form:
     use: Use
     model: Use | None = None
 
+    @described("what NumPy makes of the rows")
     def of(self, place: Place) -> Any:
-        """What NumPy makes of the rows."""
         return (self.model or self.use)(place.all_rows(WIDTH) * 2)
 
 

@@ -15,6 +15,7 @@ from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import every, returns, sharded, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -58,8 +59,8 @@ def sliced_under_jit(impl: Implementation, cluster: Cluster, part: Slice) -> Non
     cluster.twice(jax.jit(lambda x: part.take(x)), output)
 
 
+@described("two maps' results, one above the other")
 def stacked(place: Place) -> Any:
-    """two maps' results, one above the other"""
     rows = place.rows(WIDTH) * 2
     return np.stack([rows, rows * 10])
 

@@ -14,6 +14,7 @@ from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere
 from conformance.judging.expectation import in_steps, not_applicable, returns
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 
@@ -149,8 +150,8 @@ CALLS: Mapping[str, Calls] = table(
 def as_often(case: Calls) -> Columns:
     """As often as legacy, and the values of the last call."""
 
+    @described("legacy's counts")
     def model(place: Place) -> Any:
-        """legacy's counts"""
         return np.array(case.counts, np.int32)
 
     columns = everywhere(in_steps(returns(model), COUNTED))

@@ -15,6 +15,7 @@ import numpy as np
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import Model, raises
+from conformance.judging.texts import described
 from conformance.probing.bodies import add, double
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
@@ -220,8 +221,8 @@ def scalar(impl: Implementation, cluster: Cluster, case: Refused) -> None:
 def rows_doubled(count: int) -> Model:
     """As many rows, doubled."""
 
+    @described("each row, doubled")
     def model(place: Place) -> Any:
-        """each row, doubled"""
         return numbers(count, WIDTH) * 2
 
     return model

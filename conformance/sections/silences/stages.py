@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
     returns,
 )
 from conformance.judging.observation import Step
+from conformance.judging.texts import described
 from conformance.probing.implementations import wrapper_kind
 from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.silences.answers import (
@@ -90,8 +91,8 @@ def shapes(place: Place) -> tuple[Any, ...]:
     return (jax.ShapeDtypeStruct((8, WIDTH), np.float32),) * 2
 
 
+@described("the doubled rows, twice")
 def of_two(place: Place) -> Any:
-    """the doubled rows, twice"""
     doubled = place.rows(WIDTH) * 2
     return {"s": doubled, "t": [doubled]}
 
@@ -101,8 +102,8 @@ def half(place: Place) -> tuple[Any, ...]:
     return (place.rows(WIDTH)[:4],)
 
 
+@described("half of the rows, doubled")
 def half_doubled(place: Place) -> Any:
-    """half of the rows, doubled"""
     return place.rows(WIDTH)[:4] * 2
 
 

@@ -12,6 +12,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import returns, steps, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double
 from conformance.probing.deadlocks import run_all
 from conformance.probing.protocols import Cluster, Implementation
@@ -22,8 +23,8 @@ THREADS = 10
 READS = 16  # of each thread
 
 
+@described("what each thread read: the rows in turn, each from a row further on")
 def read(place: Place) -> Any:
-    """what each thread read: the rows in turn, each from a row further on"""
     rows = place.all_rows(WIDTH) * 2
     return np.stack([rows[(np.arange(READS) + first) % COUNT] for first in range(THREADS)])
 
@@ -67,13 +68,13 @@ ROUNDS = 20  # of so many threads: a meeting is a matter of chance
 COPIES = 100  # of a row, by the thread that watches the others
 
 
+@described("the first and the last number of each row")
 def ends(place: Place) -> Any:
-    """the first and the last number of each row"""
     return place.all_rows(LARGE)[:, [0, -1]] * 2
 
 
+@described("the first and the last number of the two rows that each thread read")
 def ends_of_each(place: Place) -> Any:
-    """the first and the last number of the two rows that each thread read"""
     first = np.arange(MANY)
     return ends(place)[np.stack([first, first + 1], 1) % COUNT]
 

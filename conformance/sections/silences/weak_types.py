@@ -15,6 +15,7 @@ from conformance.catalogue.topology import Place
 from conformance.judging.arrays import returns_weak
 from conformance.judging.columns import everywhere
 from conformance.judging.expectation import TWICE, Model, in_steps, not_applicable
+from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
 
@@ -46,15 +47,15 @@ def rows(place: Place) -> tuple[Any, ...]:
 def each(value: Any, dtype: str) -> Model:
     """This value from each device."""
 
+    @described("the same from each device")
     def model(place: Place) -> Any:
-        """the same from each device"""
         return np.full(8, value, dtype)
 
     return model
 
 
+@described("each row, doubled, in float16")
 def scaled(place: Place) -> Any:
-    """each row, doubled, in float16"""
     return (place.rows(WIDTH) * 2).astype(np.float16)
 
 

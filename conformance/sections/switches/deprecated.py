@@ -30,6 +30,7 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.observation import Step
 from conformance.judging.releases import by_release
+from conformance.judging.texts import described
 from conformance.probing import child
 from conformance.probing.child_programs import ROWS
 from conformance.probing.protocols import Cluster, Implementation
@@ -191,8 +192,8 @@ ONE_ROW_EACH = noted(
 )
 
 
+@described("the first row, once for each device")
 def first_row_repeated(place: Place) -> Any:
-    """the first row, once for each device"""
     return np.repeat(place.rows(2)[:1], place.topology.devices_per_process, 0)
 
 

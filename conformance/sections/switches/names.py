@@ -15,6 +15,7 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
 from conformance.judging.columns import everywhere, of_jax
 from conformance.judging.expectation import along, every, noted, returns, sharded, steps, twice
+from conformance.judging.texts import described
 from conformance.probing.bodies import double, doubled
 from conformance.probing.protocols import Cluster, Implementation
 
@@ -151,8 +152,8 @@ def name_smap(impl: Implementation, cluster: Cluster) -> None:
 # --- Meshes and clusters, as the documents make them
 
 
+@described("one number per process: how many of its devices there are")
 def counts(place: Place) -> Any:
-    """one number per process: how many of its devices there are"""
     topology = place.topology
     return np.full(topology.processes, topology.devices_per_process)
 
@@ -214,8 +215,10 @@ def mesh_of_all(impl: Implementation, cluster: Cluster) -> None:
         cluster.note(MESH, {"all": found == everyone, "axes": axes})
 
 
+@described(
+    "process index, devices of all processes, devices of its own, and which of all those are"
+)
 def who(place: Place) -> Any:
-    """process index, devices of all processes, devices of its own, and which of all those are"""
     topology = place.topology
     own = place.first_row + np.arange(topology.devices_per_process)
     return np.array([place.process, topology.devices, topology.devices_per_process, *own])
@@ -270,8 +273,8 @@ def factors(place: Place) -> tuple[Any, Any]:
     return left, np.arange(1, 1 + INNER * COLUMNS, dtype=np.float32).reshape(INNER, COLUMNS)
 
 
+@described("this process's rows of the product")
 def product(place: Place) -> Any:
-    """this process's rows of the product"""
     left, right = factors(place)
     return place.mine(left @ right)
 
