@@ -18,6 +18,7 @@ from reports.input_error import InputError
 from reports.reading.order import version_order
 from reports.reading.results import Results
 from reports.site.guide import anchor
+from reports.site.uses import default_implementation
 
 BEGIN = "<!-- made by `pmap-conformance dev readme`: -->"
 END = "<!-- until here -->"
@@ -86,8 +87,13 @@ def _seen(results: Results) -> dict[str, tuple[Entry, ...]]:
         raise ReadmeError("these results have no legacy pmap to come from: nothing is an upgrade")
     old = legacy[0]
     effects = Effects(results)
-    later = [one for one in there if one.implementation == NEW and _is_later(one, old)]
+    later = [one for one in there if _is_default(one) and _is_later(one, old)]
     return {new.jax: upgrade(effects, old, new).entries for new in later}
+
+
+def _is_default(side: Side) -> bool:
+    """Return whether a side is what an ordinary program gets: new pmap where it is the default."""
+    return side.implementation == NEW == default_implementation(side.jax)
 
 
 def _is_later(one: Side, old: Side) -> bool:
