@@ -207,7 +207,6 @@ def _boundaries(chosen: argparse.Namespace) -> int:
 
 
 ACTIONS = {
-    "dev boundaries": Action(_add_boundaries, _boundaries),
     "dev bench": Action(_add_bench, _bench),
     "dev readme": Action(_add_readme, _readme, (OSError,), keeps_all=True),
     "dev docs": Action(_add_docs, _docs, (OSError,)),
@@ -216,4 +215,5 @@ ACTIONS = {
     "dev names": Action(_add_names, _names, (OSError,)),
     "dev pods": Action(_add_pods, _pods),
     "dev freeze": Action(_add_freeze, _freeze, (OSError,), keeps_all=True),
+    "dev boundaries": Action(_add_boundaries, _boundaries),
 }

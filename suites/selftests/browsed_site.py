@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
 from sample_results import (
     Record,
     cell,
@@ -61,8 +62,10 @@ def records() -> Iterator[Record]:
     """Every kind of ending, message and figure, in four versions, on top of the sample."""
     yield from sample()
     claims = load_claims()
-    yield from (claim_record(claims, slug) for slug in list(claims.claims)[:STATEMENTS])
-    yield from (cause_record(one) for one in load_causes().values())
+    yield from (
+        to_builtins(claim_record(claims, slug)) for slug in list(claims.claims)[:STATEMENTS]
+    )
+    yield from (to_builtins(cause_record(one)) for one in load_causes().values())
     ids = (
         "errors.devices",
         "errors.indexed",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import WITNESS, Json, observation, raised, received, returned
-from real import catalogue, entries
+from real import PACKAGES, catalogue, entries
 
 from conformance.catalogue import names
 from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
@@ -385,6 +385,7 @@ def test_what_is_made_up_is_red(attack: Attack) -> None:
             attack.jax,
             "cpu",
             attack.topology,
+            PACKAGES,
         ),
     )
     assert judgement.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION), judgement.reason

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from observations import observations, raised, received, returned
-from real import catalogue, entries
+from real import PACKAGES, catalogue, entries
 
 from conformance.catalogue.names import CONFORMS, DEVIATES, KNOWN_DEVIATION, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
@@ -25,7 +25,7 @@ ROW = (3, 4)
 def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> str:
     """What the judge says where each process's steps are `step_of(place)`, in the newest JAX."""
     clause = catalogue().clauses[id]
-    found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology))
+    found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology), PACKAGES)
     seen = [
         record | {"steps": step_of(Place(topology, process)), "jax": NEWEST}
         for process, record in enumerate(

@@ -26,7 +26,7 @@ QUERIES = [
     ("jax.tree.map(lambda x: x[0], params)", "causes/index-replicates-the-row.html"),
     ("jax.pmap(f, devices=jax.devices()[:6])", "causes/(fewer-rows|unequal-devices|argument-else)"),
     ("devices[:6]", "causes/(fewer-rows|unequal-devices|argument-elsewhere)"),
-    ("flax.jax_utils.replicate", "causes/device-put-stackers-gone.html"),
+    ("flax.jax_utils.replicate", "causes/device-put-stackers-gone|docs/upgrade.html#upgrade-flax"),
     ("flax.jax_utils.unreplicate", "causes/(replicated-array|unreplicated)"),
     ("unreplicate", "causes/(replicated-array|unreplicated)"),
     ("check_rep", "causes/.*check-vma"),

@@ -60,7 +60,7 @@ def test_foreign_text_is_never_markup(site: dict[str, str]) -> None:
 
 
 def test_ids_are_escaped_and_stay_in_the_folder(load_records: Any, tmp_path: Path) -> None:
-    ids = ["../../escape", HOSTILE, "/etc/passwd", "a\\..\\b", "A.b", "a.b", "", ".", "x" * 300]
+    ids = ["../../escape", HOSTILE, "/etc/passwd", "a\\..\\b", "A.b", "a.b", " ", ".", "x" * 300]
     results = load_records([target(), *(clause(i, section=HOSTILE) for i in ids)])
     build(results, tmp_path / "site")
     written = {p.relative_to(tmp_path / "site") for p in (tmp_path / "site").rglob("*.html")}

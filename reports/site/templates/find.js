@@ -9,7 +9,7 @@ const COMMON = new Set(("a an and any are as at be by can do does for from get h
   + "or several some that the then this to what when where which why with work works").split(" "));
 /* Words that are on so many pages that they say little beside another. */
 const EVERYWHERE = new Set("jax pmap shard_map jax.pmap jax.shard_map error".split(" "));
-const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.3, removed: 1.1, ended: 1.05, error: 1.25, warning: 1.15, signal: 1.4,
+const PREFERRED = { page: 1.35, guide: 1.2, subject: 1.15, cause: 1.4, removed: 1.3, ended: 1.05, error: 1.25, warning: 1.15, signal: 1.4,
   statement: 0.8, program: 0.55, report: 0.45 };
 const KINDS = { page: "page", guide: "documentation", subject: "subject", cause: "known issue", ended: "fixed issue", removed: "removed name",
   error: "error message", warning: "warning", signal: "process killed", statement: "documented claim", program: "test", report: "user report" };
