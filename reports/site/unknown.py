@@ -19,7 +19,7 @@ PAGE = "unknown.html"
 PLATFORMS = ("cpu", "cuda", "tpu")
 _NOT_SAID = "not declared for it, and no reason is given"
 _REASON_SHOWN = 240
-_CHECKS_SHOWN = 12
+_CHECKS_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)

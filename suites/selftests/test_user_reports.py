@@ -11,9 +11,11 @@ from searched import PUBLISHED, messages_of, search_of
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.loading import load as load_catalogue
+from reports.public_names import load_names
 from reports.reading.results import load
 from reports.site.build import asked
 from reports.site.names import cause_path, clause_path
+from reports.site.removed import name_path
 from reports.site.shown import shown_by
 from reports.site.user_reports import EFFECTS, WORKS, Report, reports
 
@@ -71,7 +73,13 @@ def asked_by_words() -> Asked:
         """Its known issues and tests, and the error messages that one of their tests meets."""
         of_causes = {key.clause for slug in report.causes for key in shown.get(slug, ())}
         concerned = of_causes.union(report.clauses)
+        removed = "public-names-removed" in report.causes
         return {
+            *(
+                name_path(one)
+                for one in load_names().names
+                if removed and one.attribute in report.words
+            ),
             *map(cause_path, report.causes),
             *map(clause_path, report.clauses),
             *(f"errors/{one.slug}.html" for one in found if concerned.intersection(one.clauses)),
