@@ -394,7 +394,7 @@ def test_filters_by_effect_need_no_script(site: Site, tab: Tab) -> None:
 
 def test_which_processes_are_shown_stands_in_the_address(site: Site, tab: Tab) -> None:
     page = site["upgrade/legacy_pmap-0.9.0--new_pmap-0.12.0.1.html"]
-    lines = "[...document.querySelectorAll('tr.line')].filter((r) => r.checkVisibility()).length"
+    lines = "[...document.querySelectorAll('main li')].filter((r) => r.checkVisibility()).length"
     tab.open(page)
     tab.evaluate(UNFOLDED)
     every = tab.evaluate(lines)
