@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 
 from conformance.model.records import JAX
+from conformance.model.tables import load_toml
 from conformance.model.verdicts import Verdict
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
@@ -78,11 +78,10 @@ def _parts(address: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def reports() -> tuple[Report, ...]:
     """The table beside this module, in its order."""
-    text = resources.files("reports.site").joinpath(FILE).read_text(encoding="utf-8")
     lists = ("causes", "clauses")
     return tuple(
         Report(**{**raw, **{name: tuple(raw.get(name, ())) for name in lists}})
-        for raw in tomllib.loads(text)["report"]
+        for raw in load_toml(Path(__file__).with_name(FILE))["report"]
     )
 
 
