@@ -42,6 +42,7 @@ def probe(impl, cluster, form):
     print(form.text, Local().used(), Kept.name, mapped)
 """
 HELPERS = """
+from conformance.judging.texts import described
 from PACKAGE.deeper import LIMIT
 
 class Kept:
@@ -98,6 +99,7 @@ def test_other_code_is_another_program(make: Make, where: str, now: str, other: 
         pytest.param("main", "**OF,", 'fact="errors.one", **OF,', id="declaration"),
         pytest.param("helpers", "return x\n", "return -x\n", id="function-that-nothing-calls"),
         pytest.param("helpers", "def helper(x):", "def helper(x: int) -> int:", id="annotation"),
+        pytest.param("helpers", "def helper", "@described('text')\ndef helper", id="model-text"),
         pytest.param("main", '"a", "the row"', '"a",\n "the row"', id="line-break"),
     ],
 )
