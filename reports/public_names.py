@@ -105,7 +105,9 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All such names, sorted, and the releases that were looked at, the oldest first."""
+    """All names that are gone or warn, sorted, and the releases that were examined, oldest
+    first.
+    """
 
     releases: tuple[str, ...]
     names: tuple[Name, ...]
@@ -188,7 +190,7 @@ def _explains(error: str, name: str) -> bool:
 
 
 def as_text(found: Names) -> str:
-    """The file, a name a line, so that versions of it can be compared."""
+    """Return the file's content, a name per line, so that versions of it can be compared."""
     lines = ",\n".join(f"  {json.dumps(_row(one))}" for one in found.names)
     releases = json.dumps(found.releases)
     return f'{{"schema": {SCHEMA},\n "releases": {releases},\n "names": [\n{lines}\n ]}}\n'
@@ -200,7 +202,7 @@ def _row(one: Name) -> dict[str, Any]:
 
 @functools.cache
 def load_names(file: Path = FILE) -> Names:
-    """Read the file. NamesError says what is wrong with it."""
+    """Read the file; NamesError says what is wrong with it."""
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
         if raw["schema"] != SCHEMA:

@@ -216,7 +216,7 @@ def _with_care(value: Any) -> Any:
 
 
 def _known_kind(value: Any) -> str:
-    """Return the kind of a record of a schema that this program reads."""
+    """Return the kind of a record whose schema this program reads."""
     if type(value) is not dict:
         raise NoValue("not an object")
     kind = value.get("kind")
@@ -252,7 +252,7 @@ def _within_bounds(text: bytes) -> bool:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Whether more than `most` lists and objects stand in one another."""
+    """Return whether lists and objects are nested more than `most` levels deep."""
     level = [value] if type(value) in (dict, list) else []
     for _ in range(most):
         inner = (one.values() if type(one) is dict else one for one in level)
@@ -283,7 +283,9 @@ def _constant(text: str) -> float:
 
 
 def encode_record(record: Record) -> bytes:
-    """Return a record as a line with its end; ValueError where JSON has no such number."""
+    """Return a record as a line with its newline; ValueError if JSON cannot hold one of its
+    numbers.
+    """
     for name in record.__struct_fields__:
         value = getattr(record, name)
         if type(value) is float and not math.isfinite(value):

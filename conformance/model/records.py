@@ -29,7 +29,7 @@ def doc(description: str) -> Meta:
 
 
 class Item(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What stands within a record."""
+    """A part of a record."""
 
 
 class Record(Item, frozen=True, tag_field="kind"):
@@ -52,7 +52,7 @@ class Core(Item, frozen=True):
 
 
 class Target(Record, frozen=True, tag="target"):
-    """One JAX build that a run used, or could not get. It stands before its cells."""
+    """One JAX build that a run used, or that was not available. It precedes its cells."""
 
     schema: Annotated[
         int,
@@ -387,7 +387,9 @@ class Spread(Item, frozen=True):
 
 
 class Ratio(Item, frozen=True):
-    """How many times as long it takes as another: median, least and most of the blocks."""
+    """How many times longer one contender takes than another: median, minimum and maximum of the
+    blocks.
+    """
 
     to: Id
     median: Seconds

@@ -180,7 +180,7 @@ def arguments(function: Any) -> tuple[str, ...] | None:
 
 
 def look(modules: Modules, one: Listed) -> Looked:
-    """Use a name in this release; the first line of what JAX warns of or raises."""
+    """Use a name in this release; return the first line of what JAX warns or raises."""
     if one.kind == MODULE:
         return _look_module(modules, one.name)
     if one.kind == OPTION:

@@ -55,7 +55,7 @@ def _is_zero(node: cst.BaseExpression) -> bool:
 
 
 def _devices(owner: Value, index: cst.BaseSlice) -> Value:
-    """A device of a list of devices, or a part of the list."""
+    """Return a device of a list of devices, or a part of the list."""
     of_all = "all devices" in owner.tags
     if not isinstance(index, cst.Slice):
         # Every program of one process names the first device so.
@@ -66,7 +66,7 @@ def _devices(owner: Value, index: cst.BaseSlice) -> Value:
 
 
 def item(owner: Items, index: Value) -> Value:
-    """An item of a display, by a literal index or key."""
+    """Return an item of a display, by a literal index or key."""
     if not isinstance(index, Constant):
         return owner.items[0] if owner.kind == "starred" and owner.items else UNKNOWN
     if owner.kind == "dict":
@@ -83,7 +83,7 @@ def item(owner: Items, index: Value) -> Value:
 def iterated(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, value: Value, use: str
 ) -> Value:
-    """What each round of a loop over a value has; noted, where it is a mapped function's output."""
+    """Return the value in each round of a loop, noting loops over a mapped function's output."""
     if isinstance(value, Items):
         found: Value | None = None
         for one in value.items:
@@ -105,7 +105,7 @@ def unpacked(
     count: int,
     starred: bool,
 ) -> list[Value]:
-    """The values that several names get."""
+    """Return the values that several names get."""
     if isinstance(value, Items) and value.kind in ("tuple", "list") and not starred:
         if len(value.items) == count:
             return list(value.items)

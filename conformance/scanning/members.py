@@ -37,7 +37,7 @@ _MOST_BASES = 5
 
 
 def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
-    """The value of an attribute, and the events of looking it up."""
+    """Return the value of an attribute, noting the events of its lookup."""
     name = node.attr.value
     before, run.of_metadata = run.of_metadata, run.of_metadata or name in OF_METADATA
     owner = expressions.evaluate(run, scope, node.value)
@@ -74,7 +74,7 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
 
 
 def member(owner: Instance, name: str) -> Value:
-    """An attribute of an instance: its own, or its class's."""
+    """Return an attribute of an instance: its own, or its class's."""
     if name in owner.attributes:
         return owner.attributes[name]
     value = _of_bases(owner.of, name)
@@ -99,7 +99,7 @@ def _of_bases(of: Class, name: str, depth: int = 0) -> Value:
 
 
 def instance_of(run: Interpreter, of: Class, arguments: Sequence[Argument] = ()) -> Instance:
-    """An instance of a class of the program, after its __init__."""
+    """Return an instance of a class of the program, after its __init__."""
     instance = Instance(of=of)
     init = _of_bases(of, "__init__")
     if isinstance(init, Function):
@@ -110,7 +110,7 @@ def instance_of(run: Interpreter, of: Class, arguments: Sequence[Argument] = ())
 def set_attribute(
     run: Interpreter, scope: Scope, target: cst.Attribute, owner: Value, value: Value
 ) -> None:
-    """Note what setting an attribute means: an option of `jax.config`."""
+    """Note the effect of setting an attribute: an option of `jax.config`."""
     if isinstance(owner, Reference):
         full = canonical(f"{owner.name}.{target.attr.value}")
         words = frozenset({full})

@@ -21,7 +21,7 @@ Body = cst.BaseSuite | Sequence[cst.BaseStatement]
 
 
 def block(run: Interpreter, scope: Scope, body: Body) -> bool:
-    """Evaluate statements in order; whether they end by return, raise, continue or break."""
+    """Evaluate statements in order; return whether they end by return, raise, continue or break."""
     if isinstance(body, cst.SimpleStatementSuite):
         return any(small(run, scope, one) for one in body.body)
     statements = body.body if isinstance(body, cst.BaseSuite) else body
@@ -35,7 +35,7 @@ def block(run: Interpreter, scope: Scope, body: Body) -> bool:
 
 
 def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
-    """Evaluate a statement; whether nothing after it is reached."""
+    """Evaluate a statement; return whether nothing after it is reached."""
     match node:
         case cst.SimpleStatementLine():
             return any(small(run, scope, one) for one in node.body)
@@ -69,7 +69,7 @@ def statement(run: Interpreter, scope: Scope, node: cst.BaseStatement) -> bool:
 
 
 def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
-    """Evaluate a simple statement; whether nothing after it is reached."""
+    """Evaluate a simple statement; return whether nothing after it is reached."""
     match node:
         case cst.Expr():
             value = expressions.evaluate(run, scope, node.value)
@@ -115,7 +115,7 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
 
 
 def assign(run: Interpreter, scope: Scope, target: cst.BaseExpression, value: Value) -> None:
-    """Give a name, an attribute or several names a value."""
+    """Bind a name, an attribute or several names to a value."""
     match target:
         case cst.Name():
             scope.variables[target.value] = value
@@ -195,7 +195,7 @@ def _loop(
     target: cst.BaseExpression | None = None,
     rounds: Sequence[Value] = (UNKNOWN, UNKNOWN),
 ) -> None:
-    """Evaluate a loop's body twice or more: a round begins with what the last one left."""
+    """Evaluate a loop's body at least twice, because a round begins with the last one's values."""
     before = dict(scope.variables)
     outer = run.within
     run.within = (*outer, "loop") if "loop" not in outer else outer
@@ -242,7 +242,7 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
 
 
 def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
-    """Whether a handler is for an import that is not there."""
+    """Return whether a handler catches failed imports."""
     caught = handler.type
     names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
     return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)

@@ -39,7 +39,9 @@ _UNREPLICATE = "flax.jax_utils.unreplicate"
 def tree_map(
     run: Interpreter, scope: Scope, node: cst.BaseExpression, arguments: Sequence[Argument]
 ) -> Value:
-    """`jax.tree.map(function, tree, ...)`: the function is called with the tree's leaves."""
+    """Return the value of `jax.tree.map(function, tree, ...)`, calling the function with the
+    leaves.
+    """
     function, *trees = arguments
     leaves = []
     for one in trees:
@@ -81,7 +83,7 @@ def used(
     options: dict[str, Argument],
     arguments: Sequence[Argument],
 ) -> Value:
-    """A call of a function that takes outputs, and what it returns."""
+    """Note a call of a function that takes outputs, and return its value."""
     first = arguments[0] if arguments else None
     capture: dict[str, cst.CSTNode] = {"value": first.node} if first is not None else {}
     values = [one.value for one in arguments]
@@ -119,7 +121,7 @@ def holds_array(value: Value) -> bool:
 
 
 def _use(name: str) -> str:
-    """What a function does with an output, in a word; empty where that is not known."""
+    """Return a word for what a function does with an output; empty if unknown."""
     if name == _UNREPLICATE:
         return "unreplicate"
     if name in FETCHES:
@@ -142,7 +144,7 @@ def _use(name: str) -> str:
 
 
 def _kept(name: str, value: Value) -> Value | None:
-    """What becomes of an output; None where nothing is known of it any more."""
+    """Return what an output becomes; None if nothing is known of it any more."""
     if name in TREE_LEAVES:
         return Items(items=(_leaf_of(value),), kind="starred")
     if name in KEEPS_TAGS or name in ("jax.numpy.asarray", "next"):

@@ -207,7 +207,7 @@ def with_tags(value: Value, *tags: str) -> Value:
 
 
 def is_followed(argument: Argument) -> bool:
-    """Whether an argument is something that the scanner follows through functions."""
+    """Return whether the scanner follows an argument through functions."""
     value = argument.value
     if isinstance(value, Items):
         return any(is_followed(Argument(one, argument.node)) for one in value.items)
@@ -215,7 +215,7 @@ def is_followed(argument: Argument) -> bool:
 
 
 def fingerprint(value: Value) -> Any:
-    """What of an argument a function's result depends on, as far as it is followed."""
+    """Return the part of an argument on which a function's result depends."""
     match value:
         case Array():
             return value.of, value.leaf, value.row, id(value.structure), value.facts

@@ -17,13 +17,13 @@ MOST_SAID = 600  # characters of what a program said that failed
 
 
 class AnswerError(ValueError):
-    """A program gave no answer; what it said, and what to do."""
+    """A program failed to answer; the text is its output and what to do."""
 
 
 def answer(
     target: Target, module: str, asked: Any, *, variables: Mapping[str, str] | None = None
 ) -> Any:
-    """Run `python -m module ANSWER ASKED` and return what it wrote; AnswerError where it failed."""
+    """Run `python -m module ANSWER ASKED` and return what it wrote; AnswerError if it failed."""
     with tempfile.TemporaryDirectory(prefix="conformance-answer-") as folder:
         output, question = Path(folder) / "answer.json", Path(folder) / "asked.json"
         question.write_text(json.dumps(asked), "utf-8")

@@ -1,7 +1,7 @@
-"""Where what is said of JAX begins or ends: between two adjacent releases, both of which were run.
+"""Bounds of what is said of JAX: each lies between two adjacent releases, both of which were run.
 
 A bound of a deviation entry or of a known issue says that one release does something and the next
-to it does not. That is known where the same cell was run on both.
+does not. That is known if the same cell was run on both.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Boundary:
 
 
 def bounds(versions: str, releases: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The adjacent releases of which a range of versions has one and not the other."""
+    """Return the pairs of adjacent releases of which a range of versions contains exactly one."""
     within = SpecifierSet(versions)
     for before, after in pairwise(sorted(releases, key=Version)):
         if within.contains(Version(before)) != within.contains(Version(after)):
@@ -116,7 +116,7 @@ def of_programs(causes: Iterable[Cause], releases: Sequence[str]) -> Iterator[Bo
 
 
 def _shown_bounds(cause: Cause, releases: Sequence[str]) -> Iterator[tuple[Cell, str, str]]:
-    """Where a program begins or ceases to show something, under each implementation."""
+    """Yield where a program begins or ceases to show something, under each implementation."""
     found = {
         (Cell(cause.slug, implementation, topology), before, after): None
         for shows in cause.shows
@@ -135,7 +135,7 @@ def between(before: str, after: str, releases: Sequence[str]) -> list[str]:
 
 
 def run_programs(file: Path) -> Iterator[tuple[Cell, str]]:
-    """The runs of known issues' programs that `causes run` wrote, each with its JAX."""
+    """Yield the runs of known issues' programs that `causes run` wrote, each with its JAX."""
     for line in file.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)
         yield Cell(one["cause"], one["implementation"], one["topology"]), one["jax"]
@@ -154,14 +154,14 @@ def bound_line(subject: str, before: str, after: str, missing: Sequence[str]) ->
 
 
 def run_cells(file: Path) -> Iterator[tuple[Cell, str]]:
-    """The cells of a results file that were run, or need not be, each with its JAX."""
+    """Yield the cells of a results file that were run, or need not be, each with its JAX."""
     for cell, target in recorded.cells([file]):
         if cell.verdict != NOT_RUN and target.jax is not None:
             yield Cell(cell.clause, cell.implementation, cell.topology), target.jax
 
 
 def _cells(clauses: Mapping[str, Clause]) -> Mapping[str, Sequence[Cell]]:
-    """The cells of each clause that are run in some release."""
+    """Return the cells of each clause that run in some release."""
     return {
         id: [
             Cell(id, implementation, topology)
@@ -175,7 +175,7 @@ def _cells(clauses: Mapping[str, Clause]) -> Mapping[str, Sequence[Cell]]:
 
 
 def _cells_of(entry: Deviation, cells: Mapping[str, Sequence[Cell]]) -> Iterator[Cell]:
-    """The cells of the clauses and implementations that an entry names."""
+    """Yield the cells of the clauses and implementations that an entry names."""
     for id, some in cells.items():
         if entry.names(id):
             yield from (one for one in some if one.implementation in entry.implementation)

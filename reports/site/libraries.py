@@ -37,7 +37,7 @@ class LibrariesPage:
 
 
 def pages(effects: Effects) -> Iterator[Page | Asset]:
-    """The page and its data; nothing where no library was looked at."""
+    """Yield the page and its data; nothing if no library was examined."""
     pairs = load_libraries()
     if not pairs:
         return

@@ -126,7 +126,7 @@ def program(name: Name) -> str:
 
 
 def instead(name: Name) -> str:
-    """The import of the same object by a name that is still there; empty where there is none."""
+    """Return the import of the same object by a name that still exists; empty if there is none."""
     module, _, attribute = name.instead.rpartition(".")
     return f"from {module} import {attribute}" if module else ""
 

@@ -77,7 +77,7 @@ def _parts(address: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def reports() -> tuple[Report, ...]:
-    """The table beside this module, in its order."""
+    """Return the table beside this module, in its order."""
     lists = ("causes", "clauses")
     return tuple(
         Report(**{**raw, **{name: tuple(raw.get(name, ())) for name in lists}})
