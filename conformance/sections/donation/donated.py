@@ -157,13 +157,13 @@ FIRST_ALONE = (
     INTACT,
 )
 
-# Said of the other two, which the document does not speak of.
+# What the other two do, on which the document is silent.
 OTHERWISE: Mapping[str, str] = {
-    "other-spec": "legacy leaves it, shard_map takes over its buffers",
-    "replicated": "legacy and shard_map leave it",
-    "one-device": "legacy leaves it, shard_map refuses it",
-    "other-devices": "legacy leaves it, shard_map refuses it",
-    "uncommitted": "legacy and shard_map leave it",
+    "other-spec": "legacy pmap does not donate it, shard_map reuses its buffers",
+    "replicated": "legacy pmap and shard_map do not donate it",
+    "one-device": "legacy pmap does not donate it, shard_map refuses it",
+    "other-devices": "legacy pmap does not donate it, shard_map refuses it",
+    "uncommitted": "legacy pmap and shard_map do not donate it",
 }
 
 # Under jit another sharding is resharded within the program that also gets the buffers, where they
@@ -202,7 +202,7 @@ def sentence(text: str) -> str:
     "donation.reused.{kind}",
     kind=kinds("own-output", "placed"),
     claim=ZERO_COPY,
-    title="Donated, {kind.said} is deleted and its buffers reused.",
+    title="A donated argument is deleted and its buffers are reused: {kind.said}.",
     fact="donation.reused",
     needs=devices(2),
     expect=lambda kind: of_all(kind, *TAKEN),
@@ -219,7 +219,7 @@ def sentence(text: str) -> str:
         "beside-keyword",
     ),
     claim=SUPPORTED,
-    title="Donated, {kind.said} is deleted and its buffers reused.",
+    title="A donated argument is deleted and its buffers are reused: {kind.said}.",
     fact="donation.reused.arguments",
     needs=devices(2),
     expect=lambda kind: of_all(kind, *TAKEN),
@@ -228,7 +228,7 @@ def sentence(text: str) -> str:
     "donation.reused.{kind}",
     kind=kinds("jit-donating"),
     claim=SUPPORTED,
-    title="Donated, {kind.said} is deleted and its buffers reused.",
+    title="A donated argument is deleted and its buffers are reused: {kind.said}.",
     needs=devices(2),
     # Legacy takes the whole array to every device, for its own jit.
     expect=lambda kind: unless_legacy(every(kind.right, *LEFT), every(kind.right, *TAKEN)),
@@ -238,8 +238,8 @@ def sentence(text: str) -> str:
     kind=kinds("other-spec", "replicated", "one-device", "other-devices", "uncommitted"),
     claim=COPIES,
     title=lambda kind: (
-        f"Donated, {kind.said} is copied by the new pmap and its original deleted; "
-        f"{OTHERWISE[kind.key]}."
+        "New pmap copies a donated argument and deletes the original; "
+        f"{OTHERWISE[kind.key]}: {kind.said}."
     ),
     needs=devices(2),
     expect={
@@ -253,8 +253,10 @@ def sentence(text: str) -> str:
     "donation.copied.{kind}",
     kind=kinds("tree-partly"),
     claim=COPIES,
-    title="Donated, {kind.said} is deleted whole by the new pmap, with that leaf copied; legacy "
-    "and shard_map leave that leaf.",
+    title=(
+        "New pmap copies one leaf of a donated argument and deletes all; legacy pmap and "
+        "shard_map do not delete that leaf: {kind.said}."
+    ),
     fact="donation.copied.replicated",
     needs=devices(2),
     expect={
@@ -269,7 +271,7 @@ def sentence(text: str) -> str:
         "other-spec", "replicated", "one-device", "other-devices", "uncommitted", "tree-partly"
     ),
     claim="migrate-pmap.donation-warning",
-    title="Donated, {kind.said} is warned about by the new pmap, in each call.",
+    title="New pmap warns about a donated argument in each call: {kind.said}.",
     fact="donation.warning",
     cause="donated-copy-original-deleted",
     needs=devices(2),
@@ -281,7 +283,7 @@ def sentence(text: str) -> str:
     "donation.left.{kind}",
     kind=kinds("numpy"),
     claim=SUPPORTED,
-    title=lambda kind: f"{sentence(kind.said)} is left as it is.",
+    title="An argument is not deleted: {kind.said}.",
     needs=devices(2),
     expect=lambda kind: of_all(kind, INTACT, SILENT),
 )
@@ -289,7 +291,7 @@ def sentence(text: str) -> str:
     "donation.left.{kind}",
     kind=kinds("not-donated", "under-jit", "by-keyword"),
     claim=SUPPORTED,
-    title=lambda kind: f"{sentence(kind.said)} is left as it is.",
+    title="An argument is not deleted: {kind.said}.",
     needs=devices(2),
     expect=lambda kind: of_all(kind, INTACT, NOT_IN_THE_PROGRAM, SILENT),
 )
@@ -297,7 +299,7 @@ def sentence(text: str) -> str:
     "donation.unusable.{kind}",
     kind=kinds("smaller-output"),
     claim=SUPPORTED,
-    title="Donated, {kind.said} is left as it is, and a warning says so.",
+    title="A donated argument is not deleted, and a warning says so: {kind.said}.",
     fact="donation.unusable",
     needs=devices(2),
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM, SAID_ONCE),
@@ -306,7 +308,7 @@ def sentence(text: str) -> str:
     "donation.unusable.{kind}",
     kind=kinds("other-dtype"),
     claim=SUPPORTED,
-    title="Donated, {kind.said} is left as it is.",
+    title="A donated argument is not deleted: {kind.said}.",
     fact="donation.unusable",
     needs=devices(2),
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),

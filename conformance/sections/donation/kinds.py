@@ -213,7 +213,7 @@ KINDS: Mapping[str, Kind] = table(
     # As the map expects it.
     Kind(
         "own-output",
-        "a map's own output",
+        "a mapped function's own output",
         doubling,
         giving(own_output),
         doubled,
@@ -222,7 +222,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "placed",
-        "an array that lies as the map expects it",
+        "an array that is already sharded as required",
         doubling,
         giving(placed("i")),
         doubled,
@@ -273,7 +273,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "beside-keyword",
-        "an argument beside one passed by keyword",
+        "a positional argument, with another passed by keyword",
         lambda impl: impl.map(add(), donate_argnums=(0,)),
         giving(own_output, kept=(own_output,), keyword="y"),
         doubled,
@@ -281,7 +281,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "jit-donating",
-        "the argument of a jit around a map",
+        "the argument of a jit that calls a mapped function",
         _jit_donating,
         giving(own_output),
         doubled,
@@ -291,7 +291,7 @@ KINDS: Mapping[str, Kind] = table(
     # Otherwise.
     Kind(
         "other-spec",
-        "an array sharded otherwise over the map's devices",
+        "an array with a different sharding over the same devices",
         doubling,
         giving(placed(None, "i")),
         doubled,
@@ -300,7 +300,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "replicated",
-        "an array replicated over the map's devices",
+        "an array replicated over the same devices",
         doubling,
         giving(placed()),
         doubled,
@@ -316,7 +316,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "other-devices",
-        "an array on other devices than the map's",
+        "an array on devices that the mapped function does not use",
         _half_map,
         giving(on_others),
         lambda width: lambda place: (place.rows(width) * 2)[: place.topology.devices // 2],
@@ -334,7 +334,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "tree-partly",
-        "a pytree of which one leaf is replicated",
+        "a pytree with one replicated leaf",
         doubling_tree,
         giving(own_output, placed(), form=_as_tree),
         twice_doubled,
@@ -343,14 +343,14 @@ KINDS: Mapping[str, Kind] = table(
     Kind("numpy", "a NumPy array", doubling, giving(kept=(in_numpy,)), doubled),
     Kind(
         "not-donated",
-        "an argument of a map that donates none",
+        "an argument of a mapped function without donation",
         lambda impl: impl.map(double()),
         giving(kept=(own_output,)),
         doubled,
     ),
     Kind(
         "under-jit",
-        "an argument of a donating map under a jit that donates none",
+        "an argument of a donating mapped function, under a jit without donation",
         _under_jit,
         giving(kept=(own_output,)),
         doubled,
@@ -367,14 +367,14 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "smaller-output",
-        "an argument of a map that returns less",
+        "an argument of a mapped function with a smaller result",
         lambda impl: impl.map(lambda x: x.sum(), donate_argnums=(0,)),
         giving(own_output),
         lambda width: lambda place: place.rows(width).sum(-1),
     ),
     Kind(
         "other-dtype",
-        "an argument of a map that returns another dtype",
+        "an argument of a mapped function whose result has another dtype",
         lambda impl: impl.map(lambda x: x.astype(np.int16), donate_argnums=(0,)),
         giving(own_output),
         lambda width: lambda place: place.rows(width).astype(np.int16),

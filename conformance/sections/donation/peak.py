@@ -181,15 +181,22 @@ AT_THE_PEAK: Mapping[str, Columns] = {
 }
 
 
-# What of it is said by each column.
+# The end of each title, which has the three implementations in one sentence.
 PEAKS: Mapping[str, str] = {
-    "numpy": "twice at the peak",
-    "other-spec": "two to three times at the peak",
-    "other-devices": "twice at the peak of the new pmap, two to three times at legacy's; "
-    "shard_map refuses it",
-    "uncommitted": "twice at the peak of the new pmap, and its rows once more at the others'",
-    "one-device": "twice at the peak of the new pmap, and its rows once more at legacy's; "
-    "shard_map refuses it",
+    "numpy": "is held twice at the peak",
+    "other-spec": "is held two to three times at the peak",
+    "other-devices": (
+        "is held twice at the peak under new pmap, two to three times under legacy pmap, and "
+        "is refused by shard_map"
+    ),
+    "uncommitted": (
+        "is held twice at the peak under new pmap; under the others, only its rows are held "
+        "once more"
+    ),
+    "one-device": (
+        "is held twice at the peak under new pmap; under legacy pmap, only its rows are held "
+        "once more; shard_map refuses it"
+    ),
 }
 
 
@@ -197,7 +204,7 @@ PEAKS: Mapping[str, str] = {
     "donation.peak.{kind}",
     kind=kinds("own-output", "placed"),
     claim=NO_EXTRA,
-    title="Donated, {kind.said} needs no memory beyond its own.",
+    title="A donated argument needs no extra memory: {kind.said}.",
     fact="donation.peak",
     needs=devices(2),
     topologies=lambda kind: ONE_AND_TWO if kind.key == "own-output" else ONE_PROCESS,
@@ -209,7 +216,10 @@ PEAKS: Mapping[str, str] = {
     "donation.peak.{kind}",
     kind=kinds("not-donated"),
     claim=NO_EXTRA,
-    title="Not donated, a map's own output is there beside the result: the control.",
+    title=(
+        "An argument that is not donated is held beside the result: a mapped function's own "
+        "output (control)."
+    ),
     needs=devices(2),
     topologies=ONE_PROCESS,
     left_out=OF_MEMORY,
@@ -220,7 +230,7 @@ PEAKS: Mapping[str, str] = {
     "donation.peak.{kind}",
     kind=kinds("numpy", "other-spec", "other-devices"),
     claim="migrate-pmap.donation-memory-spike",
-    title=lambda kind: f"Donated, {kind.said} is there {PEAKS[kind.key]}.",
+    title=lambda kind: f"A donated argument {PEAKS[kind.key]}: {kind.said}.",
     needs=devices(2),
     topologies=ONE_PROCESS,
     left_out=OF_MEMORY,
@@ -231,7 +241,7 @@ PEAKS: Mapping[str, str] = {
     "donation.peak.{kind}",
     kind=kinds("uncommitted", "one-device"),
     claim="migrate-pmap.donation-memory-spike",
-    title=lambda kind: f"Donated, {kind.said} is there {PEAKS[kind.key]}.",
+    title=lambda kind: f"A donated argument {PEAKS[kind.key]}: {kind.said}.",
     fact="donation.peak.one-device",
     needs=devices(2),
     topologies=ONE_AND_TWO,
@@ -294,7 +304,7 @@ def state_after(place: Place) -> Any:
 @clause(
     "donation.peak.training-step",
     claim=NO_EXTRA,
-    title="A training step takes over a donated state, and needs no more memory than without.",
+    title="A training step reuses a donated state and needs no more memory than without donation.",
     needs=devices(2),
     topologies=ONE_PROCESS,
     left_out=OF_MEMORY,

@@ -79,7 +79,7 @@ def after_donation(expected: Expectation) -> Expectation:
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="Donated and passed again through the same wrapper, {kind.said} is refused.",
+    title="A donated argument is refused when it is passed to the same wrapper again: {kind.said}.",
     fact="donation.reuse",
     needs=devices(2),
     topologies=ONE_AND_SEVERAL,
@@ -91,8 +91,10 @@ def after_donation(expected: Expectation) -> Expectation:
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("uncommitted"),
     claim=REUSE,
-    title="Donated and passed again, {kind.said} is refused by the new pmap, which copied and "
-    "deleted it; legacy and shard_map take it again.",
+    title=(
+        "New pmap copies and deletes a donated argument, and refuses it when it is passed "
+        "again; legacy pmap and shard_map accept it: {kind.said}."
+    ),
     needs=devices(2),
     topologies=ONE_AND_SEVERAL,
     fresh=True,
@@ -116,7 +118,10 @@ def again_in_the_same(impl: Implementation, cluster: Cluster, kind: Kind) -> Non
     "donation.reuse-new-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="Donated and passed to a map that has not run yet, {kind.said} is refused.",
+    title=(
+        "A donated argument is refused by another mapped function that has not run yet: "
+        "{kind.said}."
+    ),
     fact="donation.reuse",
     needs=devices(2),
     topologies=ONE_AND_TWO,
@@ -137,7 +142,9 @@ def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> No
     "donation.reuse-other-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="Donated and passed to another map that has run before, {kind.said} is refused.",
+    title=(
+        "A donated argument is refused by another mapped function that has run before: {kind.said}."
+    ),
     fact="donation.reuse",
     needs=devices(2),
     topologies=ONE_AND_TWO,
@@ -159,7 +166,7 @@ def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None
     "donation.read.{kind}",
     kind=kinds("own-output", "placed"),
     claim="migrate-pmap.donation-invalidates-input",
-    title="Donated, {kind.said} can be read no more.",
+    title="A donated argument can no longer be read: {kind.said}.",
     fact="donation.read",
     needs=devices(2),
     topologies=ONE_AND_TWO,
@@ -181,8 +188,10 @@ def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     "donation.after-reuse.{kind}",
     kind=kinds("own-output", "placed"),
     claim=REUSE,
-    title="After {kind.said} was donated, passed again and refused, the process computes as "
-    "before.",
+    title=(
+        "After a donated argument was passed again and refused, the process computes as "
+        "before: {kind.said}."
+    ),
     fact="donation.after-reuse",
     needs=devices(2),
     topologies=ONE_AND_TWO,
@@ -219,13 +228,13 @@ TWICE: Mapping[str, Twice] = table(
     Twice(
         "both",
         (0, 1),
-        "Donated twice in one call",
+        "donated twice in one call",
         r"Attempt to donate the same buffer twice in Execute\(\)",
     ),
     Twice(
         "one",
         (0,),
-        "Donated as one argument and passed as another",
+        "donated as one argument and passed as another",
         r"Attempt to use a buffer that was previously donated in the same call to Execute\(\)",
     ),
 )
@@ -247,7 +256,7 @@ def twice_the_rows(place: Place) -> Any:
     "donation.twice-in-one-call.{twice}",
     twice=TWICE,
     claim=REUSE,
-    title="{twice.text}, an array is refused.",
+    title="An array is refused that is {twice.text}.",
     fact="donation.twice-in-one-call",
     needs=devices(2),
     topologies=ONE_AND_TWO,

@@ -81,7 +81,7 @@ WAYS: Mapping[str, Way] = table(
     "drop_in.all-processes.{way}",
     way=WAYS,
     claim=CLAIM,
-    title="A replacement over the devices of all processes is given {way.text}.",
+    title="A replacement over the devices of all processes gets {way.text}.",
     fact="drop_in.all-processes",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,

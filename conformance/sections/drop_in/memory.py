@@ -121,7 +121,8 @@ class Cost:
 COSTS: Mapping[str, Cost] = table(
     Cost(
         "sharded",
-        "The replacement of device_put_sharded holds the whole stack beside the result.",
+        "At the peak, the replacement of device_put_sharded holds the whole stack beside "
+        "the result.",
         SHARDED,
         JNP,
         "migrate-pmap-later.replacements-stack-whole-array",
@@ -131,7 +132,7 @@ COSTS: Mapping[str, Cost] = table(
     ),
     Cost(
         "replicated",
-        "The replacement of device_put_replicated holds all copies beside the result.",
+        "At the peak, the replacement of device_put_replicated holds all copies beside the result.",
         REPLICATED,
         JNP,
         "migrate-pmap-later.device-put-replicated-duplicates",
@@ -141,7 +142,7 @@ COSTS: Mapping[str, Cost] = table(
     ),
     Cost(
         "sharded.np-stack",
-        "np.stack makes the stack on the host and no other copy but the result.",
+        "np.stack makes the stack on the host; on devices there is only the result.",
         SHARDED,
         NP,
         ON_HOST,
@@ -155,7 +156,7 @@ COSTS: Mapping[str, Cost] = table(
     ),
     Cost(
         "replicated.np-stack",
-        "np.stack makes the copies on the host and no others but the result.",
+        "np.stack makes the copies on the host; on devices there is only the result.",
         REPLICATED,
         NP,
         ON_HOST,

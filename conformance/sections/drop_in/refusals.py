@@ -36,7 +36,7 @@ from conformance.sections.drop_in.wrong_calls import (
     stacking=STACKINGS,
     only=lambda wrong, stacking: bool(wrong.by_np) or stacking is not NP,
     claim=SILENT,
-    title="{wrong.title}, given to the replacement with {stacking.name}.stack.",
+    title="The replacement with {stacking.name}.stack is called wrongly: {wrong.title}.",
     needs=devices(8),
     left_out=NO_OTHER_PROCESS,
     expect=lambda wrong, stacking: of_jax(wrong.refusal(stacking)),

@@ -127,7 +127,7 @@ VALUES: Mapping[str, Value] = table(
         by_np=True,
     ),
     Value("int32", "An int32 array", cast("int32"), DTYPES, by_np=True),
-    Value("bool", "An array of truth values", lambda row: row % 2 == 0, DTYPES, by_np=True),
+    Value("bool", "An array of booleans", lambda row: row % 2 == 0, DTYPES, by_np=True),
     Value("float16", "A float16 array", cast("float16"), DTYPES),
     Value("bfloat16", "A bfloat16 array", cast("bfloat16"), DTYPES, by_np=True),
     Value(
@@ -166,7 +166,7 @@ VALUES: Mapping[str, Value] = table(
     ),
     Value(
         "committed",
-        "An array that is committed to one of the devices",
+        "An array committed to one of the devices",
         cast("float32"),
         PLACED,
         given=_on_the_last,
@@ -175,7 +175,7 @@ VALUES: Mapping[str, Value] = table(
     ),
     Value(
         "sharded",
-        "An array that is sharded over the devices already",
+        "An array that is already sharded over the devices",
         cast("float32"),
         PLACED,
         given=_spread,
@@ -237,7 +237,7 @@ VALUES: Mapping[str, Value] = table(
     ),
     Value(
         "devices-reversed",
-        "Devices in reverse",
+        "Devices in reverse order",
         cast("float32"),
         ON_DEVICES,
         LEADING,
@@ -263,7 +263,7 @@ VALUES: Mapping[str, Value] = table(
     stacking=STACKINGS,
     only=lambda value, stacking: value.by_np or stacking is not NP,
     claim="{value.claim}",
-    title="{value.title}, copies stacked by {stacking.name}.stack.",
+    title="device_put_replicated, replaced with {stacking.name}.stack: {value.title}.",
     needs=devices(2),
     expect=lambda value: of_jax(value.as_original()),
 )
@@ -287,7 +287,10 @@ MAPPED: Mapping[str, Value] = {
     "drop_in.mapped.replicated.{value}",
     value=MAPPED,
     claim="{value.claim}",
-    title="{value.title}: a map takes the replacement's copies of it.",
+    title=(
+        "A mapped function accepts the replacement's result of device_put_replicated: "
+        "{value.title}."
+    ),
     needs=devices(2),
     expect=lambda value: everywhere(
         taken(value.copies, lambda place: weak_leaves(value.of(place)))

@@ -138,7 +138,7 @@ KINDS: Mapping[str, Shards] = table(
     ),
     Shards("int32", "int32 shards", cast("int32"), DTYPES, by_np=True),
     Shards("uint8", "uint8 shards", cast("uint8"), DTYPES),
-    Shards("bool", "Shards of truth values", lambda row: row % 2 == 0, DTYPES, by_np=True),
+    Shards("bool", "Shards of booleans", lambda row: row % 2 == 0, DTYPES, by_np=True),
     Shards("float16", "float16 shards", cast("float16"), DTYPES),
     Shards("bfloat16", "bfloat16 shards", cast("bfloat16"), DTYPES, by_np=True),
     Shards(
@@ -206,7 +206,7 @@ KINDS: Mapping[str, Shards] = table(
     ),
     Shards(
         "tuple-of-shards",
-        "The shards come as a tuple",
+        "A tuple of shards",
         cast("float32"),
         TUPLE,
         given=_as_tuple,
@@ -275,7 +275,7 @@ KINDS: Mapping[str, Shards] = table(
     ),
     Shards(
         "devices-reversed",
-        "Devices in reverse",
+        "Devices in reverse order",
         cast("float32"),
         ON_DEVICES,
         LEADING,
@@ -325,7 +325,7 @@ KINDS: Mapping[str, Shards] = table(
     stacking=STACKINGS,
     only=lambda shards, stacking: shards.by_np or stacking is not NP,
     claim="{shards.claim}",
-    title="{shards.title}, stacked by {stacking.name}.stack.",
+    title="device_put_sharded, replaced with {stacking.name}.stack: {shards.title}.",
     needs=devices(2),
     expect=lambda shards: of_jax(shards.as_original()),
 )
@@ -359,7 +359,9 @@ MAPPED: Mapping[str, Shards] = {
     "drop_in.mapped.sharded.{shards}",
     shards=MAPPED,
     claim="{shards.claim}",
-    title="{shards.title}: a map takes what the replacement makes of them.",
+    title=(
+        "A mapped function accepts the replacement's result of device_put_sharded: {shards.title}."
+    ),
     needs=devices(2),
     expect=lambda shards: everywhere(
         taken(shards.stacked, lambda place: weak_leaves(shards.of(place)[0]))

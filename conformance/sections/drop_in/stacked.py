@@ -91,7 +91,8 @@ WAYS: Mapping[str, Way] = table(
     ),
     Way(
         "jnp.other-default",
-        "jnp.stack of NumPy shards puts all of them on the default device, whichever that is.",
+        "jnp.stack of NumPy shards puts all of them on the default device, also where "
+        "that is not the first.",
         JNP,
         -1,
         THROUGH_DEFAULT,
@@ -100,7 +101,7 @@ WAYS: Mapping[str, Way] = table(
     ),
     Way(
         "np",
-        "np.stack of NumPy shards puts on a device nothing but its own shard.",
+        "np.stack of NumPy shards puts only its own shard on each device.",
         NP,
         0,
         ON_HOST,

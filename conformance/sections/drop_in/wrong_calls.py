@@ -156,7 +156,7 @@ WRONG: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "sharded.one-shard-too-many",
-        "One shard more than devices",
+        "One more shard than devices",
         COUNT,
         ValueError,
         r"len\(shards\) = 9 must equal len\(devices\) = 8",
@@ -249,7 +249,7 @@ WRONG: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "sharded.object-leaves",
-        "Shards that are objects of no array type",
+        "Shards that are not arrays",
         LEAVES,
         TypeError,
         OBJECT,
@@ -317,7 +317,7 @@ WRONG: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "replicated.one-device-alone",
-        "A device in place of a list of devices",
+        "A device instead of a list of devices",
         DEVICES,
         ValueError,
         NON_EMPTY,
@@ -328,7 +328,7 @@ WRONG: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "replicated.device-twice",
-        "One device named twice",
+        "One device listed twice",
         DEVICE_TWICE,
         ValueError,
         "input arrays must be from distinct devices",
@@ -348,7 +348,7 @@ WRONG: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "replicated.object-leaf",
-        "An object of no array type",
+        "An object that is not an array",
         LEAVES,
         TypeError,
         OBJECT,

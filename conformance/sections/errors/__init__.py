@@ -217,18 +217,20 @@ WHERE: Mapping[str, Where] = table(
         unmapped_spec=None,
         topologies=ONE_AND_FOUR,
     ),
-    Where("fewer-devices", "on half of the map's devices", first_half),
-    Where("other-devices", "on devices that are not the map's", second_half, half=True),
+    Where("fewer-devices", "on half of the mapped function's devices", first_half),
+    Where(
+        "other-devices", "on devices that the mapped function does not use", second_half, half=True
+    ),
     Where(
         "other-order",
-        "on the map's devices in reverse order",
+        "on the mapped function's devices in reverse order",
         lambda devices: devices[::-1],
         topologies=ONE_AND_FOUR,
         claim=OWN_DEVICES_CLAIM,
     ),
     Where(
         "other-spec",
-        "sharded otherwise on the map's devices",
+        "on the mapped function's devices with a different sharding",
         list,
         mapped_spec=(None, "i"),
         unmapped_spec=("i",),
@@ -237,7 +239,7 @@ WHERE: Mapping[str, Where] = table(
     ),
     Where(
         "replicated",
-        "replicated over the map's devices",
+        "replicated over the mapped function's devices",
         list,
         mapped_spec=(),
         topologies=ONE_AND_FOUR,

@@ -55,7 +55,7 @@ PASSING = "errors.incompatible-devices.passes"
     claim="{where.claim}",
     fact="errors.incompatible-devices.unmapped-argument",
     cause="argument-elsewhere-refused",
-    title="An unmapped argument lies {where.text}.",
+    title="An unmapped argument is {where.text}.",
     expect=lambda where: refused_unless_legacy(
         lambda place: where.rows(place.rows(WIDTH)) + addend(WIDTH)
     ),
@@ -73,7 +73,7 @@ def unmapped(impl: Implementation, cluster: Cluster, where: Where) -> None:
     claim="{where.claim}",
     fact=FACT,
     cause="argument-elsewhere-refused",
-    title="A keyword argument lies {where.text}.",
+    title="A keyword argument is {where.text}.",
     expect=lambda where: (
         refused_unless_legacy(times(3, where)) | {SHARD_MAP: not_applicable(POSITIONAL_ONLY)}
     ),
@@ -92,7 +92,7 @@ def keyword(impl: Implementation, cluster: Cluster, where: Where) -> None:
     claim="{where.claim}",
     fact=FACT,
     cause="argument-elsewhere-refused",
-    title="One leaf of a pytree argument lies {where.text}.",
+    title="One leaf of a pytree argument is {where.text}.",
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
 def leaf(impl: Implementation, cluster: Cluster, where: Where) -> None:
@@ -124,7 +124,7 @@ def refused_later(where: Where) -> Columns:
     claim="pmap-silence.incompatible-devices-second-call",
     fact=FACT,
     cause="argument-elsewhere-refused",
-    title="After two fitting calls of the same wrapper, its argument lies {where.text}.",
+    title="After two valid calls of the same wrapper, its argument is {where.text}.",
     expect=refused_later,
 )
 def later_call(impl: Implementation, cluster: Cluster, where: Where) -> None:

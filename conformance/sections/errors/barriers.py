@@ -156,12 +156,13 @@ class Swapped:
 SWAPPED: Mapping[str, Swapped] = table(
     Swapped(
         "swapped",
-        "Half of the processes run the program before the barrier, the others after it.",
+        "Half of the processes run a program before a hand-made barrier, the others after it.",
         (),
     ),
     Swapped(
         "swapped-sizes",
-        "As swapped, and the program's collective is not of the barrier's size.",
+        "Half of the processes run a program before a hand-made barrier, the others "
+        "after it; its collective has another size than the barrier's.",
         (64,),
     ),
 )

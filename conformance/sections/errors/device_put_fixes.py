@@ -59,12 +59,12 @@ class Making:
 MESHES: Mapping[str, Making] = table(
     Making(
         "",
-        "whose mesh comes from `Mesh`",
+        "with a mesh from `Mesh`",
         lambda chosen: jax.sharding.Mesh(np.array(chosen), ("i",)),
     ),
     Making(
         "-make-mesh",
-        "whose mesh comes from `make_mesh`",
+        "with a mesh from `make_mesh`",
         lambda chosen: jax.make_mesh((len(chosen),), ("i",), devices=chosen),
     ),
 )
@@ -114,7 +114,7 @@ def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="`device_put` to a mesh whose axis has another name than the map's, {mesh.text}.",
+    title="`device_put` to a mesh with another axis name than the mapped function's, {mesh.text}.",
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
@@ -132,7 +132,7 @@ def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="`device_put` for a map without an axis name, {mesh.text}.",
+    title="`device_put` for a mapped function without an axis name, {mesh.text}.",
     fixes="errors.incompatible-devices.one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
@@ -153,7 +153,7 @@ def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="`device_put` of what lay {where.text}, {mesh.text}.",
+    title="`device_put` of an argument {where.text}, {mesh.text}.",
     fixes="errors.incompatible-devices.{where}",
     # A process cannot put from devices that it does not hold, whatever the order.
     topologies=lambda where: ONE_PROCESS if where.key == "other-order" else where.topologies,
@@ -174,8 +174,10 @@ def put_mapped(impl: Implementation, cluster: Cluster, where: Where, mesh: Makin
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="An unmapped argument, which lay on one device, is first replicated with `P()`, "
-    "by a NamedSharding {mesh.text}.",
+    title=(
+        "An unmapped argument on one device is first replicated with `P()`, by a "
+        "NamedSharding {mesh.text}."
+    ),
     fixes="errors.incompatible-devices.unmapped-argument",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
@@ -194,8 +196,10 @@ def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="A keyword argument, which lay on one device, is first put where the map expects it, "
-    "by a NamedSharding {mesh.text}.",
+    title=(
+        "A keyword argument on one device is first put on the mapped function's devices, by "
+        "a NamedSharding {mesh.text}."
+    ),
     fixes="errors.incompatible-devices.keyword-one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
@@ -215,8 +219,10 @@ def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="The offending leaf of a pytree is first put where the map expects it, "
-    "by a NamedSharding {mesh.text}.",
+    title=(
+        "The refused leaf of a pytree is first put on the mapped function's devices, by a "
+        "NamedSharding {mesh.text}."
+    ),
     fixes="errors.incompatible-devices.leaf-one-device",
     needs=devices(2),
     topologies=ONE_AND_FOUR,
@@ -240,8 +246,10 @@ def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact=FACT,
-    title="The output of a map over other devices is first put on the map's, "
-    "by a NamedSharding {mesh.text}.",
+    title=(
+        "An output on other devices is first put on the mapped function's devices, by a "
+        "NamedSharding {mesh.text}."
+    ),
     fixes="errors.incompatible-devices.output-of-other-map",
     needs=FOUR_DEVICES,
     topologies=ONE_PROCESS,
@@ -262,8 +270,10 @@ def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     mesh=MESHES,
     claim=CLAIM,
     fact="errors.incompatible-devices.fix-device-put-outside{mesh}",
-    title="An array on one device is first put to where the output lies that it is added to, "
-    "by a NamedSharding {mesh.text}.",
+    title=(
+        "An array on one device is first given the sharding of the output to which it is "
+        "added, by a NamedSharding {mesh.text}."
+    ),
     fixes="errors.incompatible-devices.output-and-one-device-added",
     needs=devices(2),
     topologies=ONE_PROCESS,

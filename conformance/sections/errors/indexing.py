@@ -174,7 +174,7 @@ def cause_of(use: Use) -> str:
     use=USES,
     cause=cause_of,
     claim=claim_of,
-    title="{use.text} of a map's output, in several processes.",
+    title="{use.text} of a mapped function's output, in several processes.",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect={
@@ -188,7 +188,7 @@ def cause_of(use: Use) -> str:
     use=USES,
     fact="errors.copy-arrays.one-process",
     claim=claim_of,
-    title="{use.text} of a map's output, in one process, where no error is to appear.",
+    title="{use.text} of a mapped function's output, in one process, where it must not raise.",
     left_out=APART,
     expect={LEGACY_PMAP: right, NEW_PMAP: right, SHARD_MAP: right_of_all},
 )
@@ -279,7 +279,8 @@ ON_ONE = twice(
 FIXES: Mapping[str, Fix] = table(
     Fix(
         "addressable-shards",
-        "`x.addressable_shards[0].data` is this process's first row, with its dimension, unmoved",
+        "`x.addressable_shards[0].data` is this process's first row, with its leading "
+        "dimension, without communication",
         claim="migrate-pmap.fix-addressable-shards",
         fixes="errors.copy-arrays.integer-index",
         fixed=lambda impl, x: x.addressable_shards[0].data,
@@ -290,7 +291,7 @@ FIXES: Mapping[str, Fix] = table(
     ),
     Fix(
         "device-put",
-        "`device_put` of the output, replicated by a NamedSharding, then `x[0]`",
+        "`device_put` that replicates the output, then `x[0]`",
         claim="migrate-pmap.fix-device-put-global",
         fixes="errors.copy-arrays.integer-index",
         fixed=lambda impl, x: jax.device_put(x, impl.sharding(axis=None))[0],
@@ -299,7 +300,7 @@ FIXES: Mapping[str, Fix] = table(
     ),
     Fix(
         "static-range",
-        "Every row in turn, by the indices of a Python `range`, and none of them is moved",
+        "Every row is read by an index from a Python `range`, without communication",
         claim="migrate-pmap-later.fix-static-range",
         fixes="errors.copy-arrays.traced-index",
         fixed=lambda impl, x: [x[i] for i in range(x.shape[0])],

@@ -58,30 +58,32 @@ class Program:
 
 
 PROGRAMS: Mapping[str, Program] = table(
-    Program("map", "a plain map", lambda x: x * 2, lambda place: place.rows(3) * 2),
+    Program(
+        "map", "a mapped function without options", lambda x: x * 2, lambda place: place.rows(3) * 2
+    ),
     Program(
         "psum",
-        "a map with a psum over all devices",
+        "a mapped function with a psum over all devices",
         lambda x: x + jax.lax.psum(x, "i"),
         lambda place: place.rows(3) + place.all_rows(3).sum(0),
     ),
     Program(
         "out-axis-1",
-        "a map with `out_axes=1`",
+        "a mapped function with `out_axes=1`",
         lambda x: x * 2,
         lambda place: place.rows(3).T * 2,
         out_axes=1,
     ),
     Program(
         "out-axis-none",
-        "a map with `out_axes=None`",
+        "a mapped function with `out_axes=None`",
         lambda x: jax.lax.psum(x, "i"),
         lambda place: place.all_rows(3).sum(0),
         out_axes=None,
     ),
     Program(
         "axis-index",
-        "a map that asks for its index",
+        "a mapped function that calls `axis_index`",
         lambda x: x * 0 + jax.lax.axis_index("i"),
         lambda place: place.mine(
             np.broadcast_to(
@@ -103,7 +105,7 @@ class Lowering:
 
 
 LOWERINGS: Mapping[str, Lowering] = table(
-    Lowering("local", "each process's own", converts=False),
+    Lowering("local", "process-local", converts=False),
     Lowering("global", "global", converts=True),
 )
 
@@ -157,8 +159,10 @@ def converted_as_the_map(program: Program) -> Expectation:
     claim="migrate-pmap.lowered-multi-process",
     fact="errors.lowered.several-processes",
     cause="compiled-stage-is-global",
-    title="The compiled stage of {program.text}, given each process's own arguments: the new "
-    "pmap's is for the global array and refuses them.",
+    title=(
+        "The compiled stage of {program.text} is called with process-local arguments; new "
+        "pmap's expects global arrays and refuses them."
+    ),
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect={LEGACY_PMAP: as_the_map, NEW_PMAP: bare, SHARD_MAP: as_the_map},
@@ -181,7 +185,7 @@ def as_the_map_again(program: Program) -> Expectation:
     program=PROGRAMS,
     claim=ONE_PROCESS_CLAIM,
     fact="errors.lowered.one-process-after-a-call",
-    title="The compiled stage of {program.text} that was called before, in one process.",
+    title="The compiled stage of {program.text} that was already called, in one process.",
     left_out=APART,
     expect=lambda program: everywhere(as_the_map_again(program)),
 )
@@ -199,7 +203,10 @@ def staged_after_call(impl: Implementation, cluster: Cluster, program: Program) 
     lowering=LOWERINGS,
     claim="migrate-pmap.fix-host-local-global",
     fact="errors.lowered.fix-lowered-for-{lowering}",
-    title="Both conversions around {program.text} that was lowered for {lowering.text} arguments.",
+    title=(
+        "Conversion to global arrays before and to local ones after {program.text} that was "
+        "lowered with {lowering.text} arguments."
+    ),
     fixes="errors.lowered.several-processes-{program}",
     topologies=ONE_AND_SEVERAL,
     expect={

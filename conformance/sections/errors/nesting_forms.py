@@ -53,18 +53,20 @@ class Context:
 CONTEXTS: Mapping[str, Context] = table(
     Context(
         "set-mesh",
-        "jax.set_mesh of an Auto mesh with both axes' names",
+        "jax.set_mesh of an Auto mesh with both axis names",
         lambda cluster: jax.set_mesh(auto_mesh(cluster)),
     ),
     Context(
         "set-mesh-explicit",
-        "jax.set_mesh of an Explicit mesh with both axes' names",
+        "jax.set_mesh of an Explicit mesh with both axis names",
         lambda cluster: jax.set_mesh(
             jax.make_mesh((OUTER, INNER), ("i", "j"), axis_types=(AxisType.Explicit,) * 2)
         ),
     ),
     Context(
-        "with-mesh", "`with mesh:` of both axes' names", lambda cluster: mesh_of_two_axes(cluster)
+        "with-mesh",
+        "`with mesh:` of a mesh with both axis names",
+        lambda cluster: mesh_of_two_axes(cluster),
     ),
 )
 
@@ -139,17 +141,17 @@ def wrong(message: str) -> Expectation:
 FORMS: Mapping[str, Form] = table(
     Form(
         "both-named",
-        "`axis_names` of each, under jit",
+        "each with its `axis_names`, under jit",
         lambda mesh: jax.jit(summed({"axis_names": {"j"}}, {"axis_names": {"i"}, "mesh": mesh})),
     ),
     Form(
         "inner-unnamed",
-        "no `axis_names` of the inner one",
+        "the inner one without `axis_names`",
         lambda mesh: jax.jit(summed({}, {"axis_names": {"i"}, "mesh": mesh})),
     ),
     Form(
         "outer-unnamed",
-        "no `axis_names` of the outer one",
+        "the outer one without `axis_names`",
         lambda mesh: jax.jit(summed({"axis_names": {"j"}}, {"mesh": mesh})),
         by_release(
             "0.12.0",
@@ -159,7 +161,7 @@ FORMS: Mapping[str, Form] = table(
     ),
     Form(
         "inner-mesh",
-        "`mesh=` given to the inner one",
+        "the inner one with `mesh=`",
         lambda mesh: jax.jit(
             summed({"axis_names": {"j"}, "mesh": mesh}, {"axis_names": {"i"}, "mesh": mesh})
         ),
@@ -178,7 +180,7 @@ FORMS: Mapping[str, Form] = table(
     "errors.context-mesh.nested-shard-map.{form}",
     form=FORMS,
     claim=SILENCE,
-    title="A shard_map in a shard_map, {form.text}.",
+    title="A shard_map inside a shard_map, {form.text}.",
     fact="errors.context-mesh.nested-shard-map",
     needs=devices(OUTER * INNER),
     left_out=ONE_PROCESS_ALONE,
@@ -205,10 +207,10 @@ class Axes:
 
 
 SMAPS: Mapping[str, Axes] = table(
-    Axes("own-axes", "in_axes=0 of the outer one, in_axes=1 of the inner one", 0, 1),
+    Axes("own-axes", "the outer one with in_axes=0, the inner one with in_axes=1", 0, 1),
     Axes(
         "both-0",
-        "in_axes=0 of both, so that the inner one splits what the outer one has split",
+        "both with in_axes=0, so that the inner one splits the part that the outer one gives it",
         0,
         0,
         twice(raises(ValueError, UNEVEN, otherwise=total)),
@@ -220,7 +222,7 @@ SMAPS: Mapping[str, Axes] = table(
     "errors.context-mesh.nested-smap.{axes}",
     axes=SMAPS,
     claim=SILENCE,
-    title="A smap in a smap, {axes.text}.",
+    title="A smap inside a smap, {axes.text}.",
     fact="errors.context-mesh.nested-smap",
     needs=devices(OUTER * INNER),
     left_out=ONE_PROCESS_ALONE,

@@ -116,7 +116,7 @@ def misplaced(key: str, *of: str) -> Mistake:
 
     return Mistake(
         key,
-        f"an argument that lay {where.text}",
+        f"an argument {where.text}",
         scene,
         times(2, where),
         times(2, where),
@@ -197,7 +197,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "outside-any-map",
-        "an output that met an array on one device",
+        "an output combined with an array on one device",
         _outside,
         doubled(WIDTH),
         times(3, WHERE["one-device"]),
@@ -217,7 +217,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "set-mesh",
-        "a call under another mesh",
+        "a call under `jax.set_mesh` of another mesh",
         _set_mesh,
         doubled(WIDTH),
         doubled(WIDTH),
@@ -226,7 +226,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "index",
-        "an index into an output",
+        "indexing an output",
         _index,
         doubled(WIDTH),
         lambda place: place.rows(WIDTH)[0] * 2,
@@ -237,7 +237,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "lowered",
-        "the bare compiled stage",
+        "a call of the compiled stage",
         _lowered,
         doubled(WIDTH),
         doubled(WIDTH),
@@ -249,7 +249,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "fetch",
-        "a fetch of an output",
+        "fetching an output",
         _fetch,
         doubled(WIDTH),
         lambda place: place.all_rows(WIDTH) * 2,
@@ -260,7 +260,7 @@ MISTAKES: Mapping[str, Mistake] = table(
     ),
     Mistake(
         "sync-names",
-        "a barrier of other names",
+        "a barrier with other names",
         _names,
         doubled(WIDTH),
         lambda place: [],
@@ -295,7 +295,7 @@ def wrapper_fact(mistake: Mistake) -> str:
     mistake=MISTAKES,
     fact=process_fact,
     claim=CLAIM,
-    title="After {mistake.text}, a new map is right.",
+    title="After {mistake.text}, a new mapped function returns the right values.",
     expect=lambda mistake: mistake.columns(
         after=returns(doubled(WIDTH)), after_again=returns(doubled(WIDTH))
     ),
@@ -314,7 +314,7 @@ def fresh_map(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
     mistake=MISTAKES,
     fact=wrapper_fact,
     claim=CLAIM,
-    title="After {mistake.text}, the same wrapper is right about arguments that fit.",
+    title="After {mistake.text}, the same wrapper returns the right values for valid arguments.",
     expect=lambda mistake: mistake.columns(after=mistake.right, after_again=mistake.right),
 )
 def same_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> None:
@@ -331,7 +331,7 @@ def same_wrapper(impl: Implementation, cluster: Cluster, mistake: Mistake) -> No
     only=lambda mistake: mistake.warms,
     fact=wrapper_fact,
     claim=CLAIM,
-    title="After {mistake.text}, a wrapper that worked before works as before.",
+    title="After {mistake.text}, a wrapper that was called before works as before.",
     expect=lambda mistake: mistake.columns(
         before=mistake.right,
         before_again=mistake.right,

@@ -132,16 +132,19 @@ def restored(impl: Implementation, rows: Any) -> Any:
 GIVEN: Mapping[str, Given] = table(
     Given(
         "one-device",
-        "an array that is committed to one device",
+        "an array committed to one device",
         lambda impl, rows: jax.device_put(rows, impl.devices[1]),
     ),
     Given(
         "replicated",
-        "an array that is replicated over the map's devices",
+        "an array replicated over the mapped function's devices",
         lambda impl, rows: on_mesh(rows, impl.mesh("i")),
     ),
     Given(
-        "restored", "an array restored by rows over an axis of another name", restored, taken=True
+        "restored",
+        "a restored array, sharded by rows over an axis of another name",
+        restored,
+        taken=True,
     ),
 )
 
@@ -150,7 +153,7 @@ GIVEN: Mapping[str, Given] = table(
     "errors.lowered.given-{given}",
     given=GIVEN,
     claim=LOWERED,
-    title="A compiled stage is given {given.text}.",
+    title="A compiled stage is called with {given.text}.",
     fact="errors.lowered.given",
     needs=devices(COUNT),
     left_out="in several processes a stage takes global arrays: errors.lowered.several-processes",
@@ -174,7 +177,9 @@ def stage_given(impl: Implementation, cluster: Cluster, given: Given) -> None:
 @clause(
     "errors.incompatible-devices.jit-in-shardings",
     claim="pmap-silence.incompatible-devices-second-call",
-    title="A jit with `in_shardings` is given an array on its devices in another order, twice.",
+    title=(
+        "A jit with `in_shardings` is called twice with an array on its devices in another order."
+    ),
     needs=devices(COUNT),
     fresh=True,
     left_out="the order of devices is one process's as well as several's",
