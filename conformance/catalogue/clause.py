@@ -101,10 +101,8 @@ class Clause:
 
     @property
     def title(self) -> str:
-        """What the clause tests, in a line: as declared, else the first line of the probe's
-        docstring.
-        """
-        return self.named or (inspect.getdoc(self.probe) or "").split("\n", 1)[0]
+        """What the clause tests: as declared, else the first paragraph of the probe's docstring."""
+        return self.named or " ".join((inspect.getdoc(self.probe) or "").split("\n\n")[0].split())
 
     def elsewhere(self, topology: Topology) -> str | None:
         """Return why the clause does not apply to `topology`, which it does not name; None if it

@@ -296,7 +296,9 @@ def twice_in_one(impl: Implementation, cluster: Cluster, twice: Twice) -> None:
     ),
 )
 def over_one_device(impl: Implementation, cluster: Cluster) -> None:
-    """Donated to a map over one device and passed again, an array is refused."""
+    """An array that was donated to a mapped function over one device is refused when it is passed
+    again.
+    """
     there = cluster.local_devices[:1]
     function = impl.map(double(), donate_argnums=(0,), devices=there)
     make = impl.map(lambda x: x * 1, devices=there)

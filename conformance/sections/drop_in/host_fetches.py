@@ -55,7 +55,7 @@ EACH = noted(
     ),
 )
 def jax_arrays(impl: Implementation, cluster: Cluster) -> None:
-    """jnp.stack of JAX arrays fetches none of them to the host; np.stack, each of them."""
+    """jnp.stack of JAX arrays fetches nothing to the host; np.stack fetches each of them."""
     there = cluster.local_devices
 
     def stacked(step: str, stacking: Stacking) -> None:

@@ -62,7 +62,7 @@ WHOLE_ON_EACH = noted(
     ),
 )
 def true_replication(impl: Implementation, cluster: Cluster) -> None:
-    """`device_put` without a leading axis, with an empty spec: a whole copy on each device."""
+    """`device_put` with an empty spec, without a leading axis, puts a full copy on each device."""
     for step in ("replicated", "replicated again"):
         replicate(cluster, step)
 
@@ -81,7 +81,7 @@ def true_replication(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def map_of_replicated(impl: Implementation, cluster: Cluster) -> None:
-    """A map takes the array that is really replicated as an unmapped argument."""
+    """A mapped function accepts an array that is really replicated, as an unmapped argument."""
     x = replicate(cluster, "replicated")
     chosen = None if impl.is_pmap else cluster.local_devices
     function = impl.map(add(), in_axes=(0, None), devices=chosen)

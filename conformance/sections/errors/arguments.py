@@ -146,7 +146,9 @@ def later_call(impl: Implementation, cluster: Cluster, where: Where) -> None:
     | {SHARD_MAP: raises(TypeError, "got an unexpected keyword argument 'y'", otherwise=tripled)},
 )
 def keyword_fits(impl: Implementation, cluster: Cluster) -> None:
-    """A keyword argument that lies where the map expects it: pmap maps it, shard_map refuses it."""
+    """A keyword argument that is already sharded as required: pmap maps it, shard_map
+    refuses it.
+    """
     function = impl.map(lambda x, y: x + 2 * y)
     rows = impl.given(cluster.rows(WIDTH))
     cluster.twice(lambda: function(rows, y=rows))
@@ -163,7 +165,7 @@ PASSES = everywhere(returns(tripled))
     expect=PASSES,
 )
 def numpy_passes(impl: Implementation, cluster: Cluster) -> None:
-    """NumPy arguments lie nowhere, so that no map refuses them."""
+    """NumPy arguments are on no device, so no mapped function refuses them."""
     rows = impl.rows(cluster, WIDTH)
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
 
@@ -176,7 +178,7 @@ def numpy_passes(impl: Implementation, cluster: Cluster) -> None:
     expect=PASSES,
 )
 def uncommitted_passes(impl: Implementation, cluster: Cluster) -> None:
-    """Uncommitted arrays are moved to where the map wants them."""
+    """Uncommitted arrays are moved to the mapped function's devices."""
     rows = jax.numpy.asarray(impl.rows(cluster, WIDTH))
     cluster.twice(impl.map(lambda x, y: x + 2 * y), rows, rows)
 
@@ -189,6 +191,6 @@ def uncommitted_passes(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns(lambda place: place.rows(WIDTH) + addend(WIDTH), text="rows plus y")),
 )
 def uncommitted_unmapped_passes(impl: Implementation, cluster: Cluster) -> None:
-    """An uncommitted unmapped argument is moved to where the map wants it."""
+    """An uncommitted unmapped argument is moved to the mapped function's devices."""
     rows = jax.numpy.asarray(impl.rows(cluster, WIDTH))
     cluster.twice(impl.map(add(), in_axes=(0, None)), rows, jax.numpy.asarray(addend(WIDTH)))

@@ -87,7 +87,7 @@ def halted(otherwise: Model, mistakes: Mapping[str, Model] | None = None) -> Exp
     ),
 )
 def hand_made_aligned(impl: Implementation, cluster: Cluster) -> None:
-    """Barriers made by hand that all processes reach in the same order."""
+    """Hand-made barriers that all processes reach in the same order."""
     wait, program = hand_made(impl, cluster), summing(impl, cluster)
     cluster.step("barrier", wait)
     cluster.step("program", program)
@@ -108,7 +108,7 @@ def hand_made_aligned(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def hand_made_late(impl: Implementation, cluster: Cluster) -> None:
-    """A barrier made by hand that one process reaches late: the others wait."""
+    """A hand-made barrier that one process reaches late: the others wait."""
     wait = hand_made(impl, cluster)
     timed(cluster, "first barrier", wait, late=False)
     timed(cluster, "second barrier", wait, late=True)
@@ -205,7 +205,7 @@ def hand_made_swapped(impl: Implementation, cluster: Cluster, swapped: Swapped) 
     ),
 )
 def hand_made_and_sync(impl: Implementation, cluster: Cluster) -> None:
-    """Half of the processes wait at a barrier made by hand, the others in sync_global_devices."""
+    """Half of the processes wait at a hand-made barrier, the others in sync_global_devices."""
     wait = hand_made(impl, cluster)
     # Each was used before: a CPU gives up after 30 s on the first collective of some devices.
     cluster.step(ALIGNED, wait)
@@ -229,7 +229,7 @@ def hand_made_and_sync(impl: Implementation, cluster: Cluster) -> None:
     cause="collective-waits-for-every-process",
 )
 def hand_made_process_missing(impl: Implementation, cluster: Cluster) -> None:
-    """The last process never comes to a second barrier made by hand."""
+    """The last process never reaches a second hand-made barrier."""
     wait = hand_made(impl, cluster)
     cluster.step("barrier", wait)
     if not is_last(cluster):
@@ -265,7 +265,9 @@ NOBODY_WAITED = noted(
     fresh=True,  # what is said in a job stays said
 )
 def map_without_collective(impl: Implementation, cluster: Cluster) -> None:
-    """A map without a collective does not synchronise: none is compiled, nobody is waited for."""
+    """A mapped function without a collective does not synchronize processes: it compiles none and
+    waits for none.
+    """
     function, rows = impl.map(double()), impl.given(cluster.rows(2))
     cluster.compiled("from empty caches", function, rows)
     others = range(cluster.topology.processes - 1)

@@ -85,7 +85,7 @@ def one_device(cluster: Cluster, array: Any) -> Any:
     expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put(impl: Implementation, cluster: Cluster) -> None:
-    """`device_put` with a NamedSharding whose mesh comes from `Mesh`."""
+    """`device_put` with a NamedSharding whose mesh is made by `Mesh`."""
     mesh = jax.sharding.Mesh(np.array(impl.devices), ("i",))
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
     cluster.step(WITHOUT, impl.map(double()), rows)
@@ -102,7 +102,7 @@ def fix_device_put(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(remedied(doubled(2))),
 )
 def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """`device_put` with a NamedSharding whose mesh comes from `make_mesh`, as written."""
+    """`device_put` with a NamedSharding whose mesh is made by `make_mesh`, as written."""
     mesh = jax.make_mesh((len(cluster.local_devices),), ("i",))
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double())
     cluster.step(WITHOUT, impl.map(double()), rows)
@@ -305,7 +305,7 @@ def put_outside(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     ),
 )
 def fix_device_put_across_processes(impl: Implementation, cluster: Cluster) -> None:
-    """`device_put` of what lies on one device of each process, to all processes' devices."""
+    """`device_put` of an array on one device of each process, to all processes' devices."""
     function, mesh = impl.map(double()), impl.mesh("i", impl.devices)
     rows = impl.rows(cluster, WIDTH)
     elsewhere = one_device(cluster, rows)

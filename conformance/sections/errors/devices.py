@@ -61,7 +61,7 @@ def one_device(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(doubled(2)),
 )
 def fewer_devices(impl: Implementation, cluster: Cluster) -> None:
-    """The mapped argument is sharded over half of the map's devices."""
+    """The mapped argument is sharded over half of the mapped function's devices."""
     mesh = impl.mesh("i", first_half(cluster.local_devices))
     cluster.twice(impl.map(double()), on_mesh(cluster.rows(2), mesh, "i"))
 
@@ -75,7 +75,9 @@ def fewer_devices(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(half_doubled),
 )
 def other_devices(impl: Implementation, cluster: Cluster) -> None:
-    """The map is over the first half of the devices, its argument lies on the second half."""
+    """The mapped function uses the first half of the devices, its argument is on the second
+    half.
+    """
     mesh = impl.mesh("i", second_half(cluster.local_devices))
     rows = on_mesh(first_half(cluster.rows(2)), mesh, "i")
     cluster.twice(impl.map(double(), devices=first_half(cluster.local_devices)), rows)
@@ -90,7 +92,7 @@ def other_devices(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(doubled(2)),
 )
 def other_order(impl: Implementation, cluster: Cluster) -> None:
-    """The mapped argument is sharded over the map's devices in reverse order."""
+    """The mapped argument is sharded over the mapped function's devices in reverse order."""
     mesh = impl.mesh("i", impl.devices[::-1])
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 2), mesh, "i"))
 
@@ -104,7 +106,9 @@ def other_order(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(lambda place: place.rows(8) * 2),
 )
 def other_spec(impl: Implementation, cluster: Cluster) -> None:
-    """The mapped argument lies on the map's devices, sharded along its other dimension."""
+    """The mapped argument is on the mapped function's devices, sharded along its other
+    dimension.
+    """
     mesh = impl.mesh("i", impl.devices)
     cluster.twice(impl.map(double()), on_mesh(impl.rows(cluster, 8), mesh, None, "i"))
 
@@ -118,7 +122,7 @@ def other_spec(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(doubled(2)),
 )
 def replicated(impl: Implementation, cluster: Cluster) -> None:
-    """The mapped argument is replicated over the map's devices."""
+    """The mapped argument is replicated over the mapped function's devices."""
     rows = jax.device_put(impl.rows(cluster, 2), impl.sharding(axis=None))
     cluster.twice(impl.map(double()), rows)
 
@@ -148,7 +152,9 @@ def unmapped_argument(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(tripled),
 )
 def mixed_with_one_device(impl: Implementation, cluster: Cluster) -> None:
-    """One argument is another map's output, the other is committed to one device."""
+    """One argument is the output of another mapped function, the other is committed to one
+    device.
+    """
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(impl.map(add()), output, elsewhere)
@@ -164,7 +170,7 @@ def mixed_with_one_device(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(half_doubled),
 )
 def output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
-    """The argument is the output of a map over other devices."""
+    """The argument is the output of a mapped function over other devices."""
     elsewhere = impl.map(lambda x: x, devices=second_half(cluster.local_devices))
     output = elsewhere(first_half(cluster.rows(2)))
     cluster.twice(impl.map(double(), devices=first_half(cluster.local_devices)), output)
@@ -181,7 +187,9 @@ def output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def outside_any_map(impl: Implementation, cluster: Cluster) -> None:
-    """A map's output and an array committed to one device meet in `jnp.allclose` (the example)."""
+    """A mapped function's output and an array committed to one device are compared by
+    `jnp.allclose` (the document's example).
+    """
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(np.zeros(output.shape, output.dtype), cluster.local_devices[0])
     cluster.twice(jax.numpy.allclose, elsewhere, output)

@@ -148,7 +148,7 @@ def converted_as_the_map(program: Program) -> Expectation:
     program=PROGRAMS,
     claim=ONE_PROCESS_CLAIM,
     fact="errors.lowered.one-process",
-    title="The compiled stage of {program.text}, in one process.",
+    title="The compiled stage is called in one process: {program.text}.",
     topologies=ONE_PROCESS,
     left_out=APART,
     expect=lambda program: everywhere(as_the_map(program)),
@@ -160,8 +160,8 @@ def converted_as_the_map(program: Program) -> Expectation:
     fact="errors.lowered.several-processes",
     cause="compiled-stage-is-global",
     title=(
-        "The compiled stage of {program.text} is called with process-local arguments; new "
-        "pmap's expects global arrays and refuses them."
+        "The compiled stage is called with process-local arguments; new pmap's expects global "
+        "arrays and refuses them: {program.text}."
     ),
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
@@ -185,7 +185,7 @@ def as_the_map_again(program: Program) -> Expectation:
     program=PROGRAMS,
     claim=ONE_PROCESS_CLAIM,
     fact="errors.lowered.one-process-after-a-call",
-    title="The compiled stage of {program.text} that was already called, in one process.",
+    title="After a call, the compiled stage is called in one process: {program.text}.",
     left_out=APART,
     expect=lambda program: everywhere(as_the_map_again(program)),
 )
@@ -204,8 +204,8 @@ def staged_after_call(impl: Implementation, cluster: Cluster, program: Program) 
     claim="migrate-pmap.fix-host-local-global",
     fact="errors.lowered.fix-lowered-for-{lowering}",
     title=(
-        "Conversion to global arrays before and to local ones after {program.text} that was "
-        "lowered with {lowering.text} arguments."
+        "Arguments are converted to global arrays and results back around a compiled stage, "
+        "lowered with {lowering.text} arguments: {program.text}."
     ),
     fixes="errors.lowered.several-processes-{program}",
     topologies=ONE_AND_SEVERAL,

@@ -143,7 +143,7 @@ def under_scan(impl: Implementation, cluster: Cluster) -> None:
     expect=nested(grid_doubled),
 )
 def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
-    """A pmap inside a shard_map over other devices' axis."""
+    """A pmap inside a shard_map over an axis of other devices."""
     cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster))
 
 
@@ -155,7 +155,7 @@ def inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
     expect=nested(lambda place: grid(place)[:, :1] * 2),
 )
 def one_row_inside_shard_map(impl: Implementation, cluster: Cluster) -> None:
-    """A pmap of one row inside a shard_map over other devices' axis."""
+    """A pmap of one row inside a shard_map over an axis of other devices."""
     cluster.twice(shard_map_of_pmap(impl, cluster), grid(cluster)[:, :1])
 
 
@@ -246,7 +246,7 @@ def inside_while(impl: Implementation, cluster: Cluster) -> None:
     expect=nested(grid_doubled) | {LEGACY_PMAP: NO_DEVICES},
 )
 def inner_devices(impl: Implementation, cluster: Cluster) -> None:
-    """A pmap inside a pmap, the inner one with `devices=`, which legacy too refuses."""
+    """A pmap inside a pmap, the inner one with `devices=`, which legacy pmap refuses too."""
     inner = impl.map(double(), "j", devices=cluster.devices[:INNER])
     cluster.twice(impl.map(inner, "i"), grid(cluster))
 
@@ -277,7 +277,7 @@ def several_processes(impl: Implementation, cluster: Cluster) -> None:
     },
 )
 def under_set_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """A map that is called under `jax.set_mesh` of another mesh."""
+    """A mapped function that is called under `jax.set_mesh` of another mesh."""
     function = impl.map(double(), "i")
     rows = cluster.rows(3)
     with jax.set_mesh(impl.mesh("other", cluster.devices)):
@@ -291,7 +291,7 @@ def under_set_mesh(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns(doubled(3))),
 )
 def under_own_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """A map of a while_loop that is called under `jax.set_mesh` of a mesh like its own."""
+    """A mapped while_loop that is called under `jax.set_mesh` of a mesh like its own."""
 
     def body(x: Any) -> Any:
         start = (0, x * 0)
@@ -312,7 +312,7 @@ def under_own_mesh(impl: Implementation, cluster: Cluster) -> None:
     expect=remedied(grid_summed),
 )
 def fix_one_shard_map(impl: Implementation, cluster: Cluster) -> None:
-    """One shard_map over a mesh of two axes, each for one axis of the input."""
+    """One shard_map over a mesh with two axes, one for each axis of the input."""
     spec = P("i", "j")
     function = jax.shard_map(
         lambda x: jax.lax.psum(x, ("i", "j")) + 0 * x,

@@ -80,7 +80,7 @@ def plus_total(place: Place) -> Any:
     expect=refused_unless_legacy(doubled(2)),
 )
 def output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
-    """The argument is the output of a map over the same devices in reverse order."""
+    """The argument is the output of a mapped function over the same devices in reverse order."""
     output = impl.map(lambda x: x, devices=cluster.local_devices[::-1])(cluster.rows(2))
     cluster.twice(impl.map(double()), output)
 
@@ -94,7 +94,9 @@ def output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(half_added),
 )
 def outputs_of_two_maps(impl: Implementation, cluster: Cluster) -> None:
-    """The outputs of maps over the two halves of the devices meet in a map over one half."""
+    """The outputs of mapped functions over the two halves of the devices are passed to one over one
+    half.
+    """
     x, y = outputs_of_halves(impl, cluster)
     cluster.twice(impl.map(add(), devices=first_half(cluster.local_devices)), x, y)
 
@@ -109,7 +111,9 @@ def outputs_of_two_maps(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_as(incompatible(r"\[0, 1, 2, 3\]", r"\[4, 5, 6, 7\]"), half_added),
 )
 def outputs_of_two_maps_outside(impl: Implementation, cluster: Cluster) -> None:
-    """The outputs of maps over the two halves of the devices are added outside any map."""
+    """The outputs of mapped functions over the two halves of the devices are added outside any
+    mapped function.
+    """
     x, y = outputs_of_halves(impl, cluster)
     cluster.twice(jax.numpy.add, x, y)
 
@@ -126,7 +130,9 @@ def outputs_of_two_maps_outside(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def output_and_one_device_added(impl: Implementation, cluster: Cluster) -> None:
-    """A map's output and an array committed to one device are added outside any map."""
+    """Adding a mapped function's output and an array committed to one device, outside any mapped
+    function.
+    """
     output = impl.map(double())(impl.given(cluster.rows(2)))
     elsewhere = jax.device_put(impl.rows(cluster, 2), cluster.local_devices[0])
     cluster.twice(jax.numpy.add, output, elsewhere)
@@ -141,7 +147,7 @@ def output_and_one_device_added(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(transposed, part_of_transposed),
 )
 def output_axis_1(impl: Implementation, cluster: Cluster) -> None:
-    """An output with `out_axes=1` is fed to a map with `in_axes=0`."""
+    """An output with `out_axes=1` is passed to a mapped function with `in_axes=0`."""
     cluster.twice(impl.map(double()), columns(impl, cluster))
 
 
@@ -154,7 +160,7 @@ def output_axis_1(impl: Implementation, cluster: Cluster) -> None:
     expect=refused_unless_legacy(total_doubled, part_of_total_doubled),
 )
 def output_axis_none(impl: Implementation, cluster: Cluster) -> None:
-    """An output with `out_axes=None` is fed to a map with `in_axes=0`."""
+    """An output with `out_axes=None` is passed to a mapped function with `in_axes=0`."""
     function = impl.map(psum(), out_axes=None)
     output = function(impl.given(cluster.rows(len(impl.devices), 2)))
     cluster.twice(impl.map(double()), output)
@@ -167,7 +173,7 @@ def output_axis_none(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns(lambda place: place.rows(2) * 4)),
 )
 def output_fed_back(impl: Implementation, cluster: Cluster) -> None:
-    """An output is fed back to the map that made it, and passes."""
+    """An output is passed back to the mapped function that returned it, and is accepted."""
     function = impl.map(double())
     cluster.twice(function, function(impl.given(cluster.rows(2))))
 
@@ -180,7 +186,7 @@ def output_fed_back(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
 )
 def output_and_uncommitted(impl: Implementation, cluster: Cluster) -> None:
-    """A map takes another map's output and an uncommitted array, and passes."""
+    """A mapped function accepts another's output and an uncommitted array."""
     output = impl.map(double())(impl.given(cluster.rows(2)))
     rows = jax.numpy.asarray(impl.rows(cluster, 2))
     cluster.twice(impl.map(add()), output, rows)
@@ -193,7 +199,7 @@ def output_and_uncommitted(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns(lambda place: place.rows(2) * 3)),
 )
 def output_and_numpy_added(impl: Implementation, cluster: Cluster) -> None:
-    """A map's output and a NumPy array are added outside any map, and pass."""
+    """Adding a mapped function's output and a NumPy array, outside any mapped function, works."""
     output = impl.map(double())(cluster.rows(2))
     cluster.twice(jax.numpy.add, output, cluster.rows(2))
 

@@ -50,7 +50,7 @@ BY_BACKEND = "errors.incompatible-devices.fix-backend"
     expect=everywhere(remedied(plus_addend(2))),
 )
 def fix_in_axes(impl: Implementation, cluster: Cluster) -> None:
-    """`in_axes=None` for an argument that is replicated over the map's devices."""
+    """`in_axes=None` for an argument that is replicated over the mapped function's devices."""
     stacked = np.stack([addend(2)] * len(impl.devices))
     as_mapped = jax.device_put(stacked, impl.sharding(axis=None))
     cluster.step(WITHOUT, impl.map(add()), impl.given(cluster.rows(2)), as_mapped)
@@ -94,7 +94,7 @@ def fix_in_axes_other_spec(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(remedied(half_doubled)),
 )
 def fix_devices(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` names the devices on which the argument lies."""
+    """`devices=` names the argument's devices."""
     second = second_half(cluster.local_devices)
     rows = on_mesh(first_half(cluster.rows(2)), impl.mesh("i", second), "i")
     cluster.step(WITHOUT, impl.map(double(), devices=first_half(cluster.local_devices)), rows)
@@ -126,7 +126,7 @@ def fix_devices_order(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(remedied(one_row_doubled)),
 )
 def fix_devices_one_device(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` names the one device on which the (one-row) argument lies."""
+    """`devices=` names the one device of the (one-row) argument."""
     chosen = cluster.local_devices[1:2]
     row = jax.device_put(cluster.rows(WIDTH)[:1], chosen[0])
     cluster.step(WITHOUT, impl.map(double(), devices=cluster.local_devices[:1]), row)
@@ -143,7 +143,7 @@ def fix_devices_one_device(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(remedied(times(4, WHERE["other-devices"]))),
 )
 def fix_devices_output_of_other_map(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` names the devices of the map whose output is taken."""
+    """`devices=` names the devices of the mapped function whose output is the argument."""
     second = second_half(cluster.local_devices)
     output = impl.map(double(), devices=second)(first_half(cluster.rows(WIDTH)))
     cluster.step(WITHOUT, impl.map(double(), devices=first_half(cluster.local_devices)), output)
@@ -159,7 +159,9 @@ def fix_devices_output_of_other_map(impl: Implementation, cluster: Cluster) -> N
     expect=everywhere(remedied(times(4, WHERE["one-device"]))),
 )
 def fix_devices_output_of_other_order(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` names the devices in the order of the map whose output is taken."""
+    """`devices=` names the devices in the order of the mapped function whose output is the
+    argument.
+    """
     order = cluster.local_devices[::-1]
     output = impl.map(double(), devices=order)(cluster.rows(WIDTH))
     cluster.step(WITHOUT, impl.map(double()), output)
@@ -191,7 +193,7 @@ def fix_backend(impl: Implementation, cluster: Cluster) -> None:
     expect=of_pmaps(remedied(one_row_doubled), NO_BACKEND),
 )
 def fix_backend_one_device(impl: Implementation, cluster: Cluster) -> None:
-    """`backend=` names the platform of the second device, where the (one-row) argument lies."""
+    """`backend=` names the platform of the second device, which holds the (one-row) argument."""
     second = cluster.local_devices[1]
     row = jax.device_put(cluster.rows(WIDTH)[:1], second)
     cluster.step(WITHOUT, impl.map(double()), row)

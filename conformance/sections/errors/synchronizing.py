@@ -80,7 +80,7 @@ def fix_sync(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def fix_sync_late(impl: Implementation, cluster: Cluster) -> None:
-    """`sync_global_devices`, which one process reaches late: nobody goes on before it."""
+    """`sync_global_devices` that one process reaches late: no process passes it before."""
     cluster.step("program", summing(impl, cluster))
     timed(cluster, "first barrier", lambda: sync("first"), late=False)
     timed(cluster, "second barrier", lambda: sync("second"), late=True)
@@ -105,7 +105,9 @@ def fix_sync_late(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def sync_other_names(impl: Implementation, cluster: Cluster) -> None:
-    """`sync_global_devices` with another name in every process is refused; what follows works."""
+    """`sync_global_devices` with a different name in each process is refused; later
+    programs work.
+    """
     program = summing(impl, cluster)
     cluster.step("program", program)
     cluster.step("barrier", sync, f"barrier of {cluster.process}")
@@ -122,7 +124,7 @@ def sync_other_names(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(hangs("barrier again", all_but_the_last)),
 )
 def sync_process_missing(impl: Implementation, cluster: Cluster) -> None:
-    """The last process never comes to `sync_global_devices`: the others do not pass it."""
+    """The last process never calls `sync_global_devices`: the others do not pass it."""
     cluster.step("program", summing(impl, cluster))
     cluster.step("barrier", sync, "first")
     if not is_last(cluster):

@@ -53,7 +53,7 @@ def refused(model: Model, message: str) -> Columns:
     expect=refused(plus_one, INCOMPATIBLE),
 )
 def under_jit(impl: Implementation, cluster: Cluster) -> None:
-    """A map under jit, given an argument that is committed to one device."""
+    """A mapped function under jit, called with an argument that is committed to one device."""
     function = impl.map(double())
     rows = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[1])
     cluster.twice(jax.jit(lambda x: function(x) + 1), rows)
@@ -68,7 +68,7 @@ def under_jit(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(twice(returns(plus_one))),
 )
 def under_jit_from_the_host(impl: Implementation, cluster: Cluster) -> None:
-    """A map under jit, given the rows from the host in place of one device."""
+    """A mapped function under jit, called with rows from the host instead of one device."""
     function = impl.map(double())
     rows = jax.device_put(cluster.rows(WIDTH), cluster.local_devices[1])
     called = jax.jit(lambda x: function(x) + 1)
@@ -90,7 +90,7 @@ def half_and_all(place: Place) -> Any:
     expect=refused(half_and_all, TWO_MAPS),
 )
 def two_sizes(impl: Implementation, cluster: Cluster) -> None:
-    """A map over half of the devices and a map over all of them, in one jit."""
+    """A mapped function over half of the devices and one over all of them, in one jit."""
     half = impl.map(double(), devices=first_half(impl.devices))
     whole = impl.map(double())
     cluster.twice(jax.jit(lambda x: (half(first_half(x)), whole(x))), cluster.rows(WIDTH))
@@ -105,7 +105,7 @@ def two_sizes(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(twice(returns(half_and_all))),
 )
 def two_jits(impl: Implementation, cluster: Cluster) -> None:
-    """The same two maps, each in a jit of its own."""
+    """Two mapped functions over different numbers of devices, each in its own jit."""
     half, whole = impl.map(double(), devices=first_half(impl.devices)), impl.map(double())
     of_half, of_whole = jax.jit(lambda x: half(x)), jax.jit(lambda x: whole(x))
     cluster.twice(lambda x: (of_half(first_half(x)), of_whole(x)), cluster.rows(WIDTH))

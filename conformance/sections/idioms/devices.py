@@ -182,7 +182,7 @@ def joined(place: Place, more: int) -> Mapping[str, int]:
 DEVICES: Mapping[str, Idiom] = table(
     Idiom(
         "actor-and-learner",
-        "Maps on two groups of devices, by turns,",
+        "Two mapped functions on two groups of devices, alternating,",
         actor_and_learner,
         learned,
         lambda place: GRADIENT,
@@ -198,7 +198,7 @@ DEVICES: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "under-jit",
-        "A map called under jit",
+        "A mapped function called under jit",
         under_jit,
         trained,
         lambda place: GRADIENT,  # the loss, which nobody reads, is averaged no more
@@ -207,7 +207,7 @@ DEVICES: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "prefetch",
-        "Batches sharded and put on the devices ahead",
+        "Batches sharded and put on the devices in advance",
         prefetched,
         trained,
         lambda place: DESCENT,
@@ -215,7 +215,7 @@ DEVICES: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "reversed",
-        "A map over the devices in reverse order, fed with its own output,",
+        "A mapped function over the devices in reverse order, fed with its own output,",
         reversed_devices,
         doubled,
         order=lambda place: list(range(place.topology.devices_per_process))[::-1],
@@ -228,7 +228,7 @@ DEVICES: Mapping[str, Idiom] = table(
     "idioms.devices.{idiom}",
     idiom=DEVICES,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -245,7 +245,7 @@ DEVICES: Mapping[str, Idiom] = table(
     idiom=DEVICES,
     only=lambda idiom: idiom.order is not None,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -253,7 +253,7 @@ DEVICES: Mapping[str, Idiom] = table(
     "idioms.devices.{idiom}.no-new-collective",
     idiom=DEVICES,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )

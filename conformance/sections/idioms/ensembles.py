@@ -238,7 +238,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "sweep",
-        "A sweep over rates, of which the host picks the best by `weights[best]`",
+        "A sweep over learning rates, whose best weights the host takes by `weights[best]`",
         sweep,
         best_of_sweep,
         compiles=True,  # for legacy an index of each device is a program of its own
@@ -262,7 +262,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "averaging-at-times",
-        "Devices that train alone, and weights that a second map averages,",
+        "Devices that train independently, with weights averaged by a second mapped function,",
         averaged_at_times,
         descended_alone,
         lambda place: {"all-reduce": WIDTH * FLOAT_BYTES},
@@ -283,7 +283,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     "idioms.ensembles.{idiom}",
     idiom=ENSEMBLES,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -301,7 +301,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     idiom=ENSEMBLES,
     only=lambda idiom: idiom.order is not None,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -309,7 +309,7 @@ ENSEMBLES: Mapping[str, Idiom] = table(
     "idioms.ensembles.{idiom}.no-new-collective",
     idiom=ENSEMBLES,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )

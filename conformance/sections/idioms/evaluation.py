@@ -197,10 +197,16 @@ def mean_of_means(place: Place, n: int) -> Any:
 EVALUATION: Mapping[str, Idiom] = table(
     Idiom("whole-weights", "Predictions with in_axes=(None, 0)", whole_weights, predicted),
     Idiom("gathered", "Losses gathered from all devices", gathered_losses, all_losses, of_all(1)),
-    Idiom("padded", "Counts over a padded batch", counted, sums_of_counted, reduced(2)),
+    Idiom(
+        "padded",
+        "Correct predictions counted over a padded batch",
+        counted,
+        sums_of_counted,
+        reduced(2),
+    ),
     Idiom(
         "host-mean",
-        "Losses whose mean the host takes",
+        "Losses averaged on the host",
         averaged_on_the_host,
         mean_loss,
         order=None,
@@ -208,7 +214,7 @@ EVALUATION: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "metric-list",
-        "A list of metrics, fetched when they are shown,",
+        "A list of metrics, fetched when they are printed,",
         listed,
         metrics_so_far,
         reduced(2),
@@ -225,7 +231,7 @@ EVALUATION: Mapping[str, Idiom] = table(
     Idiom("batch-norm", "Batch norm over all devices", normalised, normal, reduced(2 * WIDTH)),
     Idiom(
         "reconciled",
-        "Running means that a second map averages",
+        "Running means averaged by a second mapped function",
         reconciled,
         mean_of_means,
         reduced(WIDTH),
@@ -237,7 +243,7 @@ EVALUATION: Mapping[str, Idiom] = table(
     "idioms.evaluation.{idiom}",
     idiom=EVALUATION,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -254,7 +260,7 @@ EVALUATION: Mapping[str, Idiom] = table(
     idiom=EVALUATION,
     only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -262,7 +268,7 @@ EVALUATION: Mapping[str, Idiom] = table(
     "idioms.evaluation.{idiom}.no-new-collective",
     idiom=EVALUATION,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )

@@ -78,7 +78,9 @@ def faked() -> dict[str, Any]:
     deadline_s=DEADLINE_S,
 )
 def fake_pmap(impl: Implementation, cluster: Cluster) -> None:
-    """Within chex.fake_pmap eight rows are mapped on one device, and pmap is itself after it."""
+    """Within chex.fake_pmap, eight rows are mapped on one device; afterwards pmap works as
+    before.
+    """
     answers: list[dict[str, Any]] = []
 
     def wait() -> None:

@@ -62,7 +62,7 @@ def both(kind: str) -> Expectation:
     "idioms.importing.{library}",
     library=LIBRARIES,
     claim=CLAIM,
-    title="Importing {library.module} leaves the pmap that runs by default.",
+    title="Importing {library.module} does not change which pmap runs by default.",
     left_out="a process of its own is asked",
     requires=lambda library: (library.key,),
     expect=of_jax(

@@ -315,7 +315,7 @@ JITTED: Mapping[str, Idiom] = table(
         moved,
         reduced(WIDTH),
     ),
-    Idiom("padded", "Counts over a padded batch", counted, counts, reduced(2)),
+    Idiom("padded", "Correct predictions counted over a padded batch", counted, counts, reduced(2)),
     Idiom(
         "joined",
         "Predictions of the whole batch on each device",
@@ -326,14 +326,14 @@ JITTED: Mapping[str, Idiom] = table(
     Idiom("batch-norm", "Batch norm over all devices", normalised, normal_once, reduced(2 * WIDTH)),
     Idiom(
         "ensemble",
-        "A member on each device",
+        "One member on each device",
         ensemble,
         ensemble_predictions,
         reduced(BATCH),
     ),
     Idiom(
         "ring",
-        "Members that move on",
+        "Members that move on to the next device",
         ring,
         moved_on,
         lambda place: {"collective-permute": WIDTH * FLOAT_BYTES},
@@ -346,7 +346,8 @@ JITTED: Mapping[str, Idiom] = table(
     "idioms.jit.{idiom}",
     idiom=JITTED,
     claim=CLAIM,
-    title="{idiom.text} in a loop of a plain jit over sharded arrays: the model's numbers.",
+    title="{idiom.text} in a loop of a plain jit over sharded arrays: the values equal the NumPy "
+    "model's.",
     needs=devices(2),
     topologies=ONE_AND_TWO,
     expect=lambda idiom: of_jax(numbers(idiom)),
@@ -364,7 +365,10 @@ JITTED: Mapping[str, Idiom] = table(
     "idioms.jit.{idiom}.no-new-collective",
     idiom=JITTED,
     claim=CLAIM,
-    title="{idiom.text} in a loop of a plain jit: a step communicates what the map's does.",
+    title=(
+        "{idiom.text} in a loop of a plain jit: a step communicates what the mapped "
+        "function's does."
+    ),
     needs=devices(2),
     topologies=ONE_AND_TWO,
     expect=lambda idiom: of_jax(communicates(idiom)[NEW_PMAP]),

@@ -166,7 +166,7 @@ KERNELS = table(
     "idioms.at-size.{kernel}",
     kernel=KERNELS,
     claim="pmap-silence.same-numbers-at-size",
-    title="{kernel.text}: right at the size of real data.",
+    title="{kernel.text}: right values at realistic sizes.",
     needs=devices(2),
     topologies=ONE_AND_TWO,
     deadline_s=DEADLINE_S,

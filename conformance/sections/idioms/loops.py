@@ -266,7 +266,7 @@ LOOPS: Mapping[str, Idiom] = table(
     Idiom("chains", "Chains of unequal length", chains, grown, topologies=ONE_PROCESS),
     Idiom(
         "inner-vmap",
-        "A mean over the map's axis and that of a vmap inside it",
+        "A mean over the mapped axis and the axis of a vmap inside",
         nested(over_both),
         descended_by_examples,
         lambda place: GRADIENT,
@@ -275,7 +275,7 @@ LOOPS: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "inner-vmap-apart",
-        "A mean over the axis of a vmap inside the map, and then over the map's,",
+        "A mean over the axis of a vmap inside, and then over the mapped axis,",
         nested(one_by_one),
         descended_by_examples,
         lambda place: GRADIENT,
@@ -284,7 +284,7 @@ LOOPS: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "inner-vmap-unchecked",
-        "A mean over the map's axis and that of a vmap inside it, under check_vma=False,",
+        "A mean over the mapped axis and the axis of a vmap inside, under check_vma=False,",
         nested(over_both, check_vma=False),
         descended_by_examples,
         lambda place: GRADIENT,
@@ -292,7 +292,7 @@ LOOPS: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "callback",
-        "Losses that each device logs by a callback",
+        "Losses logged by a callback on each device",
         logged,
         log_of_losses,
         lambda place: {"all-reduce": FLOAT_BYTES},
@@ -305,7 +305,7 @@ LOOPS: Mapping[str, Idiom] = table(
     "idioms.loops.{idiom}",
     idiom=LOOPS,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -323,7 +323,7 @@ LOOPS: Mapping[str, Idiom] = table(
     idiom=LOOPS,
     only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -332,7 +332,7 @@ LOOPS: Mapping[str, Idiom] = table(
     idiom=LOOPS,
     only=lambda idiom: not idiom.refused,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )

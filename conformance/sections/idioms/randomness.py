@@ -211,16 +211,16 @@ def drawn_by_the_first(place: Place, n: int) -> Any:
 ROW = {"all-reduce": WIDTH * FLOAT_BYTES}
 
 RANDOMNESS: Mapping[str, Idiom] = table(
-    Idiom("split", "A key that is split for the devices", split_for_devices, drawn_by_splits),
+    Idiom("split", "A key split for the devices", split_for_devices, drawn_by_splits),
     Idiom(
         "fold-in",
-        "A key that is folded with the device's index",
+        "A key into which each device folds its index",
         folded_with_index,
         drawn_by_folds,
     ),
     Idiom(
         "carried",
-        "A key that each device carries in its donated state",
+        "A key in the donated state of each device",
         carried,
         sums_of_carried,
         gives=True,
@@ -228,14 +228,14 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "dropout",
-        "Dropout with a mask of each device's own",
+        "Dropout with another mask on each device",
         dropped_out,
         left_by_dropout,
         lambda place: ROW,
     ),
     Idiom(
         "of-the-first",
-        "Weights drawn by each device, of which all take the first's,",
+        "Weights drawn on each device, of which all take the first device's,",
         of_the_first,
         drawn_by_the_first,
         lambda place: ROW,
@@ -248,7 +248,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     "idioms.randomness.{idiom}",
     idiom=RANDOMNESS,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -265,7 +265,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     idiom=RANDOMNESS,
     only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -273,7 +273,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     "idioms.randomness.{idiom}.no-new-collective",
     idiom=RANDOMNESS,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )
@@ -282,7 +282,7 @@ RANDOMNESS: Mapping[str, Idiom] = table(
     idiom=RANDOMNESS,
     only=lambda idiom: idiom.gives,
     claim=DONATED_STATE,
-    title="{idiom.text} in a loop: what a step donated is deleted.",
+    title="{idiom.text} in a loop: donated arguments are deleted.",
     needs=devices(2),
     expect=everywhere(gave_up()),
 )

@@ -159,7 +159,7 @@ def saved(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 STATE: Mapping[str, Idiom] = table(
     Idiom(
         "unreplicated",
-        "A replicated state of which `x[0]` is fetched after each step",
+        "A replicated state whose `x[0]` is fetched after each step",
         unreplicated,
         trained_on_the_host,
         lambda place: DESCENT,
@@ -168,7 +168,7 @@ STATE: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "off-the-shard",
-        "A replicated state that is read off the first shard after each step",
+        "A replicated state whose first shard is read after each step",
         off_the_shard,
         trained_on_the_host,
         lambda place: DESCENT,
@@ -176,7 +176,7 @@ STATE: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "logged",
-        "A loss that is logged as `float(loss[0])`",
+        "A loss logged as `float(loss[0])`",
         read_as_a_number,
         trained_and_read,
         lambda place: DESCENT,
@@ -184,20 +184,20 @@ STATE: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "initialised-whole",
-        "Weights made in a map with out_axes=None and passed on whole",
+        "Weights made by a mapped function with out_axes=None and passed on with in_axes=None",
         initialised_whole,
         predicted,
     ),
     Idiom(
         "initialised-on-each",
-        "Weights made on each device by a map",
+        "Weights made on each device by a mapped function",
         initialised_on_each,
         trained,
         lambda place: DESCENT,
     ),
     Idiom(
         "saved",
-        "A state that is saved, restored and replicated through NumPy",
+        "A state saved, restored and replicated as NumPy arrays",
         saved,
         trained,
         lambda place: DESCENT,
@@ -210,7 +210,7 @@ STATE: Mapping[str, Idiom] = table(
     "idioms.state.{idiom}",
     idiom=STATE,
     claim=CLAIM,
-    title="{idiom.text} in a loop: the model's numbers.",
+    title="{idiom.text} in a loop: the values equal the NumPy model's.",
     needs=devices(2),
     expect=lambda idiom: everywhere(numbers(idiom)),
 )
@@ -227,7 +227,7 @@ STATE: Mapping[str, Idiom] = table(
     idiom=STATE,
     only=lambda idiom: idiom.lies,
     claim=SAME_DEVICES,
-    title="{idiom.text} in a loop: results stay on their devices, in order.",
+    title="{idiom.text} in a loop: outputs stay on the same devices, in order.",
     needs=devices(2),
     expect=lambda idiom: everywhere(in_place(idiom)),
 )
@@ -235,7 +235,7 @@ STATE: Mapping[str, Idiom] = table(
     "idioms.state.{idiom}.no-new-collective",
     idiom=STATE,
     claim=NO_NEW_COLLECTIVE,
-    title="{idiom.text} in a loop: a step communicates what its collectives need.",
+    title="{idiom.text} in a loop: a step communicates no more than its collectives need.",
     needs=devices(2),
     expect=communicates,
 )

@@ -210,13 +210,13 @@ def accessed(*parts: Expectation) -> Expectation:
 
 
 COMMUNICATES = moves(
-    "communicates between devices, on the devices alone, and no more than the whole array",
+    "communicates between devices, not through the host, and at most the whole array",
     lambda m: 0 < m["bytes"] <= m["array"] and not m["host"],
     "bytes",
     "host",
 )
 MOVES_WHOLE = moves(
-    "moves the whole array to every device, once, on the devices alone",
+    "all-gathers the whole array once, not through the host",
     lambda m: m["bytes"] == m["array"] > 0 and not m["host"],
     "bytes",
     "host",
@@ -263,12 +263,12 @@ def named(implementation: str, *spec: str | None) -> Expectation:
     """A NamedSharding with the spec, trailing Nones apart, over every device of the map."""
     holds = along(*spec)
     return sharded(
-        f"a NamedSharding with the spec {list(spec)} over all devices of the map",
+        f"a NamedSharding with the spec {list(spec)} over all mapped devices",
         lambda place, s: holds(place, s) and over_the_map(place, implementation, s),
     )
 
 
-REPLICATES = "a NamedSharding that replicates over all devices of the map"
+REPLICATES = "a NamedSharding that replicates over all mapped devices"
 
 
 def replicated(implementation: str) -> Expectation:

@@ -54,7 +54,7 @@ def moderate(form: Form) -> Expectation:
     "indexing.access.{form}",
     form={**FORMS, **IN_ONE_PROCESS},
     claim="pmap-silence.access-cost",
-    title="{form.text} moves no more than it has to.",
+    title="{form.text} communicates no more than its result needs.",
     fact=lambda form: f"indexing.access.{form.sort}",
     topologies=lambda form: ONE_PROCESS if form.key in IN_ONE_PROCESS else ONE_AND_FOUR,
     left_out=lambda form: FEW_ROWS if form.key in IN_ONE_PROCESS else "",

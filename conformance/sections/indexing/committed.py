@@ -66,7 +66,7 @@ def rows_and_one(place: Place) -> Any:
 def stays(implementation: str) -> Expectation:
     """The rows, committed to each device of the map."""
     there = sharded(
-        "over all devices of the map",
+        "over all mapped devices",
         lambda place, s: over_the_map(place, implementation, s),
         claims=frozenset({SHARDING_TYPE}),
     )
@@ -84,7 +84,7 @@ AS_LEGACY = in_steps(every(returns(rows_and_one), UNCOMMITTED, ONE_DEVICE), "lat
     expect={name: stays(name) for name in IMPLEMENTATIONS},
 )
 def committed_output(impl: Implementation, cluster: Cluster) -> None:
-    """An output is committed to each device of the map."""
+    """An output is committed to the mapped function's devices."""
     cluster.step("output", lambda: output(impl, cluster))
 
 
@@ -95,7 +95,7 @@ def committed_output(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(AS_LEGACY),
 )
 def later(impl: Implementation, cluster: Cluster) -> None:
-    """`x + 1` of an output lies on one device and is committed to none, as legacy's does."""
+    """`x + 1` of an output is on one device and not committed, as under legacy pmap."""
     x = output(impl, cluster)
     cluster.step("later", lambda: x + 1)
 
@@ -111,6 +111,6 @@ def later(impl: Implementation, cluster: Cluster) -> None:
     },
 )
 def committed(impl: Implementation, cluster: Cluster) -> None:
-    """`x[0]` is committed to no device, so that it mixes with arrays of any."""
+    """`x[0]` is not committed to a device, so it can be combined with arrays on any device."""
     x = output(impl, cluster)
     cluster.step(ACCESS, lambda: x[0])

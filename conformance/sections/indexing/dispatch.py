@@ -95,7 +95,9 @@ def result_of(program: Program) -> Model:
     "indexing.dispatch.{program}",
     program=PROGRAMS,
     claim="pmap-silence.dispatch-cost",
-    title="A warmed call with {program.text} runs no Python function, as legacy's.",
+    title=(
+        "Once compiled, a call with {program.text} runs no Python function, as under legacy pmap."
+    ),
     fact="indexing.dispatch",
     topologies=ONE_AND_FOUR,
     expect=lambda program: everywhere(in_steps(every(NONE, returns(result_of(program))), "call")),
@@ -126,8 +128,10 @@ def _faster(program: Program) -> Expectation:
     "indexing.top-level.{program}",
     program=PROGRAMS,
     claim="migrate-pmap.top-level-faster",
-    title="A warmed call with {program.text} runs no more Python functions at the top level than "
-    "under jit.",
+    title=(
+        "Once compiled, a call with {program.text} runs no more Python functions at the top "
+        "level than under jit."
+    ),
     fact="indexing.top-level",
     topologies=lambda program: ONE_PROCESS if program.key == "psum" else ONE_AND_FOUR,
     left_out=lambda program: UNDER_JIT_ELSEWHERE if program.key == "psum" else "",
@@ -168,7 +172,7 @@ NOT_IMPLEMENTED = raises(
 @clause(
     "indexing.under-jit.psum-of-one-process",
     claim="pmap-silence.transforms-span-processes",
-    title="A psum of a map under jit is that of the map at the top level.",
+    title="A psum of a mapped function under jit has the same value as at the top level.",
     fact="indexing.under-jit.psum",
     left_out="several processes: indexing.under-jit.psum",
     expect=everywhere(SPANS),
@@ -176,7 +180,10 @@ NOT_IMPLEMENTED = raises(
 @clause(
     "indexing.under-jit.psum",
     claim="pmap-silence.transforms-span-processes",
-    title="A psum of a map under jit spans all processes, as at the top level; legacy refuses it.",
+    title=(
+        "A psum of a mapped function under jit spans all processes, as at the top level; "
+        "legacy pmap refuses it."
+    ),
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect=unless_legacy(
@@ -207,7 +214,7 @@ def psum_under_jit(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def by_itself_and_under_jit(impl: Implementation, cluster: Cluster) -> None:
-    """A map that was called by itself can be called under jit as well."""
+    """A mapped function that was called outside jit can be called under jit too."""
     x = ONE.argument(impl, cluster)
     mapped = impl.map(ONE.body())
     cluster.step("by itself", mapped, x)

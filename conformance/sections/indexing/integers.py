@@ -48,7 +48,10 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     "indexing.integer.{form}",
     form=INTEGERS,
     claim="migrate-pmap.int-index-communicates",
-    title="{form.text} communicates, no more than the whole array; legacy's does not.",
+    title=(
+        "{form.text} communicates at most the whole array; under legacy pmap it does not "
+        "communicate."
+    ),
     fact="indexing.integer",
     cause="index-replicates-the-row",
     topologies=ONE_AND_FOUR,
@@ -105,7 +108,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     "indexing.legacy.{form}",
     form={key: form for key, form in INTEGERS.items() if not form.jitted},
     claim="migrate-pmap.legacy-index-single-device",
-    title="{form.text} takes legacy's fast path to a single device.",
+    title="{form.text} takes legacy pmap's fast path to a single device.",
     fact="indexing.legacy",
     topologies=ONE_AND_FOUR,
     expect={
@@ -137,7 +140,7 @@ def first_elements(place: Place) -> Any:
     },
 )
 def index_large(impl: Implementation, cluster: Cluster) -> None:
-    """`x[0]` of 1 MiB per device moves the whole array to every device."""
+    """`x[0]` of 1 MiB per device all-gathers the whole array."""
     seen = access(cluster, "access", INTEGERS["zero"], output(impl, cluster, row=(LARGE,)))
     if seen is not None:
         cluster.step("first elements", start_of, seen.result)

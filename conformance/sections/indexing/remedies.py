@@ -67,7 +67,7 @@ def shard_of(x: Any) -> Any:
 
 
 A_PMAP_SHARDING = sharded(
-    "a PmapSharding over all devices of the map",
+    "a PmapSharding over all mapped devices",
     lambda place, s: s["type"] == "PmapSharding" and over_the_map(place, LEGACY_PMAP, s),
 )
 
@@ -104,8 +104,8 @@ def of_a(sharding: Expectation, out_axes: OutAxes) -> Expectation:
     out_axes=OUT_AXES,
     claim="migrate-pmap.named-sharding",
     title=(
-        "An output with out_axes={out_axes.value} has the NamedSharding that this says; "
-        "legacy's a PmapSharding."
+        "An output with out_axes={out_axes.value} has the NamedSharding that follows "
+        "from it; under legacy pmap a PmapSharding."
     ),
     fact="indexing.named-sharding",
     cause="outputs-in-a-named-sharding",
@@ -156,7 +156,7 @@ READINGS: Mapping[str, Form] = table(
     "indexing.out-axes-none.{reading}",
     reading=READINGS,
     claim="migrate-pmap.out-axes-none-cheap",
-    title="{reading.text} of an output of out_axes=None moves nothing between devices.",
+    title="{reading.text} of an output of out_axes=None does not communicate between devices.",
     fact="indexing.out-axes-none.cost",
     fixes=INDEX,
     topologies=ONE_AND_FOUR,
@@ -198,7 +198,9 @@ def added(place: Place) -> Any:
     ),
 )
 def device_put(impl: Implementation, cluster: Cluster) -> None:
-    """jax.device_put with an empty spec adds no dimension, and a map takes it with in_axes=None."""
+    """jax.device_put with an empty spec adds no dimension, and a mapped function accepts the result
+    with in_axes=None.
+    """
     put = cluster.step("put", jax.device_put, np.ones(ROW, np.float32), impl.sharding(axis=None))
     adding = impl.map(add(), in_axes=(0, None))
     cluster.step("map", adding, impl.given(cluster.rows(*ROW)), put)
@@ -220,7 +222,7 @@ def one_row(place: Place) -> Any:
     expect=everywhere(steps(shard=returns(one_row), row=returns(first_row))),
 )
 def shard_shapes(impl: Implementation, cluster: Cluster) -> None:
-    """The first shard is (1, 3, 4), and squeezed (3, 4)."""
+    """The first shard has shape (1, 3, 4), and (3, 4) after squeeze."""
     shard = cluster.step("shard", shard_of, output(impl, cluster))
     if shard is not None:
         cluster.step("row", lambda: shard.squeeze(0))
@@ -234,7 +236,7 @@ def shard_shapes(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(accessed(STAYS, returns(first_row))),
 )
 def shard_cost(impl: Implementation, cluster: Cluster) -> None:
-    """Reading the first shard moves nothing."""
+    """Reading the first shard does not communicate."""
     access(cluster, "access", LOCAL, output(impl, cluster))
 
 
@@ -267,7 +269,7 @@ GATHERS = moves(
     ),
 )
 def no_gather(impl: Implementation, cluster: Cluster) -> None:
-    """Neither the replicated output nor the local shard needs a _gather; the control does."""
+    """Neither a replicated output nor a local shard needs a _gather; the control does."""
     here = impl.mesh("i", cluster.local_devices)
     sharding = jax.sharding.NamedSharding(here, jax.sharding.PartitionSpec("i"))
     placed = jax.device_put(cluster.rows(*ROW) * 2, sharding)
@@ -304,7 +306,7 @@ def runs_through(names: tuple[str, ...]) -> Expectation:
     },
 )
 def stack_trace(impl: Implementation, cluster: Cluster) -> None:
-    """`x[0]` shows as a gather, called by way of __getitem__ and rewriting_take."""
+    """`x[0]` appears in a stack trace as a gather, called by __getitem__ and rewriting_take."""
     seen = access(
         cluster, "access", INTEGERS["zero"], output(impl, cluster), watched="slicing.py:gather"
     )
@@ -325,7 +327,9 @@ def stack_trace(impl: Implementation, cluster: Cluster) -> None:
     },
 )
 def first_row_of_all(impl: Implementation, cluster: Cluster) -> None:
-    """`x[0]` is a global array's first row in every process; a pmap's output is a process's own."""
+    """`x[0]` is a global array's first row in every process; of a pmap's output, this process's
+    first row.
+    """
     access(cluster, "access", INTEGERS["zero"], output(impl, cluster))
 
 
@@ -344,6 +348,6 @@ def first_row_of_all(impl: Implementation, cluster: Cluster) -> None:
     },
 )
 def hard_error(impl: Implementation, cluster: Cluster) -> None:
-    """`x[0]` of a new pmap's output fails for its list of devices."""
+    """`x[0]` of a new pmap's output raises an error about its list of devices."""
     x = output(impl, cluster)
     cluster.step("access", lambda: x[0])

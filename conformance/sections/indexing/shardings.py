@@ -82,7 +82,7 @@ LAYOUTS: Mapping[str, Layout] = table(
     ),
     Layout(
         "other-dimension",
-        "an array split along its second dimension",
+        "an array sharded along its second dimension",
         1,
         ("i", None),
         "migrate-pmap.index-other-dimension-sharded",
@@ -91,7 +91,7 @@ LAYOUTS: Mapping[str, Layout] = table(
     ),
     Layout(
         "leading",
-        "an array split by rows",
+        "a row-sharded array",
         0,
         (None, None),
         "migrate-pmap.index-leading-dimension-sharded",
@@ -249,7 +249,7 @@ def ones_row(place: Place) -> Any:
     },
 )
 def as_written(impl: Implementation, cluster: Cluster) -> None:
-    """The document's own (8, 3, 4) array, split in eight along a dimension of three."""
+    """The document's own (8, 3, 4) array, sharded in eight along a dimension of size three."""
     cluster.step("map", impl.map(double()), impl.given(cluster.rows(*ROW)))
     sharding = impl.sharding(axis=1)
     cluster.step("access", lambda: jax.device_put(np.ones((8, *ROW), np.float32), sharding)[0])

@@ -72,7 +72,7 @@ def _row_of(index: Index) -> Callable[[Place], Any]:
     "indexing.static.{index}",
     index=INDICES,
     claim="migrate-pmap-later.fix-static-range",
-    title="An index out of `{index.text}` takes its row by a {index.path}",
+    title="Indexing with an index from `{index.text}` reads the row by a {index.path}",
     fact="indexing.static",
     left_out="what is traced does not depend on the processes",
     expect=lambda index: of_jax(

@@ -52,7 +52,7 @@ WHOSE = OfEachStep("returns the first row of all", _whose, claims=RESULT)
     },
 )
 def unreplicate(impl: Implementation, cluster: Cluster) -> None:
-    """flax's unreplicate of an output that is split by rows gathers it."""
+    """flax's unreplicate of an output that is sharded by rows all-gathers it."""
     from flax import jax_utils
 
     form = Form("unreplicate", "", jax_utils.unreplicate)

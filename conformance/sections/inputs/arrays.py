@@ -71,7 +71,7 @@ def ask(
 @clause(
     "inputs.addressable.one-process",
     claim="migrate-pmap.fully-addressable-one-process",
-    title="`is_fully_addressable` of inputs and outputs, with one process.",
+    title="`is_fully_addressable` of inputs and outputs, in one process.",
     fact=ALL_HERE,
     topologies=ONE_PROCESS,
     left_out=APART,
@@ -80,7 +80,9 @@ def ask(
 @clause(
     "inputs.addressable.several-processes",
     claim="migrate-pmap.fully-addressable-several-processes",
-    title="`is_fully_addressable` of inputs and outputs, with several: pmap's are host-local.",
+    title=(
+        "`is_fully_addressable` of inputs and outputs, in several processes: pmap's are host-local."
+    ),
     fact=ALL_HERE,
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
@@ -167,7 +169,9 @@ def first_doubled(place: Place) -> Any:
     ),
 )
 def single_device(impl: Implementation, cluster: Cluster) -> None:
-    """Arrays that live on one device: put there, computed there, never put, a map's one shard."""
+    """Arrays on one device: put there, computed there, never put, and a mapped function's only
+    shard.
+    """
     rows, device = cluster.rows(SIZE), cluster.local_devices[0]
     placed = cluster.step("put", jax.device_put, rows, device)
     cluster.step("computed", jax.jit(double()), placed)

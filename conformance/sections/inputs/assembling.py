@@ -62,19 +62,19 @@ class Way:
 WAYS: Mapping[str, Way] = table(
     Way(
         "device-put",
-        "The full data in every process, and `device_put`.",
+        "Every process has the full data, and calls `device_put`.",
         lambda all_rows, part, sharding: jax.device_put(all_rows, sharding),
     ),
     Way(
         "process-local-data",
-        "Each process's part, and `make_array_from_process_local_data`.",
+        "Each process has its part, and calls `make_array_from_process_local_data`.",
         lambda all_rows, part, sharding: jax.make_array_from_process_local_data(
             sharding, part, all_rows.shape
         ),
     ),
     Way(
         "single-device-arrays",
-        "One array per device, and `make_array_from_single_device_arrays`.",
+        "One array per device, joined by `make_array_from_single_device_arrays`.",
         by_device,
     ),
 )
@@ -221,20 +221,20 @@ def one_row_each(rows: Any, devices: list[jax.Device]) -> list[Any]:
 PIECES: Mapping[str, Pieces] = table(
     Pieces(
         "any-order",
-        "The arrays are listed in reverse: each belongs where its device is.",
+        "The arrays are listed in reverse order: each still becomes the shard of its own device.",
         lambda rows, devices: one_row_each(rows, devices)[::-1],
         fact="any-order",
     ),
     Pieces(
         "missing",
-        "One local device has no array.",
+        "An array is missing for one local device.",
         lambda rows, devices: one_row_each(rows, devices)[:-1],
         fact="incomplete",
         refused=missing,
     ),
     Pieces(
         "other-shape",
-        "Each array is the row without its leading dimension, as pmap's body sees it.",
+        "Each array is a row without its leading dimension, as seen by the body under pmap.",
         lambda rows, devices: [jax.device_put(r, d) for r, d in zip(rows, devices, strict=True)],
         fact="incomplete",
         refused=other_shape,

@@ -97,7 +97,7 @@ ACCEPTED: Mapping[str, Shapes] = table(
     ),
     Shapes(
         "stitch.replicated",
-        "replicated: every process brings all of it",
+        "that is replicated: every process passes all of it",
         (),
         every_row,
         all_of(WIDTH),
@@ -195,7 +195,7 @@ def twice_all(place: Place) -> Shape:
 REFUSED: Mapping[str, Wrong] = table(
     Wrong(
         "shape.not-divisible",
-        "of one row more than the devices share evenly",
+        "of one row more than the devices can share equally",
         ("i",),
         one_row_more,
         inferred,
@@ -230,7 +230,7 @@ REFUSED: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "shape.other-width",
-        "of other width than `global_shape` says, in a dimension that is not sharded",
+        "of another width than `global_shape` has, in a dimension that is not sharded",
         ("i",),
         wider,
         all_of(WIDTH),
@@ -240,7 +240,7 @@ REFUSED: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "shape.other-rank",
-        "with one dimension less than the spec names",
+        "with fewer dimensions than the spec names",
         ("i", None),
         without_width,
         inferred,
@@ -274,7 +274,7 @@ OWN_IDEA = Taken(
 UNEVEN: Mapping[str, Wrong] = table(
     Wrong(
         "uneven.inferred",
-        "of more rows in each process than in the one before, without `global_shape`",
+        "with more rows in each process than in the previous one, without `global_shape`",
         ("i",),
         uneven,
         inferred,
@@ -283,7 +283,7 @@ UNEVEN: Mapping[str, Wrong] = table(
     ),
     Wrong(
         "uneven.global-shape",
-        "of more rows in each process than in the one before, with the sum as `global_shape`",
+        "with more rows in each process than in the previous one, and their sum as `global_shape`",
         ("i",),
         uneven,
         lambda place: (_all_uneven_rows(place), WIDTH),

@@ -123,7 +123,7 @@ MISMATCHED: Mapping[str, Layout] = table(
     ),
     Layout(
         "uncommitted",
-        "is a jax.Array that was never put anywhere",
+        "is an uncommitted jax.Array",
         lambda rows, devices, axes: jnp.asarray(rows),
         fact="never-placed",
     ),
@@ -149,13 +149,13 @@ MISMATCHED: Mapping[str, Layout] = table(
     ),
     Layout(
         "other-spec",
-        "lies on the mesh, sharded along its other dimension",
+        "is on the mesh, sharded along its other dimension",
         lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices), None, "i"),
         fact="other-spec",
     ),
     Layout(
         "replicated",
-        "lies on the mesh, replicated",
+        "is on the mesh, replicated",
         lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices)),
         fact="other-spec",
     ),
@@ -171,19 +171,19 @@ MISMATCHED: Mapping[str, Layout] = table(
 ALIGNED: Mapping[str, Layout] = table(
     Layout(
         "same",
-        "has the map's mesh and spec",
+        "has the mesh and spec of the shard_map",
         lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices), "i"),
         fact="same",
     ),
     Layout(
         "other-axis-name",
-        "lies as the map wants it, by a mesh with another axis name",
+        "is already sharded as required, on a mesh with another axis name",
         lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.type, devices, "k"), "k"),
         fact="other-axis-name",
     ),
     Layout(
         "other-axis-type",
-        "lies as the map wants it, by a mesh with the other axis type",
+        "is already sharded as required, on a mesh with the other axis type",
         lambda rows, devices, axes: on_mesh(rows, mesh_of(axes.other, devices), "i"),
         fact="other-axis-type",
     ),

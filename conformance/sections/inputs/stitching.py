@@ -134,7 +134,7 @@ MESHES: Mapping[str, MeshSize] = table(
     "inputs.stitch.{size}",
     size=MESHES,
     claim=EXAMPLE,
-    title="The example with data of the right size, on {size.text}.",
+    title="The document's example with data of the right size, on {size.text}.",
     topologies=ONE_DEVICE_TOO,
     expect=of_shard_map(
         steps(control=CONTROL, first_call=AS_SAID_BY_PROCESS, second_call=AS_SAID_BY_PROCESS),
@@ -247,7 +247,9 @@ def own_batch_doubled(place: Place) -> Any:
     ),
 )
 def process_batches(impl: Implementation, cluster: Cluster) -> None:
-    """The loader of the multi-process document, with its mesh as written and smaller batches."""
+    """The data loader of the multi-process document, with its mesh as written and smaller
+    batches.
+    """
     batch_size = jax.device_count() * PER_DEVICE
     per_process_batch_size = batch_size // jax.process_count()
     mesh = jax.make_mesh((jax.device_count(),), ("batch"))

@@ -201,7 +201,7 @@ def batch_by_devices(place: Place) -> Any:
     expect=unless_shard_map(returns_array(batch_by_devices, per_device), NOT_THE_SAME),
 )
 def own_batch(impl: Implementation, cluster: Cluster) -> None:
-    """Each process passes another batch, of a size that could be the global one."""
+    """Each process passes another batch, of a size that could be that of the global one."""
     rows = batch(cluster)
     if impl.is_pmap:
         rows = rows.reshape(cluster.topology.devices_per_process, -1, SIZE)

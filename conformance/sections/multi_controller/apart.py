@@ -35,7 +35,7 @@ class Apart:
 APART: Mapping[str, Apart] = table(
     Apart(
         "other-operation",
-        "One process sums where the other takes the greatest: both hang.",
+        "One process sums where the other takes the maximum: both hang.",
         "multi-process.different-order-hangs",
         """
 function = total if number == 0 else jax.jit(lambda x: x.max())
@@ -83,7 +83,7 @@ attempt("sum", lambda: total(x))
     ),
     Apart(
         "unchecked",
-        "One process doubles where the other adds one: neither is told, and the sum mixes both.",
+        "One process doubles where the other adds one: no error, and the sum mixes both.",
         "multi-process.order-unchecked",
         """
 y = jax.jit((lambda x: x + 1) if number else (lambda x: x * 2))(x)

@@ -69,8 +69,8 @@ class Given:
 
 
 GIVEN: Mapping[str, Given] = table(
-    Given("sharded", "a row on each device", ("a",), own_of_own),
-    Given("replicated", "all of it on every device", (), own_copies),
+    Given("sharded", "sharded by rows", ("a",), own_of_own),
+    Given("replicated", "replicated", (), own_copies),
 )
 
 
@@ -78,7 +78,7 @@ GIVEN: Mapping[str, Given] = table(
     "multi_controller.other-values.device-put-{given}",
     given=GIVEN,
     claim="multi-process.device-put-full-array",
-    title="`device_put` of data that are others in each process, {given.text}",
+    title="`device_put` of data that differ between processes, {given.text}",
     fact="multi_controller.other-values.device-put",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
@@ -109,7 +109,7 @@ def put_others(impl: Implementation, cluster: Cluster, given: Given) -> None:
     ),
 )
 def jit_others(impl: Implementation, cluster: Cluster) -> None:
-    """A jitted function over all devices is given a NumPy array that is another in each process."""
+    """A jitted function over all devices gets a NumPy array that differs between processes."""
     sharding = spread(row_of(jax.devices()))
     function = jax.jit(lambda x: 2 * x, in_shardings=sharding, out_shardings=sharding)
     cluster.twice(lambda: held(function(full(cluster))))
@@ -129,7 +129,7 @@ def own_added(place: Place) -> Any:
     expect=of_jax(twice(refused("AssertionError", r"not the same on each process", own_added))),
 )
 def jit_other_beside(impl: Implementation, cluster: Cluster) -> None:
-    """A jitted function is given an array over all devices and, in each process, another number."""
+    """A jitted function gets an array over all devices and, in each process, another number."""
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
     number = np.float32(MORE * cluster.process)
     function = jax.jit(lambda x, n: x + n)

@@ -66,7 +66,7 @@ def noted_ids(cluster: Cluster, devices: list[jax.Device]) -> None:
     expect=of_jax(every(twice(returns(owners)), alike(IDS, "the list of all devices"))),
 )
 def global_devices(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.devices()` lists the devices of all processes, alike in each process."""
+    """`jax.devices()` lists the devices of all processes, the same in each process."""
     for step in ("first call", "second call"):
         found = jax.devices()
         cluster.step(step, lambda found=found: np.array([d.process_index for d in found]))
@@ -88,7 +88,7 @@ def global_devices(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def local_devices(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.local_devices()` lists this process's devices, and another's where it is named."""
+    """`jax.local_devices()` lists this process's devices, and with `process_index=` another's."""
     everyone = jax.devices()
     last = jax.process_count() - 1
     cluster.step("own", lambda: np.array([everyone.index(d) for d in jax.local_devices()]))
@@ -120,7 +120,7 @@ def _disjoint(noted: list[Any]) -> bool:
     ),
 )
 def disjoint_devices(impl: Implementation, cluster: Cluster) -> None:
-    """The devices that the processes call their own, and the process that each says it is of."""
+    """The processes' local devices are disjoint, and each device names its process."""
     for step in ("first call", "second call"):
         own = jax.local_devices()
         cluster.step(step, lambda own=own: np.array([device.process_index for device in own]))
@@ -159,7 +159,7 @@ def sum_of_own(place: Place) -> Any:
     ),
 )
 def mesh_over_all(impl: Implementation, cluster: Cluster) -> None:
-    """An array over `Mesh(jax.devices(), ('a',))`, and the sum of it."""
+    """An array over `Mesh(jax.devices(), ('a',))`, and its sum."""
     mesh = jax.sharding.Mesh(jax.devices(), ("a",))
     rows = cluster.all_rows(WIDTH)
     array = jax.device_put(rows, spread(mesh, "a"))
@@ -179,7 +179,7 @@ def mesh_over_all(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def same_as_make_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """`Mesh(jax.devices(), ('a',))` and `jax.make_mesh((device_count(),), ('a',))` are the same."""
+    """`Mesh(jax.devices(), ('a',))` equals `jax.make_mesh((device_count(),), ('a',))`."""
     by_hand = jax.sharding.Mesh(jax.devices(), ("a",))
     made = jax.make_mesh((jax.device_count(),), ("a",))
     alike = list(by_hand.devices.flat) == list(made.devices.flat)
@@ -221,7 +221,11 @@ class Product:
 
 
 PRODUCTS: Mapping[str, Product] = table(
-    Product("default-mesh", "`x @ y` on a mesh as `make_mesh` makes it.", lambda x, y: x @ y),
+    Product(
+        "default-mesh",
+        "`x @ y` on a mesh from `make_mesh` with default axis types.",
+        lambda x, y: x @ y,
+    ),
     Product("auto-mesh", "`x @ y` on a mesh of Auto axes.", lambda x, y: x @ y, ("Auto",) * 2),
     Product(
         "out-sharding",
@@ -324,7 +328,7 @@ def devices_drawn(text: str) -> list[int]:
     ),
 )
 def visualize(impl: Implementation, cluster: Cluster) -> None:
-    """Process 0 alone draws the sharding of an array over all processes."""
+    """Process 0 alone prints the sharding of an array over all processes."""
     rows = cluster.all_rows(WIDE)  # in narrow boxes the ids are broken over lines
     array = jax.device_put(rows, spread(row_of(jax.devices()), "a"))
     for step in ("first call", "second call"):

@@ -78,7 +78,10 @@ SLICES: Mapping[str, Slices] = table(
     "multi_controller.launch.cloud-tpu.{slices}",
     slices=SLICES,
     claim="multi-process.launch-cloud-tpu",
-    title="Told by the variables {slices.text}, `initialize()` without arguments joins them.",
+    title=(
+        "With the environment variables {slices.text}, `initialize()` without arguments "
+        "joins all hosts."
+    ),
     fact="multi_controller.launch.cloud-tpu",
     topologies=ONE_PROCESS,
     left_out=(
@@ -190,7 +193,10 @@ def detected(place: Place) -> Any:
     "multi_controller.launch.kubernetes.{workload}",
     workload=WORKLOADS,
     claim="multi-process.launch-kubernetes",
-    title="In {workload.text}, each pod finds which it is, of how many, and the first one's name.",
+    title=(
+        "In {workload.text}, each pod finds its process index, the number of processes and "
+        "the coordinator's name."
+    ),
     fact="multi_controller.launch.kubernetes",
     topologies=ONE_PROCESS,
     left_out=NO_CLUSTER,
@@ -229,7 +235,7 @@ LACKS: Mapping[str, Lack] = table(
     "multi_controller.launch.kubernetes.{lack}",
     lack=LACKS,
     claim="multi-process.launch-kubernetes",
-    title="Where {lack.text}, JAX's detection of clusters raises and says so.",
+    title="Where {lack.text}, JAX's cluster detection raises an error that says so.",
     fact="multi_controller.launch.kubernetes-refused",
     topologies=ONE_PROCESS,
     left_out=NO_CLUSTER,
@@ -250,5 +256,7 @@ def kubernetes_refused(impl: Implementation, cluster: Cluster, lack: Lack) -> No
     expect=of_jax(one_job(PODS)),
 )
 def without_package(impl: Implementation, cluster: Cluster) -> None:
-    """`initialize()` without arguments in an indexed Job's pods, with JAX alone there."""
+    """`initialize()` without arguments in the pods of an indexed Job where only JAX is
+    installed.
+    """
     cluster.step(JOB, lambda: answers(run_text(WITHOUT_PACKAGE, PODS_JOB, CASE="no-package")))

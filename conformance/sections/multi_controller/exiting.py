@@ -60,7 +60,7 @@ def ended_by_the_barrier(early: Early) -> Expectation:
     "multi_controller.leaving.exit-barrier.{early}",
     early=EARLY,
     claim="pmap-silence.process-that-goes",
-    title="{early.text}, which works on past shutdown_timeout_seconds, is ended with it.",
+    title="{early.text}, which is still working after shutdown_timeout_seconds, is killed too.",
     fact="multi_controller.leaving.exit-barrier",
     left_out=OF_A_JOB,
     expect=lambda early: of_jax(ended_by_the_barrier(early)),

@@ -65,7 +65,7 @@ USES: Mapping[str, Use] = table(
 @family(
     "multi_controller.fetch.{use}",
     use=USES,
-    title="`{use.text}` of an array that spans several processes",
+    title="`{use.text}` of an array that spans several processes.",
     fact=lambda use: f"multi_controller.fetch.{use.fact}",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
@@ -105,7 +105,7 @@ def _where_it_is(place: Place, step: Step) -> tuple[bool, str]:
     ),
 )
 def float_elsewhere(impl: Implementation, cluster: Cluster) -> None:
-    """`float(x)` of one number that lies in the last process."""
+    """`float(x)` of a single number on a device of the last process."""
     number = jax.device_put(np.float32(NUMBER), spread(row_of(jax.devices()[-1:])))
     cluster.twice(lambda: np.float32(float(number)))
 
@@ -157,7 +157,7 @@ def every_row(place: Place) -> Any:
     expect=of_jax(twice(returns_host(every_row))),
 )
 def held_whole(impl: Implementation, cluster: Cluster) -> None:
-    """`np.asarray(x)` of an array of which each process's devices have all rows together."""
+    """`np.asarray(x)` of an array of which each process's devices together hold all rows."""
     places = np.array(jax.devices()).reshape(jax.process_count(), -1)
     by_row = jax.sharding.NamedSharding(
         jax.sharding.Mesh(places, ("process", "row")), jax.sharding.PartitionSpec("row")
@@ -267,7 +267,7 @@ FORMS: Mapping[str, Form] = table(
     "multi_controller.gather.{form}",
     form=FORMS,
     claim="multi-process.fix-process-allgather",
-    title="`{form.text}` of the rows that each process has in NumPy",
+    title="`{form.text}` of each process's NumPy rows.",
     fact="multi_controller.gather",
     topologies=SEVERAL_PROCESSES,
     left_out="of one process's rows: outputs.host.allgather",
@@ -288,7 +288,7 @@ def gather(impl: Implementation, cluster: Cluster, form: Form) -> None:
     expect=of_jax(twice(returns_host(stacked))),
 )
 def gather_alone(impl: Implementation, cluster: Cluster) -> None:
-    """`process_allgather(rows)` of NumPy rows in one process: stacked, as with several."""
+    """`process_allgather(rows)` of NumPy rows in one process stacks them, as in several."""
     rows = cluster.rows(WIDTH)
     cluster.twice(lambda: multihost_utils.process_allgather(rows))
 
@@ -337,7 +337,7 @@ def first_row(place: Place) -> Any:
     "multi_controller.under-jit.{look}",
     look=LOOKS,
     claim="multi-process.addressable-shards-under-jit",
-    title="`{look.text}` under `jax.jit`",
+    title="`{look.text}` of an array that spans several processes, under `jax.jit`.",
     fact="multi_controller.under-jit",
     topologies=ONE_AND_SEVERAL,
     expect=lambda look: of_jax(
@@ -373,7 +373,7 @@ def under_jit(impl: Implementation, cluster: Cluster, look: Look) -> None:
     ),
 )
 def shards_alone(impl: Implementation, cluster: Cluster) -> None:
-    """Process 0 alone reads its shards, and the next program of all processes still runs."""
+    """Process 0 alone reads its shards, and the next program of all processes works."""
     array = over_all(cluster)
     cluster.step("alone", lambda: held(array) if cluster.process == 0 else [])
     cluster.step("together", lambda: array.sum())

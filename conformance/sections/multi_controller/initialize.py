@@ -44,7 +44,7 @@ TOUCHED = (
     deadline_s=DEADLINE_S,
 )
 def one_process(impl: Implementation, cluster: Cluster) -> None:
-    """A single process calls initialize, and goes on as it would without."""
+    """A single process calls initialize, and works as it would without it."""
     run(
         cluster,
         BEGIN
@@ -100,7 +100,7 @@ print("devices", jax.device_count())
     before=DEVICES,
     claim="multi-process.initialize-after-devices",
     fact="multi_controller.initialize.after-devices",
-    title="`{before.code}`, then initialize: it raises.",
+    title="`jax.distributed.initialize` raises after `{before.code}`.",
     left_out=OF_A_JOB,
     expect=of_jax(says(0, f"initialized {TOUCHED}", "devices 2")),
     deadline_s=DEADLINE_S,
@@ -115,7 +115,9 @@ def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> Non
     before=OTHERS,
     claim="multi-process.initialize-after-config",
     fact="multi_controller.initialize.after-config",
-    title="`{before.code}`, then initialize: each process knows both devices.",
+    title=(
+        "`jax.distributed.initialize` works after `{before.code}`: each process sees both devices."
+    ),
     left_out=OF_A_JOB,
     expect=of_jax(every(*(says(number, "initialized None", "devices 2") for number in range(2)))),
     deadline_s=DEADLINE_S,
@@ -147,14 +149,14 @@ def both(*lines: str) -> Expectation:
 CALLED: Mapping[str, Called] = table(
     Called(
         "twice",
-        "A process that initializes again is refused, and goes on as it was.",
+        "A second call of initialize is refused, and the process works as before.",
         "initialize()\nattempt('again', initialize)\n" + ARRAYS,
         both(f"again {ONCE}", "sum 3.0"),
     ),
     Called(
         "after-shutdown",
-        "After jax.distributed.shutdown, before any device was touched, all may initialize again, "
-        "the first process first.",
+        "After jax.distributed.shutdown, all processes can initialize again if no device "
+        "was used, process 0 first.",
         # At one address, a process that is quicker than the first finds what is about to end.
         """
 initialize()
@@ -167,13 +169,13 @@ wait_for("down 0")
     ),
     Called(
         "late-process",
-        "A process that comes late is waited for.",
+        "The others wait for a process that calls initialize late.",
         "time.sleep(3 * number)\n" + COMPUTE,
         both("sum 3.0"),
     ),
     Called(
         "one-process-too-many",
-        "A process beyond the count that all are given is refused; the others do without it.",
+        "A process with an index beyond num_processes is refused; the others work without it.",
         """
 if number < 2:
     initialize(2)
@@ -220,7 +222,7 @@ REFUSED = r"exit 0 \| initialized \w+Error .*"
     deadline_s=DEADLINE_S,
 )
 def counts_differ(impl: Implementation, cluster: Cluster) -> None:
-    """Process 0 says that they are two, process 1 that they are three."""
+    """Process 0 passes num_processes=2, process 1 passes 3."""
     run(
         cluster,
         BEGIN
@@ -245,7 +247,7 @@ attempt("devices", jax.device_count)
     deadline_s=DEADLINE_S,
 )
 def number_taken(impl: Implementation, cluster: Cluster) -> None:
-    """A third process comes later, and gives itself the number of the second."""
+    """A third process starts later with the process_id of the second."""
     run(
         cluster,
         BEGIN
@@ -284,7 +286,7 @@ MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
     missing=MISSING,
     claim="pmap-silence.initialize-missing-process",
     fact="multi_controller.initialize.process-missing",
-    title="Process {missing.absent} never comes: the other one is told by an error.",
+    title="Process {missing.absent} never calls initialize: the other one gets an error.",
     left_out=OF_A_JOB,
     expect=lambda missing: of_jax(
         every(

@@ -65,7 +65,7 @@ def launch(impl: Implementation, cluster: Cluster, launcher: Launcher, size: int
     "multi_controller.launch.{launcher}.not-initialized",
     launcher=LAUNCHERS,
     claim="multi-process.launch-then-initialize",
-    title="Two processes started by {launcher.text} that do not initialize are no job.",
+    title="Two processes started by {launcher.text} that do not call initialize do not form a job.",
     fact="multi_controller.launch.not-initialized",
     topologies=ONE_PROCESS,
     left_out=ONE_MACHINE,
@@ -87,7 +87,7 @@ def not_initialized(impl: Implementation, cluster: Cluster, launcher: Launcher) 
     expect=of_jax(apart(1)),
 )
 def once(impl: Implementation, cluster: Cluster) -> None:
-    """A program that is started once is one process, which has its own devices alone."""
+    """A program that is started once is a job of one process with only its own devices."""
     cluster.step(JOB, lambda: answers(run_text(NOT_INITIALIZED, ONE)))
 
 
@@ -107,5 +107,5 @@ def once(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def without_arguments(impl: Implementation, cluster: Cluster) -> None:
-    """A program that no launcher started calls `initialize()` without arguments."""
+    """A program started without a launcher calls `initialize()` without arguments."""
     cluster.step(JOB, lambda: answers(run_text(INITIALIZED, ONE)))

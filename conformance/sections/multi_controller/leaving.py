@@ -185,7 +185,8 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "raises-between",
-        "Process 1 raises to the top: nobody notices, and it ends when process 0 does.",
+        "Process 1 raises an error that nothing catches: process 0 continues, and "
+        "process 1 exits when it does.",
         1,
         RAISE,
         WAIT,
@@ -196,7 +197,8 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "first-raises-between",
-        "Process 0 raises to the top: nobody notices, and it ends when process 1 does.",
+        "Process 0 raises an error that nothing catches: process 1 continues, and "
+        "process 0 exits when it does.",
         0,
         RAISE,
         WAIT,
@@ -207,7 +209,8 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "raises-inside",
-        "Process 1 raises to the top while process 0 is in a collective: both hang.",
+        "Process 1 raises an error that nothing catches while process 0 is in a "
+        "collective: both hang.",
         1,
         RAISE,
         COLLECTIVE,
@@ -218,7 +221,8 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "first-raises-inside",
-        "Process 0 raises to the top while process 1 is in a collective: both hang.",
+        "Process 0 raises an error that nothing catches while process 1 is in a "
+        "collective: both hang.",
         0,
         RAISE,
         COLLECTIVE,
@@ -229,7 +233,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "returns-between",
-        "Process 1 comes to its end early: nobody notices, and it ends when process 0 does.",
+        "Process 1 reaches its end early: process 0 continues, and process 1 exits when it does.",
         1,
         RETURN,
         WAIT,
@@ -237,7 +241,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "first-returns-between",
-        "Process 0 comes to its end early: nobody notices, and it ends when process 1 does.",
+        "Process 0 reaches its end early: process 1 continues, and process 0 exits when it does.",
         0,
         RETURN,
         WAIT,
@@ -245,7 +249,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "returns-inside",
-        "Process 1 comes to its end while process 0 is in a collective: both hang.",
+        "Process 1 reaches its end while process 0 is in a collective: both hang.",
         1,
         RETURN,
         COLLECTIVE,
@@ -253,7 +257,7 @@ GOING: Mapping[str, Going] = table(
     ),
     Going(
         "first-returns-inside",
-        "Process 0 comes to its end while process 1 is in a collective: both hang.",
+        "Process 0 reaches its end while process 1 is in a collective: both hang.",
         0,
         RETURN,
         COLLECTIVE,

@@ -87,7 +87,7 @@ WHOLE: Mapping[str, Whole] = table(
     ),
     Whole(
         "output",
-        "another map's output, of `out_axes=None`",
+        "the output of another mapped function with `out_axes=None`",
         lambda impl, w: impl.map(lambda x: x, out_axes=None)(np.stack([w, w])),
     ),
 )
@@ -97,7 +97,7 @@ WHOLE: Mapping[str, Whole] = table(
     "multi_controller.multi-process-unmapped.{whole}",
     whole=WHOLE,
     claim="pmap-silence.transforms-span-processes",
-    title="With `in_axes=None` each process passes another value, as {whole.text}.",
+    title="With `in_axes=None` each process passes another value: {whole.text}.",
     fact="multi_controller.multi-process-unmapped",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
@@ -170,10 +170,10 @@ ELSEWHERE = raises(
 )
 
 GLOBALS: Mapping[str, Global] = table(
-    Global("auto", "sharded as a map's own, on a mesh of Auto axes"),
+    Global("auto", "sharded as required, on a mesh of Auto axes"),
     Global(
         "explicit",
-        "sharded as a map's own, on a mesh of Explicit axes",
+        "sharded as required, on a mesh of Explicit axes",
         explicit=True,
         legacy=SPLIT_TOO_FAR,
     ),
@@ -186,7 +186,10 @@ GLOBALS: Mapping[str, Global] = table(
         legacy=SPLIT_TOO_FAR,
     ),
     Global(
-        "other-order", "sharded over the devices in reverse", backwards=True, shard_map=ELSEWHERE
+        "other-order",
+        "sharded over the devices in reverse order",
+        backwards=True,
+        shard_map=ELSEWHERE,
     ),
     Global("replicated", "replicated over all devices", mapped=False),
 )

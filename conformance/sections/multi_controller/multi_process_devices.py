@@ -243,7 +243,9 @@ def call(cluster: Cluster, function: Callable[[Any], Any], rows: Any) -> None:
     expect=everywhere(right(HALF)),
 )
 def half(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` with those of half of the processes, which alone make and call the map."""
+    """`devices=` with the devices of half of the processes; only these create and call the mapped
+    function.
+    """
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     if HALF.here(cluster):
         listed = [cluster.devices[one] for one in HALF.of(cluster)]
@@ -290,7 +292,9 @@ def of_half(outside: Expectation) -> Expectation:
     },
 )
 def half_called_by_all(impl: Implementation, cluster: Cluster) -> None:
-    """`devices=` with those of half of the processes, in a map that all processes call."""
+    """`devices=` with the devices of half of the processes, in a mapped function that all processes
+    call.
+    """
     cluster.step(CONTROL, impl.map(double()), impl.given(cluster.rows(WIDTH)))
     listed = [cluster.devices[one] for one in HALF.of(cluster)]
     call(cluster, impl.map(sum_and_number(), devices=listed), passed(impl, cluster, HALF))

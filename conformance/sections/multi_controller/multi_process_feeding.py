@@ -201,21 +201,21 @@ class Feed:
 FEEDS: Mapping[str, Feed] = table(
     Feed(
         "out-0",
-        "of out_axes=0, to the same map, again and again",
+        "of out_axes=0, to the same mapped function repeatedly",
         again_and_again,
         again_over_all,
         {OWN: again_alone},
     ),
     Feed(
         "out-1",
-        "of out_axes=1, to a map of in_axes=1",
+        "of out_axes=1, to in_axes=1",
         along_axis_1,
         columns_over_all,
         {OWN: columns_alone},
     ),
     Feed(
         "out-1-as-rows",
-        "of out_axes=1, to a map of in_axes=0",
+        "of out_axes=1, to in_axes=0",
         columns_as_rows,
         turned_over_all,
         {OWN: turned_alone},
@@ -223,14 +223,14 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "out-none",
-        "of out_axes=None, passed whole",
+        "of out_axes=None, to in_axes=None",
         whole_as_whole,
         whole_over_all,
         {OWN: whole_alone},
     ),
     Feed(
         "out-none-as-rows",
-        "of out_axes=None, mapped",
+        "of out_axes=None, to in_axes=0",
         whole_as_rows,
         mapped_over_all,
         {OWN: mapped_alone},
@@ -238,7 +238,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "first-of-each",
-        "of a map over one device of each process, to the same map",
+        "over one device of each process, to the same mapped function",
         of_first_devices,
         firsts_over_all,
         {OWN: firsts_alone},
@@ -246,7 +246,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "from-own",
-        "of a map over this process's devices, to one over all",
+        "over this process's devices, to a mapped function over all devices",
         of_own_devices,
         doubled_over_all,
         {OWN: doubled_alone},
@@ -255,7 +255,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "to-own",
-        "of a map over all devices, to one over this process's",
+        "over all devices, to a mapped function over this process's devices",
         to_own_devices,
         doubled_alone,
         {"the same over the devices of all processes": doubled_over_all},
@@ -269,7 +269,7 @@ FEEDS: Mapping[str, Feed] = table(
     "multi_controller.multi-process-feeding.{feed}",
     feed=FEEDS,
     claim="{feed.claim}",
-    title="In several processes, an output {feed.text}.",
+    title="In several processes, an output is passed on: {feed.text}.",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     deadline_s=30.0,

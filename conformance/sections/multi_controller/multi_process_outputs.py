@@ -77,7 +77,7 @@ def put_as_told(put: Put) -> Columns:
     "multi_controller.multi-process-put.{put}",
     put=PUTS,
     claim="migrate-pmap.fix-device-put-global",
-    title="A map's output, equal in all processes, is put on a mesh of all devices: {put.text}.",
+    title="An output that is equal in all processes is put on a mesh of all devices: {put.text}.",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     deadline_s=30.0,
@@ -128,7 +128,9 @@ def clamped(beyond: Beyond) -> Columns:
     "multi_controller.multi-process-beyond.{beyond}",
     beyond=BEYOND,
     claim="pmap-silence.multi-process-slice-and-compute",
-    title="An output is indexed {beyond.text}, in several processes: it is the nearest row.",
+    title=(
+        "In several processes, an output is indexed {beyond.text}: the result is the nearest row."
+    ),
     fact="multi_controller.multi-process-beyond",
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,

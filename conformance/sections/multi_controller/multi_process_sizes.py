@@ -119,7 +119,7 @@ def sized(impl: Implementation, cluster: Cluster, size: Size) -> None:
     expect=of_pmaps(hangs("first call", all_but_the_last), NO_LOCAL_ROWS),
 )
 def too_few_in_one(impl: Implementation, cluster: Cluster) -> None:
-    """The last process passes one row too few to a psum: it is refused, and the others wait."""
+    """The last process passes one row too few to a psum: it gets an error, and the others wait."""
     # A psum as it should be comes first: a CPU gives up after 30 s on the first of some devices.
     cluster.step(CONTROL, impl.map(psum()), impl.given(cluster.rows(WIDTH)))
     last = cluster.process == cluster.topology.processes - 1
@@ -181,7 +181,7 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
     ),
     AxisSize(
         "one-more",
-        "one more than there are devices",
+        "one more than the number of devices",
         lambda place: place.topology.devices + 1,
         raises(ValueError, TOO_LARGE, phase="compile", otherwise=over_all),
     ),

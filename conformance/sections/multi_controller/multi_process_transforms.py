@@ -179,7 +179,7 @@ def asked(transform: Transform, collective: Collective) -> bool:
         if transform.differentiates
         else "pmap-silence.transforms-span-processes"
     ),
-    title="In several processes, a map with {collective}, {transform.text}.",
+    title="In several processes, a mapped function with {collective}, {transform.text}.",
     fact="multi_controller.map.{transform}",
     needs=processes(2),
     topologies=lambda collective: (

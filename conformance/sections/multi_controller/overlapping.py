@@ -100,7 +100,7 @@ class Pipeline:
     deadline_s=DEADLINE_S,
 )
 def overlap(impl: Implementation, cluster: Cluster) -> None:
-    """Eight microbatches through two stages on two devices, enqueued at once, then one by one."""
+    """Eight microbatches pass two stages on two devices, enqueued at once, then one by one."""
     pipeline = Pipeline()
     for name, awaited in ((ENQUEUED, False), (AWAITED, True)):
         cluster.step(name, lambda awaited=awaited: pipeline.run(BATCHES, awaited))

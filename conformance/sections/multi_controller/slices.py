@@ -44,7 +44,7 @@ def one_slice(place: Place) -> Any:
     expect=of_jax(twice(returns_host(one_slice))),
 )
 def slice_index(impl: Implementation, cluster: Cluster) -> None:
-    """After `jax.distributed.initialize` all devices of one machine are of one slice."""
+    """After `jax.distributed.initialize`, all devices of one machine have the same slice_index."""
     cluster.twice(lambda: np.array([device.slice_index for device in jax.devices()], np.int64))
 
 

@@ -85,7 +85,7 @@ def doubled_blocks(place: Place) -> list[Any]:
     ),
 )
 def placed(impl: Implementation, cluster: Cluster) -> None:
-    """All processes place data on half of the devices, and compute with it."""
+    """All processes put data on half of the devices and compute with it."""
     arrays: list[Any] = []
 
     def run(make: Any) -> Any:
@@ -126,7 +126,7 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     left_out=LEFT_OUT,
-    title="Who has a device in the mesh has the sum, and can print it.",
+    title="A process with a device in the mesh gets the sum and can print it.",
     expect=of_jax(
         steps(
             summed=by_half(
@@ -144,7 +144,10 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     left_out=LEFT_OUT,
-    title="Who has no device in the mesh runs the same lines: no data, printed as shape and dtype.",
+    title=(
+        "A process without a device in the mesh runs the same lines: it has no data, and "
+        "prints shape and dtype."
+    ),
     expect=of_jax(
         steps(
             summed=by_half(
@@ -207,7 +210,9 @@ ALL_TOGETHER = returns(total, mistakes={"the sum over this process's own devices
     ),
 )
 def others_absent(impl: Implementation, cluster: Cluster) -> None:
-    """Only who has a device in the mesh runs the sum; then all run a program over all devices."""
+    """Only processes with a device in the mesh run the sum; then all run a program over all
+    devices.
+    """
     array = in_half()
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
     takes_part = in_second_half(cluster)
@@ -247,7 +252,7 @@ def own_sum(place: Place) -> Any:
     ),
 )
 def two_at_once(impl: Implementation, cluster: Cluster) -> None:
-    """Each half of the processes runs a program of its own over its devices, at the same time."""
+    """Each half of the processes runs its own program over its devices, at the same time."""
     half = jax.device_count() // 2
     mine = slice(half, None) if in_second_half(cluster) else slice(None, half)
     array = jax.device_put(cluster.all_rows()[mine], spread(row_of(jax.devices()[mine]), "a"))

@@ -45,7 +45,7 @@ os._exit(0)
     deadline_s=DEADLINE_S,
 )
 def killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
-    """With jax_enable_recoverability the job goes on when one of its processes is killed."""
+    """With jax_enable_recoverability, the job continues when one of its processes is killed."""
     run(cluster, killed(1), JAX_ENABLE_RECOVERABILITY="1")
 
 
@@ -59,7 +59,7 @@ def killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
     deadline_s=DEADLINE_S,
 )
 def first_killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
-    """With jax_enable_recoverability too the others are ended when process 0 is killed."""
+    """With jax_enable_recoverability too, the others are killed when process 0 is killed."""
     run(cluster, killed(0), JAX_ENABLE_RECOVERABILITY="1")
 
 
@@ -76,7 +76,9 @@ def first_killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
     deadline_s=DEADLINE_S,
 )
 def one_of_four_killed(impl: Implementation, cluster: Cluster) -> None:
-    """One process of four is killed between collectives: all others are ended by a heartbeat."""
+    """One process of four is killed between collectives: all others are killed by a missed
+    heartbeat.
+    """
     run(cluster, killed(2), FOUR)
 
 
@@ -90,9 +92,8 @@ def one_of_four_killed(impl: Implementation, cluster: Cluster) -> None:
     deadline_s=DEADLINE_S,
 )
 def restart(impl: Implementation, cluster: Cluster) -> None:
-    """A job that computed shuts down, clears its backends and initializes again, in its processes.
-
-    The address stays: the first process goes first, as others could still find what ends there.
+    """After a computation, a job shuts down, clears its backends and initializes again in the same
+    processes.
     """
     run(
         cluster,

@@ -111,7 +111,7 @@ def ids_by_2048(place: Place) -> Any:
     ),
 )
 def device_ids(impl: Implementation, cluster: Cluster) -> None:
-    """The ids of this process's devices, which the toy program prints as parts of their names."""
+    """The ids of this process's devices, which the toy program prints as part of their names."""
     cluster.twice(lambda: np.array([device.id for device in jax.local_devices()]))
 
 
@@ -196,7 +196,7 @@ def equal_result(impl: Implementation, cluster: Cluster) -> None:
 @clause(
     "multi_controller.toy.host-sum-in-all",
     claim="multi-process.toy-equal-result",
-    title="The sum is one array that is replicated over all processes, not one of each.",
+    title="The sum is one array, replicated over all processes, and not one array per process.",
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(
         every(

@@ -93,14 +93,14 @@ PUTS: Mapping[str, Put] = table(
     ),
     Put(
         "two-stages",
-        "the result of a stage is put on the other half's devices, where the next stage runs",
+        "the result of a stage is put on the other half of the devices, where the next stage runs",
         "multi-process.pipeline-two-stages",
         'held(plus_one(jax.device_put(double(half), on(devices[2:], "a"))))',
         ("[]", "[[3.0], [5.0]]"),
     ),
     Put(
         "microbatches",
-        "microbatches go through four stages, each on a device of its own",
+        "microbatches pass four stages, each on its own device",
         "multi-process.pipeline-microbatches-values",
         """[
     held(plus_one(put(double(put(plus_one(put(double(put(batch, 0)), 1)), 2)), 3)))
@@ -115,7 +115,7 @@ PUTS: Mapping[str, Put] = table(
 @family(
     "multi_controller.transfer-address.{put}",
     put=PUTS,
-    title="With an address to transfer by, {put.text}.",
+    title="With `jax_cross_host_transfer_socket_address`, {put.text}.",
     fact="multi_controller.transfer-address",
     left_out=OF_A_JOB,
     expect=lambda put: of_jax(
@@ -154,10 +154,10 @@ class Unequal:
 
 UNEQUALS: Mapping[str, Unequal] = table(
     Unequal("fewer", "one of the other devices", 'on(devices[2:3], "a")', (NOT_HERE, NOT_ALL_HERE)),
-    Unequal("more", "all devices, each with a copy", "on(devices)", (NOT_HERE, OTHER_DEVICES)),
+    Unequal("more", "all devices, replicated", "on(devices)", (NOT_HERE, OTHER_DEVICES)),
     Unequal(
         "other-shape",
-        "the other half's devices, each with a copy of the whole",
+        "the other half of the devices, replicated",
         "on(devices[2:])",
         (NOT_HERE, NOT_ALL_HERE),
     ),
@@ -178,7 +178,10 @@ def refused(unequal: Unequal) -> Expectation:
     "multi_controller.transfer-address-unequal.{unequal}",
     unequal=UNEQUALS,
     claim="multi-process.cross-process-device-put-unequal",
-    title="With an address to transfer by, an array of two devices is put on {unequal.text}.",
+    title=(
+        "With `jax_cross_host_transfer_socket_address`, an array on two devices is put on "
+        "{unequal.text}."
+    ),
     fact="multi_controller.transfer-address-unequal",
     left_out=OF_A_JOB,
     expect=lambda unequal: of_jax(refused(unequal)),
@@ -200,6 +203,6 @@ def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> Non
     deadline_s=DEADLINE_S,
 )
 def port_zero(impl: Implementation, cluster: Cluster) -> None:
-    """The address has port 0, by which a program asks for any free one; an array is put."""
+    """The address has port 0, which stands for any free port; an array is put."""
     program = BEGIN + PORT_ZERO + ADDRESS + f'attempt("put", lambda: {PUTS["halves"].code})\n'
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)

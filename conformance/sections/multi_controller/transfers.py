@@ -165,10 +165,10 @@ UNEQUALS: Mapping[str, Unequal] = table(
     Unequal(
         "fewer", "one device of the second half", lambda all_of: on(second_half(all_of)[:1], "a")
     ),
-    Unequal("more", "all devices, each with a copy of the whole", lambda all_of: on(all_of)),
+    Unequal("more", "all devices, replicated", lambda all_of: on(all_of)),
     Unequal(
         "other-shape",
-        "the second half of the devices, each with a copy of the whole",
+        "the second half of the devices, replicated",
         lambda all_of: on(second_half(all_of)),
     ),
 )
@@ -275,7 +275,7 @@ def piped(place: Place) -> Any:
     expect=of_jax(twice(returns(piped))),
 )
 def microbatches(impl: Implementation, cluster: Cluster) -> None:
-    """Twelve microbatches through four stages, each on a device of its own."""
+    """Twelve microbatches pass four stages, each on its own device."""
     f, g = jax.jit(first_stage), jax.jit(second_stage)
     stages, chosen = [f, g, f, g], jax.devices()[:STAGES]
 

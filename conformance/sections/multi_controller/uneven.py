@@ -57,7 +57,7 @@ MADE = "pmap-silence.uneven-process-rows"
 USES: Mapping[str, Use] = table(
     Use(
         "devices",
-        "All processes know all three devices, and each its own.",
+        "All processes list all three devices, and each its local ones.",
         "multi-process.devices-local-and-global",
         "[jax.device_count(), jax.local_device_count()]",
         ("[3, 2]", "[3, 1]"),
@@ -78,7 +78,7 @@ USES: Mapping[str, Use] = table(
     ),
     Use(
         "pmap",
-        "A pmap of each process's own rows is refused, by an assertion without a text.",
+        "A pmap of each process's own rows is refused by an assertion without a message.",
         "pmap-silence.uneven-process-devices",
         'np.asarray(jax.pmap(psum, axis_name="i")(own)).tolist()',
         ("AssertionError", "AssertionError"),

@@ -140,7 +140,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     "outputs.host.{way}",
     way={**GETS, **INDICES},
     claim=lambda way: INDEXING if way.key in INDICES else DEVICE_GET,
-    title="`{way.text}` of a map's output",
+    title="`{way.text}` of a mapped function's output",
     topologies=ONE_AND_FOUR,
     expect=fetched,
 )
@@ -148,7 +148,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     "outputs.host.{way}",
     way=CONVERSIONS,
     claim=CONVERTING,
-    title="`{way.text}` of a map's output",
+    title="`{way.text}` of a mapped function's output",
     topologies=ONE_PROCESS,
     left_out="in several processes: outputs.not-here.{way}",
     expect=fetched,
@@ -157,7 +157,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     "outputs.not-here.{way}",
     way={**GETS, **CONVERSIONS},
     claim="multi-process.print-non-addressable",
-    title="`{way.text}` of an array that spans processes (pmap's does not)",
+    title="`{way.text}` of an output that spans processes (pmap's does not)",
     fact=lambda way: way.not_here,
     cause="global-array-cannot-be-fetched",
     needs=processes(2),
@@ -200,7 +200,7 @@ def number_of_all(place: Place) -> Any:
     expect=host_sees(first_own, first_of_all),
 )
 def index_first(impl: Implementation, cluster: Cluster) -> None:
-    """`np.asarray(x[0])` of a map's output."""
+    """`np.asarray(x[0])` of a mapped function's output."""
     cluster.twice(lambda x: np.asarray(x[0]), doubled_rows(impl, cluster))
 
 
@@ -212,7 +212,7 @@ def index_first(impl: Implementation, cluster: Cluster) -> None:
     expect=host_sees(last_own, last_of_all),
 )
 def index_last(impl: Implementation, cluster: Cluster) -> None:
-    """`np.asarray(x[-1])` of a map's output."""
+    """`np.asarray(x[-1])` of a mapped function's output."""
     cluster.twice(lambda x: np.asarray(x[-1]), doubled_rows(impl, cluster))
 
 
@@ -224,7 +224,7 @@ def index_last(impl: Implementation, cluster: Cluster) -> None:
     expect=host_sees(number_of_own, number_of_all),
 )
 def index_number(impl: Implementation, cluster: Cluster) -> None:
-    """`float(x[1, 2])` of a map's output."""
+    """`float(x[1, 2])` of a mapped function's output."""
     cluster.twice(lambda x: np.float32(float(x[1, 2])), doubled_rows(impl, cluster))
 
 
@@ -260,7 +260,7 @@ def _said(model: Model) -> str:
     expect=host_sees(_one_by_one(ours), _one_by_one(everything)),
 )
 def iterate(impl: Implementation, cluster: Cluster) -> None:
-    """`[np.asarray(row) for row in x]` of a map's output."""
+    """`[np.asarray(row) for row in x]` of a mapped function's output."""
     cluster.twice(lambda x: [np.asarray(row) for row in x], doubled_rows(impl, cluster))
 
 
@@ -272,7 +272,7 @@ def iterate(impl: Implementation, cluster: Cluster) -> None:
     expect=host_sees(_backwards(ours), _backwards(everything)),
 )
 def iterate_reversed(impl: Implementation, cluster: Cluster) -> None:
-    """`[np.asarray(row) for row in reversed(x)]` of a map's output."""
+    """`[np.asarray(row) for row in reversed(x)]` of a mapped function's output."""
     cluster.twice(lambda x: [np.asarray(row) for row in reversed(x)], doubled_rows(impl, cluster))
 
 
@@ -305,7 +305,7 @@ NUMBERS: Mapping[str, Conversion] = table(
     "outputs.host.number.{number}",
     number=NUMBERS,
     claim=CONVERTING,
-    title="`{number.text}` of a sum that every device returned once (`out_axes=None`)",
+    title="`{number.text}` of a psum that is returned once (`out_axes=None`)",
     fact="outputs.host.number",
     topologies=ONE_AND_FOUR,
     expect=everywhere(returns_host(sum_of_all)),

@@ -174,7 +174,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = table(
     Kind(
         "rows",
-        "a map's output",
+        "a mapped function's output",
         doubled_rows,
         first_own,
         "stack",
@@ -183,7 +183,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "copies",
-        "a map's output whose rows are equal",
+        "a mapped function's output with equal rows",
         copies,
         summed(WIDTH),
         "stack",
@@ -191,7 +191,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "tree",
-        "a map's output of two leaves",
+        "a mapped function's output with two leaves",
         two_leaves,
         first_leaves,
         "stack",
@@ -200,7 +200,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "subset",
-        "the output of a map over half of the devices",
+        "the output of a mapped function over half of the devices",
         of_half,
         first_of_half,
         "stack",
@@ -208,7 +208,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "one-device",
-        "the output of a map over one device",
+        "the output of a mapped function over one device",
         of_one_device,
         second_own,
         "one-device",
@@ -217,7 +217,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "out-axes-1",
-        "a map's output with out_axes=1",
+        "a mapped function's output with out_axes=1",
         lambda impl, cluster: impl.map(double(), out_axes=1)(impl.given(cluster.rows(WIDTH))),
         first_elements,
         "out-axes-1",
@@ -225,7 +225,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "out-axes-none",
-        "a map's output with out_axes=None",
+        "a mapped function's output with out_axes=None",
         lambda impl, cluster: impl.map(psum(), out_axes=None)(impl.given(cluster.rows(WIDTH))),
         first_of_sum,
         "replicated",
@@ -234,7 +234,7 @@ KINDS: Mapping[str, Kind] = table(
     ),
     Kind(
         "two-rows",
-        "a map's output with two rows per device",
+        "a mapped function's output with two rows per device",
         two_rows,
         first_block,
         "two-rows",

@@ -90,7 +90,7 @@ PARTS: Mapping[str, Part] = table(
     "outputs.host.local.{part}",
     part=PARTS,
     claim=SHARDS,
-    title="`{part.text}` of a map's output",
+    title="`{part.text}` of a mapped function's output",
     fact=HELD_HERE,
     topologies=ONE_AND_SEVERAL,
     expect=lambda part: host_sees(part.of_pmap, part.of_shard_map),
@@ -109,7 +109,7 @@ def part_here(impl: Implementation, cluster: Cluster, part: Part) -> None:
     expect=everywhere(returns_host(ours_in_process_0)),
 )
 def one_process_reads(impl: Implementation, cluster: Cluster) -> None:
-    """Process 0 alone reads its shards of a map's output."""
+    """Process 0 alone reads its shards of a mapped function's output."""
     array = doubled_rows(impl, cluster)
 
     def read() -> Any:
@@ -130,7 +130,9 @@ def one_process_reads(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(returns_host(everything)),
 )
 def allgather(impl: Implementation, cluster: Cluster) -> None:
-    """`process_allgather(x, tiled=True)` of a map's output: everything, in every process."""
+    """`process_allgather(x, tiled=True)` of a mapped function's output returns all rows in every
+    process.
+    """
     array = doubled_rows(impl, cluster)
     cluster.twice(lambda x: multihost_utils.process_allgather(x, tiled=True), array)
 
@@ -149,7 +151,7 @@ def by_process(place: Place) -> Any:
     expect=host_sees(by_process, everything),
 )
 def allgather_untiled(impl: Implementation, cluster: Cluster) -> None:
-    """`process_allgather(x)` as the document writes it: stacked where the array is host-local."""
+    """`process_allgather(x)`, as the document writes it, stacks arrays that are host-local."""
     cluster.twice(lambda x: multihost_utils.process_allgather(x), doubled_rows(impl, cluster))
 
 

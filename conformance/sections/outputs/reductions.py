@@ -153,7 +153,7 @@ def _outside_jit(reduction: Reduction) -> Columns:
 @family(
     "outputs.reductions.outside-jit.{reduction}",
     reduction=REDUCTIONS,
-    title="`{reduction.text}` of what a map returned, outside jit",
+    title="`{reduction.text}` of a mapped function's output, outside jit",
     fact="outputs.reductions.outside-jit",
     topologies=ONE_AND_SEVERAL,
     expect=_outside_jit,
@@ -190,7 +190,7 @@ class Remedy:
 
 
 REMEDIES: Mapping[str, Remedy] = table(
-    Remedy("materialized", "`np.asarray` where the switch is on", as_written, returns_array),
+    Remedy("materialized", "`np.asarray` if new pmap is on", as_written, returns_array),
     Remedy("materialized-always", "`np.asarray` in any case", without_asking, returns_host),
 )
 
@@ -209,7 +209,7 @@ def _remedied(remedy: Remedy, reduction: Reduction) -> Columns:
     remedy=REMEDIES,
     reduction=REMEDIED,
     claim=f"{CLAIM}fix-materialize-before-reducing",
-    title="{remedy.text}, then `{reduction.text}` of what a pmap returned, outside jit",
+    title="{remedy.text}, then `{reduction.text}` of a pmap's output, outside jit",
     fact="outputs.reductions.{remedy}",
     fixes="outputs.reductions.outside-jit.{reduction}",
     topologies=ONE_AND_SEVERAL,
@@ -266,7 +266,7 @@ NEEDS_ASARRAY = {
     expect=NEEDS_ASARRAY | {LEGACY_PMAP: REFUSED},
 )
 def reshape_under_jit(impl: Implementation, cluster: Cluster) -> None:
-    """A jitted function calls a map, and reshapes what it returned."""
+    """A jitted function calls a mapped function, and reshapes its output."""
     mapped = impl.map(double())
     cluster.twice(jax.jit(lambda x: jnp.reshape(mapped(x), [-1])), impl.given(cluster.rows(WIDTH)))
 
@@ -287,7 +287,7 @@ def reshape_under_jit(impl: Implementation, cluster: Cluster) -> None:
     expect=of_pmaps(RESHAPED, ABOUT_PMAP) | {LEGACY_PMAP: REFUSED},
 )
 def asarray_under_jit(impl: Implementation, cluster: Cluster) -> None:
-    """A jitted function calls a map, and reshapes the `jnp.asarray` of what it returned."""
+    """A jitted function calls a mapped function, and reshapes the `jnp.asarray` of its output."""
     mapped = impl.map(double())
 
     def training_step(x: Any) -> Any:

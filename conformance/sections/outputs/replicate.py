@@ -68,7 +68,9 @@ ONE_PROCESS_SHOWS_ALL = "flax's replicate stacks over this process's devices, ho
     ),
 )
 def replicate_stacks(impl: Implementation, cluster: Cluster) -> None:
-    """flax's `replicate` gives a stack with one copy per device, which a map takes."""
+    """flax's `replicate` returns a stack with one copy per device, which a mapped function
+    accepts.
+    """
     from flax.jax_utils import replicate
 
     impl.select()

@@ -128,7 +128,7 @@ def equal_copies(place: Place) -> Any:
     ),
 )
 def not_tracked(impl: Implementation, cluster: Cluster) -> None:
-    """A map's output whose rows are equal is not fully replicated for JAX."""
+    """A mapped function's output whose rows are equal is not `is_fully_replicated`."""
     call = keep_maps(impl, lambda kept: copies(kept, cluster))
     for name in ("first call", "second call"):
         output = cluster.step(name, call)

@@ -164,7 +164,10 @@ JOINS: Mapping[str, Join] = table(
     "outputs.stack.{join}",
     join=JOINS,
     claim=STACK,
-    title="`{join.text}` joins a pmap's stack; of shard_map's output {join.of_one_array}",
+    title=(
+        "`{join.text}` joins the stacked rows of a pmap's output; with shard_map's output, "
+        "{join.of_one_array}"
+    ),
     fact="outputs.stack.join",
     cause="shard-map-returns-one-array",
     topologies=ONE_AND_FOUR,
@@ -288,7 +291,7 @@ def operated(operation: Operation) -> Columns:
     "outputs.operation.{mode}.{operation}",
     mode=MODES,
     operation=OPERATIONS,
-    title="`{operation.text}` of a map's output, {mode.text}",
+    title="`{operation.text}` of a mapped function's output, {mode.text}",
     fact="outputs.operation.{mode}",
     expect=operated,
 )
@@ -319,7 +322,7 @@ def joined_tripled(place: Place) -> Any:
     ),
 )
 def with_numpy(impl: Implementation, cluster: Cluster) -> None:
-    """The output and a NumPy array of twice its values are added under jit."""
+    """An output and a NumPy array with twice its values are added under jit."""
     array = doubled_blocks(impl, cluster)
     other = stack(cluster) * 2 if impl.is_pmap else all_joined(cluster) * 2
     cluster.twice(jax.jit(lambda x, y: x + y), array, other)

@@ -209,7 +209,7 @@ def half_as_many(impl: Implementation, cluster: Cluster) -> None:
     expect=of_pmaps(twice(returns(half_summed)), IN_BLOCKS),
 )
 def half_as_many_summed(impl: Implementation, cluster: Cluster) -> None:
-    """A `psum` in a pmap over half as many rows as devices is over the rows given."""
+    """A `psum` in a pmap over half as many rows as devices sums the given rows only."""
     cluster.twice(impl.map(lambda x: jax.lax.psum(x * 2, "i")), half_of_rows(cluster))
 
 

@@ -138,7 +138,11 @@ class Ending:
 
 ENDINGS = table(
     Ending("", "as written", lambda y: y),
-    Ending(".leading-axis", "its leading axis put back", lambda y: jnp.expand_dims(y, 0)),
+    Ending(
+        ".leading-axis",
+        "with the leading axis added to the result",
+        lambda y: jnp.expand_dims(y, 0),
+    ),
 )
 
 

@@ -59,7 +59,7 @@ AS_WRITTEN = Form(
 )
 DEFAULT_AXES = Form(
     "default-axes",
-    "With the mesh's sizes by position, so with make_mesh's default axis types",
+    "With the mesh's sizes passed by position, and so with make_mesh's default axis types",
     mesh=lambda sizes, names: make_mesh(sizes, names),
     fact="rewriting.make-mesh.default-axes",
 )

@@ -99,7 +99,9 @@ def nested_pmap(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def nested_as_commented(impl: Implementation, cluster: Cluster) -> None:
-    """The nest in the example's comment, 'i' inside 'j', has the mesh's sizes on its input."""
+    """The nested pmap of the example's comment, 'i' inside 'j', with the mesh's sizes as its
+    input's.
+    """
     impl.select()
     inner: Any = jax.pmap(lambda x: (x * jax.lax.psum(1, "i"), x * jax.lax.psum(1, "j")), "i")
     cluster.twice(impl.adopt(jax.pmap(inner, "j")), np.ones(GRID, np.int32))
@@ -127,8 +129,10 @@ AXES: Mapping[str, Recipe] = table(
     "rewriting.multiple-axes.{recipe}",
     recipe=AXES,
     claim="migrate-pmap.rewrite-multiple-axes",
-    title="{recipe.form.text}{recipe.changed}, the sum over both axes comes back replicated, of "
-    "one row's shape.",
+    title=(
+        "{recipe.form.text}{recipe.changed}, the sum over both axes is returned replicated, "
+        "with one row's shape."
+    ),
     fact=found,
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
@@ -175,7 +179,7 @@ def multiple_axes(impl: Implementation, cluster: Cluster, recipe: Recipe) -> Non
     ),
 )
 def body_rank(impl: Implementation, cluster: Cluster) -> None:
-    """The body of a shard_map over two axes keeps both of them, as dimensions of one."""
+    """In the body of a shard_map over two axes, both remain as dimensions of size one."""
     shapes = []
 
     def body(x: Any) -> Any:

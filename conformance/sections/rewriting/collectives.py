@@ -62,9 +62,9 @@ def one_if_consistent(collective: Collective) -> Expectation:
 def consistency(collective: Collective) -> str:
     """What a declaration as replicated comes to."""
     return (
-        "an output declared replicated is taken"
+        "an output declared replicated is accepted"
         if collective.replicated
-        else "an output declared replicated is inconsistent, and shard_map refuses it"
+        else "an output declared replicated is not, and shard_map refuses it"
     )
 
 

@@ -90,10 +90,10 @@ class Passing:
 
 
 PASSINGS: Mapping[str, Passing] = table(
-    Passing("unmapped", "passed whole"),
+    Passing("unmapped", "unmapped"),
     Passing("stacked", "stacked and mapped", axis=0),
     Passing("closed-over", "closed over", closed=True),
-    Passing("cast", "passed whole and cast to varying in the body", cast=True),
+    Passing("cast", "unmapped and cast to varying in the body", cast=True),
 )
 
 

@@ -89,9 +89,9 @@ class Respect:
 
 
 RESPECTS: Mapping[str, Respect] = table(
-    Respect("unmapped", "parameters passed whole", PASSINGS["unmapped"]),
-    Respect("stacked", "parameters stacked and mapped", PASSINGS["stacked"]),
-    Respect("closed-over", "parameters closed over", PASSINGS["closed-over"]),
+    Respect("unmapped", "unmapped parameters", PASSINGS["unmapped"]),
+    Respect("stacked", "stacked and mapped parameters", PASSINGS["stacked"]),
+    Respect("closed-over", "parameters that are closed over", PASSINGS["closed-over"]),
     Respect("rows", "the mapped rows", PASSINGS["unmapped"], argument=1),
 )
 

@@ -80,7 +80,7 @@ def basic_map(impl: Implementation, cluster: Cluster, form: Form) -> None:
     expect=of_shard_map(every(DOUBLED, twice(OVER_I)), "the clause is about shard_map's mesh"),
 )
 def placed_on_explicit_axes(impl: Implementation, cluster: Cluster) -> None:
-    """With make_mesh's default axis types, an input placed on the mesh beforehand is taken."""
+    """With make_mesh's default axis types, an input that is already on the mesh is accepted."""
     mesh = DEFAULT_AXES.mesh((COUNT,), ("i",))
     function = impl.adopt(shard_mapped(double(), mesh), LABEL)
     cluster.twice(function, placed_on(mesh, cluster.rows(WIDTH)))
@@ -176,8 +176,10 @@ def added(recipe: Recipe) -> Columns:
     "rewriting.unmapped-replicated.{recipe}",
     recipe=UNMAPPED,
     claim="migrate-pmap.rewrite-unmapped-and-replicated",
-    title="{recipe.form.text}{recipe.changed}, an unmapped argument is added and comes back "
-    "replicated.",
+    title=(
+        "{recipe.form.text}{recipe.changed}, an unmapped argument is added and the result is "
+        "returned replicated."
+    ),
     fact=found,
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
@@ -217,7 +219,9 @@ def unmapped_replicated(impl: Implementation, cluster: Cluster, recipe: Recipe) 
     },
 )
 def different_rows(impl: Implementation, cluster: Cluster) -> None:
-    """Rows that differ have no replicated sum: pmap shows its first device's, shard_map refuses."""
+    """A sum of different rows is not replicated: pmap returns the first device's, shard_map refuses
+    it.
+    """
     function = impl.map(add(), in_axes=(0, None), out_axes=None)
     rows = impl.rows(cluster, WIDTH)
     cluster.twice(lambda: np.asarray(function(rows, ADDED)))
@@ -246,7 +250,9 @@ def sums_of_own(place: Place) -> Any:
     ),
 )
 def replicas_agree(impl: Implementation, cluster: Cluster) -> None:
-    """What comes back replicated from rows that differ (unchecked) is equal on all devices."""
+    """A result returned as replicated without a check, from different rows, is equal on all
+    devices.
+    """
     function = impl.map(add(), in_axes=(0, None), out_axes=None, check_vma=False)
     results: list[Any] = []
 

@@ -102,7 +102,7 @@ def line_of_all(place: Place) -> Any:
     "rewriting.make-mesh.{making}",
     making=MAKINGS,
     claim="migrate-pmap.mesh-as-written",
-    title="The mesh of the examples, with its sizes {making.text}, is of all 8 devices along 'i'.",
+    title="The mesh of the examples, with its sizes {making.text}, has all 8 devices along 'i'.",
     needs=devices(8),
     topologies=ONE_AND_FOUR,
     expect=of_jax(steps(mesh=returns(line_of_all))),
@@ -134,7 +134,7 @@ NO_MESH = r"The context mesh cannot be empty\. Use `jax\.set_mesh\(mesh\)` to en
     },
 )
 def mesh_required(impl: Implementation, cluster: Cluster) -> None:
-    """pmap maps over the devices by itself, shard_map without a mesh is refused."""
+    """pmap maps over the devices without a mesh; shard_map without a mesh is refused."""
     if impl.is_pmap:
         impl.select()
         cluster.twice(impl.adopt(jax.pmap(double())), cluster.rows(WIDTH))
@@ -193,7 +193,7 @@ def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
     ),
 )
 def with_jit(impl: Implementation, cluster: Cluster) -> None:
-    """A map, or a jit of shard_map, is compiled as one program and then reused."""
+    """A mapped function, or a jit of shard_map, is compiled as one program and then reused."""
     if impl.is_pmap:
         function = impl.map(lambda x: worked(x))
     else:
@@ -224,7 +224,7 @@ def with_jit(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def without_jit(impl: Implementation, cluster: Cluster) -> None:
-    """Without jit each call compiles a program per operation anew, to the same values."""
+    """Without jit, each call compiles one program per operation again, with the same values."""
     mapped = jax.shard_map(worked, mesh=impl.mesh(), in_specs=ROWS, out_specs=ROWS)
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
     with jax.log_compiles():
@@ -239,7 +239,7 @@ def without_jit(impl: Implementation, cluster: Cluster) -> None:
     expect=of_shard_map(twice(every(returns(summed(WIDTH)), REPLICATED)), ALONE),
 )
 def without_collective(impl: Implementation, cluster: Cluster) -> None:
-    """Without jit a psum in the body still adds up all devices, replicated."""
+    """Without jit, a psum in the body still sums over all devices and is replicated."""
     mapped = jax.shard_map(
         lambda x: jax.lax.psum(x.squeeze(0), "i"),
         mesh=impl.mesh(),
@@ -323,7 +323,7 @@ def donation_fed_back(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def no_donation(impl: Implementation, cluster: Cluster) -> None:
-    """Without `donate_argnums` the input stays, and can be used again."""
+    """Without `donate_argnums` the input remains and can be used again."""
     rows = jax.device_put(impl.rows(cluster, WIDTH), impl.sharding())
     cluster.twice(impl.map(double()), rows)
     cluster.step("was deleted", lambda: np.bool_(rows.is_deleted()))

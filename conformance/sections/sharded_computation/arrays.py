@@ -134,7 +134,7 @@ ON_BOTH = "NamedSharding(P('x', 'y'))"
     ),
 )
 def plain_array(impl: Implementation, cluster: Cluster) -> None:
-    """An array that was made without a sharding lies on one device."""
+    """An array that was made without a sharding is on one device."""
     cluster.step("array", lambda: jnp.arange(32.0).reshape(GRID))
 
 
@@ -194,7 +194,7 @@ _TWICE = pieces(HELD_TWICE, "two elements on each device, each pair on two devic
     ),
 )
 def reduction(impl: Implementation, cluster: Cluster) -> None:
-    """A sum over the first axis leaves pairs of devices with the same elements."""
+    """After a sum over the first axis, pairs of devices have the same elements."""
     mesh = grid_mesh()
     given = grid_array(mesh)
     function = jax.jit(lambda x: x.sum(axis=0))
@@ -226,8 +226,10 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
     "sharded_computation.constraint{sizes}",
     sizes=SIZES,
     claim="sharded-computation.with-sharding-constraint",
-    title="With the mesh of {sizes.text}, `with_sharding_constraint` in the function spreads the "
-    "sums over all eight devices.",
+    title=(
+        "With the mesh of {sizes.text}, `with_sharding_constraint` in the function shards "
+        "the sums over all eight devices."
+    ),
     fact=AS_WRITTEN,
     needs=devices(COUNT),
     left_out=ONE_TABLE,
@@ -308,7 +310,7 @@ def lies_along(same: Same) -> Expectation:
     "sharded_computation.by-shard-map.{same}",
     same=SAME,
     claim="sharded-computation.{same.claim}",
-    title="A shard_map over both axes of the mesh computes the same: {same}.",
+    title="A shard_map over both axes of the mesh computes the same as jit: {same}.",
     fact="sharded_computation.by-shard-map",
     needs=devices(COUNT),
     left_out=ONE_TABLE,

@@ -162,7 +162,7 @@ WAYS = table(
     "sharded_computation.layer.{way}",
     way=WAYS,
     claim="sharded-computation.{way.claim}",
-    title="The layer with {way.text}.",
+    title="The document's neural network layer with {way.text}.",
     fact=lambda way: f"sharded_computation.{way.claim}",
     needs=devices(COUNT),
     topologies=ONE_AND_FOUR,
@@ -203,7 +203,9 @@ REPLICATED = sharded(
     },
 )
 def layer_mapped(impl: Implementation, cluster: Cluster) -> None:
-    """The layer as a map over parts of the input, in the style of each implementation."""
+    """The layer as a mapped function over parts of the input, in the style of each
+    implementation.
+    """
     x, weights, bias = (np.float32(array) for array in layer_data())
     parts = x.reshape(COUNT, LOCAL), weights.reshape(COUNT, LOCAL, OUTPUTS)
     function = impl.map(

@@ -69,7 +69,7 @@ REFUSALS: Mapping[str, Refusal] = table(
     Refusal(
         "contraction",
         "contraction-ambiguous",
-        "jnp.dot(x, y), both sharded along what is summed over",
+        "jnp.dot(x, y), both sharded along the contracted dimension",
         lambda: jnp.dot(put(LEFT, None, "X"), put(RIGHT, "X", None)),
         "ShardingTypeError",
         "Contracting dimensions are sharded and it is ambiguous how the output should be sharded"
@@ -79,7 +79,7 @@ REFUSALS: Mapping[str, Refusal] = table(
     Refusal(
         "conflict",
         "conflicting-operands",
-        "x + y, sharded over one axis in two dimensions",
+        "x + y, sharded over one axis along different dimensions",
         lambda: put(SQUARE, "X", None) + put(SQUARE, None, "X"),
         "ShardingTypeError",
         r"add operation with inputs: f32\[4@X,4\], f32\[4,4@X\] produces an illegally sharded "
@@ -191,7 +191,7 @@ def kinds_of_axes(impl: Implementation, cluster: Cluster, maker: Maker) -> None:
     ),
 )
 def get_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.get_mesh()` at the top level is the mesh that was set; under jit it is refused."""
+    """`jax.get_mesh()` at the top level returns the mesh that was set; under jit it is refused."""
     mesh = mesh_of(GRID)
     with jax.set_mesh(mesh):
         cluster.step("at the top level", lambda: np.array(jax.get_mesh() == mesh))
@@ -222,7 +222,7 @@ SOURCES: Mapping[str, Source] = table(
     "sharded_computation.unreduced.{source}",
     source=SOURCES,
     claim="parallel.unreduced",
-    title="The shards of {source.text} that is put unreduced over Y, summed along Y.",
+    title="The shards of {source.text}, put unreduced over Y: they add up along Y to the array.",
     needs=devices(COUNT),
     left_out=ONE_TABLE,
     expect=of_jax(twice(returns_host(summands))),
@@ -248,7 +248,9 @@ def unreduced(impl: Implementation, cluster: Cluster, source: Source) -> None:
     expect=of_jax(twice(returns_host(yes))),
 )
 def all_reduce(impl: Implementation, cluster: Cluster) -> None:
-    """A compiled sum over the sharded dimension has an all-reduce, one over the other none."""
+    """A compiled sum over the sharded dimension contains an all-reduce; a sum over the other does
+    not.
+    """
 
     def communicates(axis: int) -> bool:
         x = put(X, "X", None)
@@ -291,7 +293,7 @@ MAPPED = of_shard_map(
     expect=MAPPED,
 )
 def map_from_context(impl: Implementation, cluster: Cluster) -> None:
-    """A shard_map that is told but its out_specs, with the mesh in context."""
+    """A shard_map with only out_specs, with the mesh in context."""
 
     as_decorator = jax.shard_map(out_specs=P("X", None))
     matmul = as_decorator(lambda x, y: jax.lax.psum_scatter(jnp.dot(x, y), "X", tiled=True))

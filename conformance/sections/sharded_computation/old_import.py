@@ -39,7 +39,7 @@ def _once(place: Any, seen: Any) -> bool:
 @clause(
     "sharded_computation.import.warning",
     claim="sharded-computation.shard-map-import",
-    title="From 0.8.0 on the import of jax.experimental.shard_map warns, once in a process.",
+    title="From JAX 0.8.0, importing jax.experimental.shard_map warns once per process.",
     cause="old-shard-map-import-warns-once",
     left_out="an import is a process's own affair",
     deadline_s=DEADLINE_S,
@@ -74,9 +74,9 @@ class Argument:
 
 
 ARGUMENTS: Mapping[str, Argument] = table(
-    Argument("check-rep", "`check_rep=`, now `check_vma=`", {"check_rep": False}),
-    Argument("donate-argnums", "`donate_argnums=`, which is jit's", {"donate_argnums": (0,)}),
-    Argument("axis-name", "`axis_name=`, as pmap has", {"axis_name": "x"}),
+    Argument("check-rep", "`check_rep=`, which is now `check_vma=`", {"check_rep": False}),
+    Argument("donate-argnums", "`donate_argnums=`, which belongs to jit", {"donate_argnums": (0,)}),
+    Argument("axis-name", "`axis_name=`, which belongs to pmap", {"axis_name": "x"}),
 )
 
 
@@ -84,7 +84,7 @@ ARGUMENTS: Mapping[str, Argument] = table(
     "sharded_computation.argument.{argument}",
     argument=ARGUMENTS,
     claim="sharded-computation.shard-map-import",
-    title="jax.shard_map refuses {argument.text}.",
+    title="jax.shard_map refuses the argument {argument.text}.",
     fact="sharded_computation.argument",
     needs=devices(COUNT),
     left_out=ABOUT_JIT,

@@ -101,7 +101,7 @@ FORMS: Mapping[str, Form] = table(
     Form("without-jit", "a psum over the named axis, without jit", _psum, _sum, (), jitted=False),
     Form(
         "local-shape",
-        "the shape that the body sees: half the rows, all columns",
+        "the shape in the body, which has half of the rows and all columns",
         lambda x: x * x.shape[0] + x.shape[1],
         lambda x: x * 4 + 4,
     ),
@@ -131,7 +131,7 @@ FORMS: Mapping[str, Form] = table(
     ),
     Form(
         "product",
-        "a product over the split dimension",
+        "a product over the sharded dimension",
         lambda x: lax.psum(x.T @ x, "i"),
         lambda x: x.T @ x,
         (),
@@ -211,7 +211,7 @@ FORMS: Mapping[str, Form] = table(
     "sharded_computation.partly-manual.{form}",
     form=FORMS,
     claim=CLAIM,
-    title="A shard_map over one axis of two: {form.text}.",
+    title="A shard_map over one of two mesh axes: {form.text}.",
     fact=lambda form: f"sharded_computation.partly-manual.{'refused' if form.error else 'taken'}",
     needs=devices(COUNT),
     left_out=LEFT_OUT,

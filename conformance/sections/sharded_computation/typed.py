@@ -181,7 +181,8 @@ PROGRAMS: Mapping[str, Program] = table(
     Program(
         "random",
         NOTHING,
-        "jax.random.normal(key, (8, 4), out_sharding=P('X', 'Y')), less the same without",
+        "jax.random.normal(key, (8, 4), out_sharding=P('X', 'Y')), minus the same "
+        "without out_sharding",
         lambda _: (
             jax.random.normal(jax.random.key(0), (8, 4), out_sharding=P("X", "Y"))
             - put(jax.random.normal(jax.random.key(0), (8, 4)), "X", "Y")
@@ -200,7 +201,7 @@ PROGRAMS: Mapping[str, Program] = table(
     Program(
         "one-sided",
         "contraction-one-sided",
-        "jnp.dot(x, y), of which y alone is sharded",
+        "jnp.dot(x, y), where only y is sharded",
         lambda _: jnp.dot(put(LEFT), put(RIGHT, "X", None)),
         LEFT @ RIGHT,
         NOWHERE,
@@ -293,7 +294,7 @@ PROGRAMS: Mapping[str, Program] = table(
     "sharded_computation.types.{program}",
     program=PROGRAMS,
     claim=lambda program: f"parallel.{program.claim}",
-    title="`{program.text}`: its values, its type and where it lies",
+    title="`{program.text}`: values, type and sharding.",
     needs=devices(COUNT),
     left_out=ONE_TABLE,
     expect=lambda program: of_jax(as_numpy(program)),

@@ -107,7 +107,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "in-last-but-one",
-        "`in_axes=-2` of a matrix",
+        "`in_axes=-2` for a matrix",
         _in(-2),
         AssertionError,
         ASSERTED.format(axis=-2),
@@ -116,7 +116,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "in-before-first",
-        "`in_axes=-3` of a matrix",
+        "`in_axes=-3` for a matrix",
         _in(-3),
         ValueError,
         rank(-3, 3, 2, "(8, 8)"),
@@ -124,7 +124,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "in-beyond",
-        "`in_axes=2` of a matrix",
+        "`in_axes=2` for a matrix",
         _in(2),
         ValueError,
         rank(2, 3, 2, "(8, 8)"),
@@ -141,7 +141,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "out-last-but-one",
-        "`out_axes=-2` of a matrix",
+        "`out_axes=-2` for a matrix",
         _out(-2),
         AssertionError,
         ASSERTED.format(axis=-2),
@@ -150,7 +150,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "out-before-first",
-        "`out_axes=-3` of a matrix",
+        "`out_axes=-3` for a matrix",
         _out(-3),
         ValueError,
         "^axis -3 is out of bounds for array of dimension 2$",
@@ -158,7 +158,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "out-beyond",
-        "`out_axes=2` of a matrix",
+        "`out_axes=2` for a matrix",
         _out(2),
         ValueError,
         "^axis 2 is out of bounds for array of dimension 2$",
@@ -168,7 +168,7 @@ AXES: Mapping[str, Refused] = table(
     _none("none-and-size", "`in_axes=None` and an `axis_size`", axis_size=8),
     _axes(
         "none-for-each",
-        "None for each argument",
+        "`in_axes=None` for each argument",
         lambda impl, place: impl.map(lambda x, y: x + y, in_axes=(None, None))(
             place.rows(WIDTH), place.rows(WIDTH)
         ),
@@ -178,7 +178,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "size-too-small",
-        "an `axis_size` of half the rows",
+        "an `axis_size` of half the number of rows",
         lambda impl, place: impl.map(double(), axis_size=4)(place.rows(WIDTH)),
         ValueError,
         r"^Specified axis_size 4 doesn't match received axis_size 8\.$",
@@ -187,7 +187,7 @@ AXES: Mapping[str, Refused] = table(
     ),
     _axes(
         "size-too-large",
-        "an `axis_size` of one more than the rows",
+        "an `axis_size` of one more than the number of rows",
         lambda impl, place: impl.map(double(), axis_size=9)(place.rows(WIDTH)),
         ValueError,
         r"^Specified axis_size 9 doesn't match received axis_size 8\.$",
@@ -201,7 +201,7 @@ AXES: Mapping[str, Refused] = table(
     "silences.axes.{case}",
     case=AXES,
     claim="{case.claim}",
-    title="A map with {case.text} is refused.",
+    title="A mapped function with {case.text} is refused.",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_AXES),
 )
@@ -224,7 +224,7 @@ def refused_axes(impl: Implementation, cluster: Cluster, case: Refused) -> None:
     ),
 )
 def no_rows(impl: Implementation, cluster: Cluster) -> None:
-    """A map over an array without rows is refused."""
+    """A mapped function over an array without rows is refused."""
     cluster.step(CALL, lambda: impl.map(double())(np.zeros((0, WIDTH), np.float32)))
 
 
@@ -241,6 +241,6 @@ def columns_doubled(place: Place) -> Any:
     expect=of_pmaps(twice(returns(columns_doubled)), otherwise=NO_AXES),
 )
 def taken_dicts(impl: Implementation, cluster: Cluster) -> None:
-    """`in_axes` and `out_axes` that are dicts, as argument and result are."""
+    """`in_axes` and `out_axes` that are dicts, as are the argument and the result."""
     function = impl.map(lambda tree: {"a": tree["a"] * 2}, in_axes=({"a": 1},), out_axes={"a": 1})
     cluster.twice(function, {"a": square(cluster)})

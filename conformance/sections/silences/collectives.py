@@ -70,7 +70,7 @@ class Refusal:
 REFUSALS: Mapping[str, Refusal] = table(
     Refusal(
         "other-axis",
-        "`psum` over an axis that there is not",
+        "`psum` over an axis that does not exist",
         lambda x: lax.psum(x, "j"),
         NameError,
         r"^(?i:found an unbound axis name|unbound axis name): j\b",
@@ -121,7 +121,7 @@ REFUSALS: Mapping[str, Refusal] = table(
     refusal=REFUSALS,
     check=CHECKS,
     claim="{refusal.claim}",
-    title="{refusal.text}{check.text} is refused, with the names and sizes in question.",
+    title="{refusal.text}{check.text} is refused by an error that names the axis or the sizes.",
     fact="silences.collective-refused.{refusal}",
     needs=devices(COUNT),
     left_out="what is refused while tracing is so in each process alike",

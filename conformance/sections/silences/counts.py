@@ -58,19 +58,19 @@ def prefix(length: int, of: int) -> str:
 COUNTS: Mapping[str, Refused] = table(
     _count(
         "none",
-        "without arguments, of a function that wants one",
+        "without arguments, of a function that takes one,",
         lambda impl, place: impl.map(double())(),
         NOTHING_MAPPED,
     ),
     _count(
         "none-wanted",
-        "without arguments, of a function that takes none",
+        "without arguments, of a function that takes none,",
         lambda impl, place: impl.map(lambda: 1.0)(),
         NOTHING_MAPPED,
     ),
     _count(
         "all-static",
-        "with static arguments alone",
+        "with static arguments only",
         lambda impl, place: impl.map(
             lambda n: jax.numpy.ones(2) * n, static_broadcasted_argnums=0, axis_size=8
         )(3),
@@ -78,7 +78,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "empty-tree",
-        "with an argument without leaves alone",
+        "with only an argument without leaves",
         lambda impl, place: impl.map(lambda t: t)(()),
         NOTHING_MAPPED,
     ),
@@ -109,7 +109,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "static-default",
-        "without its static argument, which has a default",
+        "without its static argument that has a default",
         lambda impl, place: impl.map(lambda x, n=2: x * n, static_broadcasted_argnums=1)(
             place.rows(WIDTH)
         ),
@@ -129,7 +129,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "static-beyond",
-        "with a static argument beyond the function's",
+        "with a static argument that the function does not have",
         lambda impl, place: impl.map(double(), static_broadcasted_argnums=5)(place.rows(WIDTH)),
         not_positional(5),
         None,
@@ -137,7 +137,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "static-from-the-end",
-        "whose static argument is counted from the end",
+        "with its static argument counted from the end",
         lambda impl, place: impl.map(lambda x, n: x * n, static_broadcasted_argnums=-1)(
             place.rows(WIDTH), 2
         ),
@@ -146,7 +146,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "in-axes-longer",
-        "with three `in_axes` for two arguments",
+        "with `in_axes` of three entries for two arguments",
         lambda impl, place: impl.map(add(), in_axes=(0, 0, 0))(
             place.rows(WIDTH), place.rows(WIDTH)
         ),
@@ -156,7 +156,7 @@ COUNTS: Mapping[str, Refused] = table(
     ),
     _count(
         "in-axes-shorter",
-        "with one of `in_axes` for two arguments",
+        "with `in_axes` of one entry for two arguments",
         lambda impl, place: impl.map(add(), in_axes=(0,))(place.rows(WIDTH), place.rows(WIDTH)),
         prefix(1, 2),
         None,
@@ -169,7 +169,7 @@ COUNTS: Mapping[str, Refused] = table(
     "silences.count.{case}",
     case=COUNTS,
     claim="{case.claim}",
-    title="A map that is called {case.text} is refused, and told what is wrong.",
+    title="A mapped function called {case.text} is refused by an error that says why.",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
 )

@@ -54,7 +54,7 @@ SHAPES: Mapping[str, Shape] = table(
     "silences.debugging.eval-shape.{shape}",
     shape=SHAPES,
     claim=CLAIM,
-    title="`jax.eval_shape` of a map with {shape.text}, and no row is computed.",
+    title="`jax.eval_shape` of a mapped function with {shape.text} computes nothing.",
     fact="silences.debugging.eval-shape",
     needs=devices(COUNT),
     left_out="of several processes' shapes nothing is said here",
@@ -105,13 +105,13 @@ EAGER: Mapping[str, Eager] = table(
     Eager("psum", "sums over the devices", lambda x: jax.lax.psum(x, "i"), twice(returns(summed))),
     Eager(
         "axis-index",
-        "asks for the device's index",
+        "calls `axis_index`",
         lambda x: x + jax.lax.axis_index("i"),
         twice(returns(index_added)),
     ),
     Eager(
         "number",
-        "makes a Python number of a value",
+        "converts a value to a Python number",
         lambda x: x if float(x[0]) > 5 else -x,
         twice(raises(jax.errors.ConcretizationTypeError, "^Abstract tracer value encountered")),
     ),
@@ -122,7 +122,7 @@ EAGER: Mapping[str, Eager] = table(
     "silences.debugging.disable-jit.{eager}",
     eager=EAGER,
     claim=CLAIM,
-    title="Under `jax.disable_jit()` a map whose body {eager.text}.",
+    title="Under `jax.disable_jit()`, a mapped function whose body {eager.text}.",
     fact="silences.debugging.disable-jit",
     needs=devices(COUNT),
     left_out=ONE_PROCESS_ONLY,
@@ -168,14 +168,14 @@ class Check:
 CHECKS: Mapping[str, Check] = table(
     Check(
         "nans-none",
-        "jax_debug_nans, and no NaN",
+        "jax_debug_nans, without a NaN",
         "jax_debug_nans",
         lambda x: x * 2,
         twice(returns(doubled())),
     ),
     Check(
         "nans",
-        "jax_debug_nans, and a NaN on one device",
+        "jax_debug_nans, with a NaN on one device",
         "jax_debug_nans",
         lambda x: jnp.log(x - 2),
         twice(
@@ -187,7 +187,7 @@ CHECKS: Mapping[str, Check] = table(
     ),
     Check(
         "infs",
-        "jax_debug_infs, and an infinity on one device",
+        "jax_debug_infs, with an infinity on one device",
         "jax_debug_infs",
         lambda x: 1 / (x - 2),
         twice(
@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = table(
     "silences.debugging.check.{check}",
     check=CHECKS,
     claim=CLAIM,
-    title="A map under {check.text}.",
+    title="A mapped function under {check.text}.",
     fact="silences.debugging.check",
     needs=devices(COUNT),
     left_out=ONE_PROCESS_ONLY,
@@ -344,7 +344,7 @@ class Printed(io.TextIOBase):
     "silences.debugging.callback.{callback}",
     callback=CALLBACKS,
     claim=CLAIM,
-    title="A map whose body calls the host: {callback.text}.",
+    title="A mapped function whose body calls back to the host: {callback.text}.",
     fact=lambda callback: (
         f"silences.debugging.callback.{'ordered' if callback.ordered else 'taken'}"
     ),
@@ -394,9 +394,9 @@ class Checked:
 CHECKED: Mapping[str, Checked] = table(
     Checked("inside-holds", "in its body, which holds", True, False),
     Checked("inside-fails", "in its body, which fails", True, True),
-    Checked("before-holds", "before the map, which holds", False, False),
-    Checked("before-fails", "before the map, which fails", False, True),
-    Checked("under-mesh", "before the map, under `jax.set_mesh`", False, False, True),
+    Checked("before-holds", "before the mapped function, which holds", False, False),
+    Checked("before-fails", "before the mapped function, which fails", False, True),
+    Checked("under-mesh", "before the mapped function, under `jax.set_mesh`", False, False, True),
 )
 
 
@@ -404,7 +404,7 @@ CHECKED: Mapping[str, Checked] = table(
     "silences.debugging.checkify.{checked}",
     checked=CHECKED,
     claim=CLAIM,
-    title="`checkify` of a map with a check {checked.text}.",
+    title="`checkify` of a mapped function with a check {checked.text}.",
     fact="silences.debugging.checkify",
     needs=devices(COUNT),
     left_out=ONE_PROCESS_ONLY,
@@ -456,7 +456,7 @@ def checkified(impl: Implementation, cluster: Cluster, checked: Checked) -> None
     ),
 )
 def inspected(impl: Implementation, cluster: Cluster) -> None:
-    """A map whose body asks for the sharding of a value."""
+    """A mapped function whose body calls `inspect_array_sharding`."""
 
     def body(x: Any) -> Any:
         jax.debug.inspect_array_sharding(x, callback=lambda _: None)

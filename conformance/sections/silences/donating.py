@@ -71,7 +71,7 @@ NUMBERS: Mapping[str, Numbers] = table(
     "silences.donated.{numbers}",
     numbers=NUMBERS,
     claim=CLAIM,
-    title="With `donate_argnums={numbers.text}` these arguments are donated, and no others.",
+    title="`donate_argnums={numbers.text}` donates these arguments and no others.",
     fact="silences.donated",
     needs=devices(COUNT),
     left_out=LEFT_OUT,
@@ -98,6 +98,6 @@ def donated(impl: Implementation, cluster: Cluster, numbers: Numbers) -> None:
     ),
 )
 def by_name(impl: Implementation, cluster: Cluster) -> None:
-    """`donate_argnames` is no option of `jax.pmap`, and is not passed over in silence."""
+    """`donate_argnames` is not an option of `jax.pmap`, and is not silently ignored."""
     pmap: Any = jax.pmap
     cluster.step("map", lambda: pmap(lambda x: x * 2, donate_argnames="x"))

@@ -105,7 +105,7 @@ def through(dtype: Dtype) -> Any:
     "silences.dtype.{dtype}",
     dtype=DTYPES,
     claim=CLAIM,
-    title=lambda dtype: f"{dtype.name} goes through a map as it is.",
+    title=lambda dtype: f"{dtype.name} is returned unchanged by a mapped identity.",
     fact="silences.dtype.kept",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
@@ -137,7 +137,7 @@ def added_up(dtype: Dtype) -> Any:
     "silences.dtype.sum-{dtype}",
     dtype={key: one for key, one in DTYPES.items() if one.total},
     claim=CLAIM,
-    title=lambda dtype: f"A psum of {dtype.name} has legacy's dtype.",
+    title=lambda dtype: f"A psum of {dtype.name} has the same dtype as under legacy pmap.",
     fact="silences.dtype.sum",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda dtype: everywhere(in_steps(returns(added_up(dtype)), *TWICE)),
@@ -173,7 +173,7 @@ def of_rows(place: Place) -> Any:
     ),
 )
 def float0_returned(impl: Implementation, cluster: Cluster) -> None:
-    """The gradient by an integer argument, taken in the body, is of float0."""
+    """The gradient with respect to an integer argument, taken in the body, has dtype float0."""
     control(impl, cluster)
     gradient = jax.grad(lambda x, n: (x * n).sum(), argnums=1, allow_int=True)
     # float0 is in no jax.Array, by which a call would be proven: the control's is.
@@ -195,6 +195,6 @@ def float0_returned(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(in_steps(returns(lambda place: place.rows(WIDTH) * 2), *TWICE)),
 )
 def float0_passed(impl: Implementation, cluster: Cluster) -> None:
-    """An argument of float0 is taken."""
+    """An argument of dtype float0 is accepted."""
     nothing = np.zeros((8, WIDTH), FLOAT0)
     cluster.twice(impl.map(lambda x, y: x * 2), cluster.rows(WIDTH), nothing)

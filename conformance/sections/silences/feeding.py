@@ -62,7 +62,7 @@ class Feed:
         def model(place: Place) -> Any:
             return self.model(place.all_rows(self.width))
 
-        right = twice(returns_array(model, text=f"what NumPy gives for {self.text}"))
+        right = twice(returns_array(model, text=f"what NumPy gives for an output {self.text}"))
         if self.of_pmap:
             return of_pmaps(right, OWN_MESH)
         return everywhere(right) | ({SHARD_MAP: REFUSED} if self.elsewhere else {})
@@ -144,25 +144,25 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "row-whole",
-        "a row, passed whole",
+        "a row, with in_axes=None",
         lambda i, d, a: beside(i, a, output(i, a)[3]),
         lambda a: a + a[3] * 2,
     ),
     Feed(
         "stack-whole",
-        "the whole stack, passed whole",
+        "all rows, with in_axes=None",
         lambda i, d, a: i.map(lambda x, y: x + y.sum(0), in_axes=(0, None))(a, output(i, a)),
         lambda a: a + a.sum(0) * 2,
     ),
     Feed(
         "with-numpy",
-        "with NumPy rows in one tree",
+        "in one pytree with NumPy rows",
         lambda i, d, a: i.map(lambda t: t["a"] + t["b"])({"a": output(i, a), "b": a}),
         lambda a: a * 3,
     ),
     Feed(
         "with-itself",
-        "with itself turned",
+        "together with its transpose",
         lambda i, d, a: (lambda x: i.map(add())(x, x[::-1]))(output(i, a)),
         lambda a: (a + a[::-1]) * 2,
     ),
@@ -188,46 +188,46 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "out-none-whole",
-        "of out_axes=None, passed whole",
+        "of out_axes=None, to in_axes=None",
         lambda i, d, a: beside(i, a, total(i, a)),
         lambda a: a + a.sum(0),
     ),
     Feed(
         "out-none-to-in-0",
-        "of out_axes=None, mapped",
+        "of out_axes=None, to in_axes=0",
         lambda i, d, a: one_more(i, total(i, a)),
         lambda a: a.sum(0) + 1,
         width=COUNT,
     ),
     Feed(
         "other-name",
-        "to a map over an axis of another name",
+        "to a mapped axis of another name",
         lambda i, d, a: one_more(i, output(i, a), "j"),
         lambda a: a * 2 + 1,
     ),
     Feed(
         "out-none-other-name",
-        "of out_axes=None, to such a map",
+        "of out_axes=None, to a mapped axis of another name",
         lambda i, d, a: beside(i, a, total(i, a), "j"),
         lambda a: a + a.sum(0),
     ),
     Feed(
         "other-order",
-        "to a map over the devices in reverse",
+        "to the devices in reverse order",
         lambda i, d, a: one_more(i, output(i, a), devices=d[::-1]),
         lambda a: a * 2 + 1,
         elsewhere=True,
     ),
     Feed(
         "half-to-itself",
-        "of half of the devices, to the same",
+        "over half of the devices, to the same",
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF]), devices=d[:HALF]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
     ),
     Feed(
         "half-to-other",
-        "of half of the devices, to the other half",
+        "over half of the devices, to the other half",
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF]), devices=d[HALF:]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -235,7 +235,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "half-to-every-other",
-        "of half of the devices, to every other one",
+        "over half of the devices, to every other device",
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF]), devices=d[::2]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -243,7 +243,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "half-to-default",
-        "of the first half of the devices, to a map without devices=",
+        "over the first half of the devices, to a mapped function without devices=",
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[:HALF])),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -251,7 +251,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "last-half-to-default",
-        "of the last half of the devices, to a map without devices=",
+        "over the last half of the devices, to a mapped function without devices=",
         lambda i, d, a: one_more(i, output(i, a[:HALF], devices=d[HALF:])),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -259,7 +259,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "slice-to-default",
-        "`x[:4]`, to a map without devices=",
+        "`x[:4]`, to a mapped function without devices=",
         lambda i, d, a: one_more(i, output(i, a)[:HALF]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -267,7 +267,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "slice-to-half",
-        "`x[:4]`, to a map over half of the devices",
+        "`x[:4]`, to half of the devices",
         lambda i, d, a: one_more(i, output(i, a)[:HALF], devices=d[:HALF]),
         lambda a: a[:HALF] * 2 + 1,
         SUBSET,
@@ -275,7 +275,7 @@ FEEDS: Mapping[str, Feed] = table(
     ),
     Feed(
         "slice-to-other-half",
-        "`x[4:]`, to a map over the other half",
+        "`x[4:]`, to the other half of the devices",
         lambda i, d, a: one_more(i, output(i, a)[HALF:], devices=d[HALF:]),
         lambda a: a[HALF:] * 2 + 1,
         SUBSET,
@@ -304,7 +304,7 @@ FEEDS: Mapping[str, Feed] = table(
     "silences.fed.{feed}",
     feed=FEEDS,
     claim="{feed.claim}",
-    title="An output is fed to a map: {feed.text}.",
+    title="An output is passed to a mapped function: {feed.text}.",
     fact=lambda feed: (
         "silences.fed.same-devices" if feed.claim == BACK else "silences.fed.some-devices"
     ),

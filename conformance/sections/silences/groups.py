@@ -53,7 +53,7 @@ class Groups:
 GROUPS: Mapping[str, Groups] = table(
     Groups("neighbours", "pairs of neighbours", ((0, 1), (2, 3), (4, 5), (6, 7))),
     Groups("apart", "every other device", ((0, 2, 4, 6), (1, 3, 5, 7))),
-    Groups("turned", "all devices in another order", ((7, 0, 6, 1, 5, 2, 4, 3),)),
+    Groups("turned", "all devices in one reordered group", ((7, 0, 6, 1, 5, 2, 4, 3),)),
     Groups("single", "each device alone", tuple((k,) for k in range(COUNT))),
     Groups("unequal", "groups of one, three and four", ((0,), (1, 2, 3), (4, 5, 6, 7))),
 )
@@ -285,14 +285,14 @@ class Refusal:
 REFUSALS: Mapping[str, Refusal] = table(
     Refusal(
         "device-twice",
-        "`psum` over groups that name a device twice",
+        "`psum` over groups that list a device twice",
         lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [3, 4, 5, 6]]),
         ValueError,
         COVER,
     ),
     Refusal(
         "no-such-device",
-        "`psum` over groups that name a device that there is not",
+        "`psum` over groups that list a device that does not exist",
         lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 8]]),
         ValueError,
         COVER,

@@ -174,7 +174,7 @@ QUESTIONS: Mapping[str, Question] = table(
     ),
     Question(
         "text-unknown",
-        "the lowered stage's `as_text` in a dialect that there is not",
+        "the lowered stage's `as_text` with an unknown dialect",
         lambda f, low, done: low.as_text("nosuch"),
         raises(ValueError, "^unknown dialect: nosuch$"),
     ),
@@ -220,7 +220,7 @@ QUESTIONS: Mapping[str, Question] = table(
     ),
     Question(
         "eval-shape",
-        "the map's own `eval_shape`",
+        "its own `eval_shape`",
         lambda f, low, done: _kinds(f.eval_shape(*ARGS)),
         absent("eval_shape"),
         answers(KINDS),
@@ -234,13 +234,13 @@ QUESTIONS: Mapping[str, Question] = table(
     ),
     Question(
         "jax-eval-shape",
-        "`jax.eval_shape` of the map",
+        "`jax.eval_shape` of it",
         lambda f, low, done: _kinds(jax.eval_shape(f, *ARGS)),
         answers(KINDS),
     ),
     Question(
         "jaxpr",
-        "`jax.make_jaxpr` of the map",
+        "`jax.make_jaxpr` of it",
         lambda f, low, done: [str(one) for one in jax.make_jaxpr(f)(*ARGS).out_avals],
         answers(["float32[8,3]"] * 2),
     ),
@@ -267,7 +267,7 @@ def told(question: Question) -> Columns:
     "silences.tells.{question}",
     question=QUESTIONS,
     claim=TELLS,
-    title="A map is asked for {question.text}.",
+    title="Introspection of a mapped function: {question.text}.",
     left_out=ONE_PROCESS_ALONE,
     expect=told,
 )

@@ -82,7 +82,7 @@ def as_under_vmap(functions: Functions) -> Expectation:
     check=CHECKS,
     only=lambda functions, check: check.on or functions.refused,
     claim=CLAIM,
-    title=lambda functions, check: f"In a body: {functions.text}{check.text}.",
+    title=lambda functions, check: f"In a mapped body: {functions.text}{check.text}.",
     fact="silences.library.{functions}",
     needs=devices(COUNT),
     left_out=LEFT_OUT,

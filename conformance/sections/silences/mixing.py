@@ -217,19 +217,19 @@ MIXES: Mapping[str, Mix] = table(
     ),
     Mix(
         "other-name",
-        "outputs of maps over axes of two names",
+        "outputs of mapped functions with two axis names",
         of(whole, lambda i, d, a: output(i, a, "j")),
         lambda a: a * 4,
     ),
     Mix(
         "other-order",
-        "outputs of maps over the devices in two orders",
+        "outputs of mapped functions over the devices in two orders",
         of(whole, lambda i, d, a: output(i, a, devices=d[::-1])),
         lambda a: a * 4,
     ),
     Mix(
         "other-devices",
-        "outputs of maps over two halves of the devices",
+        "outputs of mapped functions over two halves of the devices",
         of(
             lambda i, d, a: output(i, a[:4], devices=d[:4]),
             lambda i, d, a: output(i, a[4:], devices=d[4:]),
@@ -238,7 +238,7 @@ MIXES: Mapping[str, Mix] = table(
     ),
     Mix(
         "other-count",
-        "sums of outputs of maps over all devices and over half of them",
+        "sums of outputs of mapped functions over all devices and over half of them",
         of(
             lambda i, d, a: output(i, a).sum(0),
             lambda i, d, a: output(i, a[:4], devices=d[:4]).sum(0),
@@ -255,7 +255,7 @@ MIXES: Mapping[str, Mix] = table(
     ),
     Mix(
         "mesh-replicated",
-        "an output and an array replicated over such a mesh",
+        "an output and an array replicated over a mesh whose axis has another name",
         of(whole, lambda _, d, a: over(a, d)),
         lambda a: a * 3,
         ALL,
@@ -366,7 +366,7 @@ MIXES: Mapping[str, Mix] = table(
     "silences.mixing.{mix}",
     mix=MIXES,
     claim="pmap-silence.mixing-with-other-arrays",
-    title="{mix.text}: the values, and where they lie.",
+    title="Values and sharding of a combination: {mix.text}.",
     fact=lambda mix: f"silences.mixing.{mix.key}",
     needs=devices(COUNT),
     left_out="in several processes an output is used in errors.indexing",

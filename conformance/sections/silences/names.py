@@ -56,18 +56,18 @@ class Name:
 
 
 NAMES: Mapping[str, Name] = table(
-    Name("words", "a text with a blank", "data axis"),
-    Name("no-ascii", "a text that is not ASCII", "\N{LATIN SMALL LETTER A WITH RING ABOVE}"),
-    Name("empty-text", "an empty text", ""),
+    Name("words", "a string with a space", "data axis"),
+    Name("no-ascii", "a string that is not ASCII", "\N{LATIN SMALL LETTER A WITH RING ABOVE}"),
+    Name("empty-text", "an empty string", ""),
     Name("int", "a number", 3),
     Name("zero", "zero", 0),
     Name("float", "a float", 1.5),
     Name("bytes", "bytes", b"i"),
     Name("enum", "a member of an enum", Axis.DATA),
-    Name("dataclass", "an object of a class of one's own", Named("i")),
+    Name("dataclass", "an object of a user's class", Named("i")),
     Name("frozenset", "a frozenset", frozenset({"i"})),
     Name("type", "a class", Named),
-    Name("tuple", "a tuple of texts", ("a", "b"), unsaid=True),
+    Name("tuple", "a tuple of strings", ("a", "b"), unsaid=True),
 )
 
 
@@ -80,7 +80,7 @@ def numbered(place: Place) -> Any:
     "silences.axis-name.{name}",
     name=NAMES,
     claim="pmap-silence.axis-name-types",
-    title="An axis is called by {name.text}.",
+    title="The axis name is {name.text}.",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda name: everywhere(in_steps(returns(doubled if name.unsaid else numbered), *TWICE)),
 )
@@ -107,7 +107,7 @@ def named(impl: Implementation, cluster: Cluster, name: Name) -> None:
     ),
 )
 def two_maps(impl: Implementation, cluster: Cluster) -> None:
-    """Two maps of equal functions without a name lower to the same text."""
+    """Two mapped functions of equal functions without an axis name lower to the same text."""
     control(impl, cluster)
 
     def text() -> str:
@@ -142,13 +142,13 @@ RUNS: Mapping[str, Run] = table(
     ),
     Run(
         "cache",
-        "finds what the first run compiled in the compilation cache",
+        "is found in the compilation cache",
         lambda runs: [[run["hits"], run["misses"]] for run in runs],
         [[0, 1], [1, 0]],
     ),
     Run(
         "cache-of-a-name",
-        "but with one of the program's own finds what the first run compiled",
+        "in which the program sets one is found in the compilation cache",
         lambda runs: [[run["hits"], run["misses"]] for run in runs],
         [[0, 1], [1, 0]],
         name="batch",
@@ -160,7 +160,7 @@ RUNS: Mapping[str, Run] = table(
     "silences.default-name.two-runs-{run}",
     run=RUNS,
     claim=DEFAULT,
-    title="In a second run of its program a map without an axis name {run.text}.",
+    title="In a second run of a program, a mapped function without an axis name {run.text}.",
     fact="silences.default-name.{run}",
     left_out=ONE_PROCESS_ALONE,
     deadline_s=160.0,

@@ -72,7 +72,7 @@ USES: Mapping[str, Use] = table(
     "silences.one-device.{use}",
     use=USES,
     claim=CLAIM,
-    title="A map over one device: {use.text}.",
+    title="A mapped function over one device: {use.text}.",
     fact=lambda use: f"silences.one-device.{'whole' if use.out_axes is None else 'rows'}",
     needs=devices(COUNT),
     left_out=LEFT_OUT,
@@ -118,7 +118,7 @@ AXES: Mapping[str, Axis] = table(
     ),
     Axis(
         "psum-equal",
-        "a psum over it of what does not name it",
+        "a psum over it of an input whose spec does not name it",
         lambda x: lax.psum(x, "j"),
         lambda a: a,
         spec=("i",),
@@ -197,8 +197,8 @@ class Named:
 
 
 NAMED: Mapping[str, Named] = table(
-    Named("own-axis", "the map's own axis", "i"),
-    Named("no-axis", "no axis of the map", "v"),
+    Named("own-axis", "the mapped axis", "i"),
+    Named("no-axis", "not the mapped axis", "v"),
 )
 
 
@@ -206,7 +206,7 @@ NAMED: Mapping[str, Named] = table(
     "silences.spmd-axis-name.inside.{named}",
     named=NAMED,
     claim="pmap-silence.spmd-axis-name",
-    title="A vmap in the body, with spmd_axis_name= {named.text}.",
+    title="A vmap in the body, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.inside",
     needs=devices(COUNT),
     left_out="what a body computes of its row is its device's own affair",
@@ -224,7 +224,7 @@ def spmd_inside(impl: Implementation, cluster: Cluster, named: Named) -> None:
     "silences.spmd-axis-name.around.{named}",
     named=NAMED,
     claim="pmap-silence.spmd-axis-name",
-    title="A vmap around a map, with spmd_axis_name= {named.text}.",
+    title="A vmap of a mapped function, whose spmd_axis_name is {named.text}.",
     fact="silences.spmd-axis-name.around",
     needs=devices(COUNT),
     left_out="a map under vmap in several processes: multi_controller.map",

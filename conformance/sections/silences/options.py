@@ -60,10 +60,10 @@ STATIC: Mapping[str, Refused] = table(
     _static("numpy", "a NumPy array", "numpy.ndarray", lambda: np.ones(2)),
     _static("jax", "a jax.Array", r"jaxlib\.\S*ArrayImpl", lambda: jax.numpy.ones(2)),
     _static("tuple-of-lists", "a tuple that holds a list", "tuple", lambda: ([1], 2)),
-    _static("own-class", "an object without a hash", r"\S*\.Unhashable", Unhashable),
+    _static("own-class", "an unhashable object", r"\S*\.Unhashable", Unhashable),
     Refused(
         "second-of-two",
-        "a list as the second of two static arguments",
+        "a list, as the second of two static arguments,",
         UNHASHABLE,
         lambda impl, place: impl.map(lambda x, n, m: x * 2, static_broadcasted_argnums=(1, 2))(
             place.rows(WIDTH), 1, [2]
@@ -80,7 +80,7 @@ STATIC: Mapping[str, Refused] = table(
     "silences.static.{case}",
     case=STATIC,
     claim="{case.claim}",
-    title="A static argument that is {case.text} is refused, and its type is named.",
+    title="A static argument that is {case.text} is refused by an error that names its type.",
     fact="silences.static.unhashable",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
@@ -154,7 +154,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     Refused(
         "in-axes-bare-tree",
-        "`in_axes` that are the tree of the one argument, not in a tuple",
+        "`in_axes` that is the pytree of the only argument, without a tuple around it",
         TYPES,
         lambda impl, place: impl.map(
             lambda tree: tree["a"] * 2,
@@ -167,7 +167,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "out-axes-shorter",
-        "one of `out_axes` for two results",
+        "`out_axes` of one entry for two results",
         {"out_axes": (0,)},
         r"different lengths of tuple at key path\s+pmap out_axes\s.*of length 1, .*of length 2.*"
         "Ensure that the `out_axes` argument to `pmap` is a pytree prefix",
@@ -178,13 +178,13 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "static-text",
-        "a text as `static_broadcasted_argnums`",
+        "a string as `static_broadcasted_argnums`",
         {"static_broadcasted_argnums": "x"},
         "^'str' object cannot be interpreted as an integer$",
     ),
     _option(
         "donate-text",
-        "a text as `donate_argnums`",
+        "a string as `donate_argnums`",
         {"donate_argnums": "x"},
         "^'str' object cannot be interpreted as an integer$",
     ),
@@ -198,7 +198,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "unknown",
-        "an option that there is not",
+        "an option that does not exist",
         {"nosuch": 1},
         r"got an unexpected keyword argument 'nosuch'$",
         TypeError,
@@ -214,7 +214,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "axis-name-unhashable",
-        "a list as the axis's name",
+        "a list as axis name",
         {"axis_name": ["i"]},
         "^unhashable type: 'list'$",
         TypeError,
@@ -222,7 +222,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "not-callable",
-        "a number in place of a function",
+        "a number instead of a function",
         {},
         "^Expected a callable value, got 3$",
         body=lambda: 3,
@@ -238,7 +238,7 @@ OPTIONS: Mapping[str, Refused] = table(
     ),
     _option(
         "result-text",
-        "a function that returns a text",
+        "a function that returns a string",
         {},
         "of type '?<class 'str'>'? is not a valid JAX type$",
         TypeError,
@@ -253,7 +253,7 @@ OPTIONS: Mapping[str, Refused] = table(
     "silences.option.{case}",
     case=OPTIONS,
     claim="{case.claim}",
-    title="A map with {case.text} is refused, and told what is wrong.",
+    title="A mapped function with {case.text} is refused by an error that says why.",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: after_control(as_legacy(case, NO_SUCH_OPTIONS)),
 )

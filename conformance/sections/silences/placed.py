@@ -45,7 +45,7 @@ SLICES: Mapping[str, Slice] = table(
     "silences.output.jit-slice.{part}",
     part=SLICES,
     claim=SLICING,
-    title="{part.text} of an output under jit.",
+    title="{part.text} of an output, under jit.",
     fact="silences.output.jit-slice",
     needs=devices(COUNT),
     left_out="in several processes an output is used in errors.indexing and indexing.access",
@@ -85,7 +85,7 @@ def _on_all(place: Place, sharding: Mapping[str, Any]) -> bool:
     },
 )
 def vmap_placed(impl: Implementation, cluster: Cluster) -> None:
-    """A vmap over a new leading axis of a map's argument."""
+    """A vmap over a new leading axis of a mapped function's argument."""
     rows = cluster.rows(WIDTH)
     function = impl.map(double())
     cluster.twice(jax.vmap(lambda x: function(x)), np.stack([rows, rows * 10]))

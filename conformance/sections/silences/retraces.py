@@ -103,12 +103,12 @@ def _calls(
 
 
 CALLS: Mapping[str, Calls] = table(
-    _calls("numpy", "rows of NumPy's", [host] * 4, 1, 1, 1, 1),
+    _calls("numpy", "NumPy rows", [host] * 4, 1, 1, 1, 1),
     _calls("uncommitted", "an array on one device", [uncommitted] * 3, 1, 1, 1),
     _calls("own-outputs", "its own outputs", [host, own, own, own], 1, 1, 1, 1),
     _calls(
         "mixed",
-        "rows of NumPy's, an array on one device and its own output in turn",
+        "NumPy rows, an array on one device and its own output in turn",
         [host, uncommitted, host, own, host],
         *[1] * 5,
     ),
@@ -130,7 +130,14 @@ CALLS: Mapping[str, Calls] = table(
         3,
     ),
     _calls(
-        "rows", "two numbers of rows", [host, fewer, host, fewer], 1, 2, 2, 2, only_pmap=IN_BLOCKS
+        "rows",
+        "two different numbers of rows",
+        [host, fewer, host, fewer],
+        1,
+        2,
+        2,
+        2,
+        only_pmap=IN_BLOCKS,
     ),
     _calls(
         "static",
@@ -162,7 +169,7 @@ def as_often(case: Calls) -> Columns:
     "silences.retraces.{case}",
     case=CALLS,
     claim="pmap-silence.retraces",
-    title="A wrapper is called with {case.text}: it traces when legacy does.",
+    title="A mapped function called with {case.text} is traced as often as under legacy pmap.",
     left_out=ONE_PROCESS_ALONE,
     expect=as_often,
 )
@@ -207,7 +214,7 @@ WRAPPERS: Mapping[str, Wrappers] = table(
     "silences.retraces.{case}",
     case=WRAPPERS,
     claim="pmap-silence.retraces",
-    title="With {case.text} a map traces when legacy does.",
+    title="With {case.text}, a mapped function is traced as often as under legacy pmap.",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: (
         everywhere(

@@ -124,7 +124,7 @@ def _on(index: int) -> Callable[..., Any]:
 PROGRAMS: Mapping[str, Program] = table(
     Program(
         "two-sizes",
-        "jit of a map over eight devices and one over four",
+        "jit of one over eight devices and one over four",
         _sums,
         _doubled_sums,
         (ALL, FIRST),
@@ -132,7 +132,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "halves",
-        "jit of a map over four devices and one over the other four",
+        "jit of one over four devices and one over the other four",
         _both,
         _both_doubled,
         (FIRST, SECOND),
@@ -140,7 +140,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "two-sizes-grad",
-        "grad of a map over eight devices and one over four",
+        "grad of one over eight devices and one over four",
         _derived,
         _twos,
         (ALL, FIRST),
@@ -148,7 +148,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "fed-to-smaller",
-        "jit of a map over eight devices, half of whose rows go to one over four",
+        "jit of one over eight devices, half of whose rows are passed to one over four",
         _fed,
         lambda a: a[:HALF] * 4,
         (ALL, FIRST),
@@ -156,7 +156,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "apart",
-        "a jit of a map over eight devices beside a jit of one over four",
+        "a jit of one over eight devices beside a jit of one over four",
         _apart,
         _doubled_sums,
         (ALL, FIRST),
@@ -165,7 +165,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "with-array-over-all",
-        "jit of a map and an array that is sharded over the same devices",
+        "jit of one and an array that is sharded over the same devices",
         _with_total,
         _total,
         (ALL,),
@@ -174,7 +174,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "with-array-by-two-axes",
-        "jit of a map and an array that is sharded over the same devices by another mesh",
+        "jit of one and an array that is sharded over the same devices with another mesh",
         _with_total,
         _total,
         (ALL,),
@@ -183,7 +183,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "with-new-array",
-        "jit of a map over four devices and an uncommitted array",
+        "jit of one over four devices and an uncommitted array",
         _with_total,
         _total,
         (FIRST,),
@@ -192,7 +192,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "with-array-on-device-0",
-        "jit of a map and an array that is committed to device 0",
+        "jit of one and an array committed to device 0",
         _with_total,
         _total,
         (ALL,),
@@ -201,7 +201,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "with-array-on-device-3",
-        "jit of a map and an array that is committed to device 3",
+        "jit of one and an array committed to device 3",
         _with_total,
         _total,
         (ALL,),
@@ -210,7 +210,7 @@ PROGRAMS: Mapping[str, Program] = table(
     ),
     Program(
         "grad-with-array-over-all",
-        "grad of a map times an array that is sharded over the same devices",
+        "grad of one times an array that is sharded over the same devices",
         _product_derived,
         lambda a, b: (2 * b, 2 * a),
         (ALL,),
@@ -230,7 +230,7 @@ def arguments(place: Place, program: Program) -> list[Rows]:
     "silences.several-maps.{program}",
     program=PROGRAMS,
     claim=CLAIM,
-    title="In one program: {program.text}.",
+    title="Several mapped functions or arrays in one program: {program.text}.",
     fact=lambda program: f"silences.several-maps{'' if len(program.maps) > 1 else '.with-array'}",
     needs=devices(COUNT),
     left_out=LEFT_OUT,

@@ -102,7 +102,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     ),
     _differ(
         "one-of-three",
-        "of whose three arguments one has other rows",
+        "with another number of rows in one of three arguments",
         lambda impl, place: impl.map(lambda x, y, z: x + y + z)(
             place.rows(WIDTH), place.rows(WIDTH)[:4], place.rows(WIDTH)
         ),
@@ -112,7 +112,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     ),
     _differ(
         "leaf",
-        "of one argument's two leaves one has other rows",
+        "with another number of rows in one of an argument's two leaves",
         lambda impl, place: impl.map(lambda t: t["a"] + t["b"])(
             {"a": place.rows(WIDTH), "b": place.rows(WIDTH)[:4]}
         ),
@@ -144,7 +144,7 @@ DIFFERENT: Mapping[str, Refused] = table(
     "silences.sizes.different.{case}",
     case=DIFFERENT,
     claim="{case.claim}",
-    title="A map is refused {case.text}, and both sizes are named.",
+    title="A mapped function {case.text} is refused by an error that names both sizes.",
     fact="silences.sizes.different",
     left_out="what a process alone decides: as with one process",
     expect=lambda case: as_legacy(case, "shard_map takes no keyword: errors.arguments.keyword"),
@@ -184,17 +184,17 @@ SCALARS: Mapping[str, Refused] = table(
     ),
     _scalar(
         "leaf",
-        "a Python number as one leaf of a tree",
+        "a Python number as one leaf of a pytree",
         lambda impl, place: impl.map(lambda t: t["a"] + t["b"])({"a": place.rows(WIDTH), "b": 2.0}),
     ),
     _scalar(
         "list-of-numbers",
-        "a list of Python numbers, which is a tree of scalars",
+        "a list of Python numbers, which is a pytree of scalars",
         lambda impl, place: impl.map(lambda x: x)(list(range(8))),
     ),
     _scalar(
         "vector-by-columns",
-        "a vector over axis 1",
+        "axis 1 of a vector",
         lambda impl, place: impl.map(double(), in_axes=1)(place.rows()),
         rank(1, 2, 1, "(8,)"),
     ),
@@ -205,7 +205,7 @@ SCALARS: Mapping[str, Refused] = table(
     "silences.sizes.scalar.{case}",
     case=SCALARS,
     claim="{case.claim}",
-    title="A map over {case.text} is refused, and told which rank it needs.",
+    title="A mapped function over {case.text} is refused by an error that names the rank it needs.",
     fact="silences.sizes.scalar",
     left_out="what a process alone decides: as with one process",
     expect=lambda case: as_legacy(case, MAPS_NO_SCALAR),
@@ -272,8 +272,10 @@ LISTS: Mapping[str, Refused] = table(
     "silences.sizes.devices.{case}",
     case=LISTS,
     claim="{case.claim}",
-    title="A map with {case.text} for the devices that `devices=` names is refused, "
-    "and both numbers are named.",
+    title=(
+        "With `devices=`, a mapped function with {case.text} is refused by an error that "
+        "names both numbers."
+    ),
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_LISTS),
@@ -295,7 +297,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
     ),
     Refused(
         "one-device-twice",
-        "one device eight times",
+        "one device listed eight times",
         ROWS,
         lambda impl, place: impl.map(double(), devices=place.local_devices[:1] * 8)(
             place.rows(WIDTH)
@@ -312,7 +314,7 @@ NO_DEVICES: Mapping[str, Refused] = table(
     "silences.sizes.devices.{case}",
     case=NO_DEVICES,
     claim="{case.claim}",
-    title="A map with {case.text} as `devices=` is refused.",
+    title="A mapped function with {case.text} as `devices=` is refused.",
     fact="silences.sizes.devices",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: after_control(as_legacy(case, NO_LISTS)),

@@ -108,8 +108,8 @@ def half_doubled(place: Place) -> Any:
 
 
 STAGES: Mapping[str, Stage] = table(
-    Stage("tree", "a tree of results", nested, two, two, of_two, NESTED),
-    Stage("shapes", "ShapeDtypeStructs in place of arrays", nested, shapes, two, of_two, NESTED),
+    Stage("tree", "a pytree of results", nested, two, two, of_two, NESTED),
+    Stage("shapes", "ShapeDtypeStructs instead of arrays", nested, shapes, two, of_two, NESTED),
     Stage(
         "unmapped",
         "an unmapped argument",
@@ -121,7 +121,7 @@ STAGES: Mapping[str, Stage] = table(
     ),
     Stage(
         "static",
-        "a static argument, which the compiled stage no longer takes",
+        "a static argument, which the compiled stage does not take",
         lambda: lambda x, n: x * n,
         lambda place: (place.rows(WIDTH), 2),
         rows,
@@ -176,7 +176,7 @@ def as_the_map(stage: Stage) -> Columns:
     "silences.stage.{stage}",
     stage=STAGES,
     claim=STAGE,
-    title="A map is lowered and compiled with {stage.text}.",
+    title="A mapped function is lowered and compiled with {stage.text}.",
     left_out=ONE_PROCESS_ALONE,
     expect=as_the_map,
 )
@@ -233,7 +233,7 @@ MISUSED: Mapping[str, Misused] = table(
     ),
     Misused(
         "too-few",
-        "one argument less",
+        "one argument too few",
         lambda stage, place: stage(place.rows(WIDTH)),
         r"does not match the input pytree it was called with\..*at args, seen tuple of length 2 "
         r"but now given tuple of length 1",
@@ -252,7 +252,10 @@ MISUSED: Mapping[str, Misused] = table(
     "silences.stage.refuses-{case}",
     case=MISUSED,
     claim=STAGE,
-    title="A compiled stage that is called with {case.text} refuses, and tells both.",
+    title=(
+        "A compiled stage called with {case.text} raises an error that names what it got and "
+        "what it expects."
+    ),
     fact="silences.stage.refuses",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: everywhere(in_steps(raises(TypeError, case.message), CALL)),

@@ -88,7 +88,7 @@ def ends_of_each(place: Place) -> Any:
     expect=everywhere(steps(one_thread=returns(ends), threads=returns(ends_of_each))),
 )
 def indexed_large(impl: Implementation, cluster: Cluster) -> None:
-    """Of an output with large rows one thread reads all, then 64 threads at once two each."""
+    """One thread reads all rows of a large output, then 64 threads read two rows each at once."""
     output = impl.map(double())(cluster.rows(LARGE))
     host = cluster.rows(LARGE)
 

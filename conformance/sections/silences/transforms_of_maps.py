@@ -105,7 +105,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     ),
     Transform(
         "vmap-behind",
-        "vmap over the axis behind the devices'",
+        "vmap over the axis after the mapped one",
         psum,
         lambda f, a: jax.vmap(lambda x: f(x), 1, 1)(a),
         lambda a: to_all(a.sum(0)),
@@ -121,7 +121,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     ),
     Transform(
         "vmap-named",
-        "vmap with a name over which the body sums too",
+        "vmap with an axis name, over which the body sums too",
         lambda: lambda x: lax.psum(x, ("i", "v")),
         lambda f, a: jax.vmap(lambda x: f(x), 1, 1, axis_name="v")(a),
         lambda a: np.broadcast_to(a.sum((0, 1)), a.shape),
@@ -189,7 +189,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     ),
     Transform(
         "scan",
-        "scan, of which it is the carry and the output",
+        "scan, with its result as carry and output",
         psum,
         lambda f, a: lax.scan(lambda x, _: (f(x), f(x * 2)), a, None, length=2),
         lambda a: (
@@ -234,7 +234,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     ),
     Transform(
         "jit-out-none",
-        "jit, of a map with out_axes=None",
+        "jit, with out_axes=None",
         psum,
         lambda f, a: jax.jit(lambda x: f(x) + 1)(a),
         lambda a: a.sum(0) + 1,
@@ -243,7 +243,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     ),
     Transform(
         "scan-out-none",
-        "scan, of a map with out_axes=None",
+        "scan, with out_axes=None",
         psum,
         lambda f, a: lax.scan(lambda s, _: (s + f(a), None), a[0] * 0, None, length=2)[0],
         lambda a: a.sum(0) * 2,
@@ -257,7 +257,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
     "silences.of-map.{transform}",
     transform=TRANSFORMS,
     claim="pmap-silence.transforms-of-the-map",
-    title="A map under {transform.text}.",
+    title="A mapped function under {transform.text}.",
     fact="silences.of-map.{transform}",
     needs=devices(COUNT),
     left_out="several processes have clauses of their own: multi_controller.map",

@@ -120,7 +120,7 @@ REFUSED: Mapping[str, Mix] = table(
     ),
     Mix(
         "scan-tree",
-        "a scan with a carry of which one leaf becomes varying",
+        "a scan with a carry whose one leaf becomes varying",
         lambda x, cast: lax.scan(
             lambda a, _: ({"sum": a["sum"] + x, "steps": a["steps"] + 1}, None),
             {"sum": cast(jnp.float32(0)), "steps": jnp.int32(0)},
@@ -145,14 +145,14 @@ REFUSED: Mapping[str, Mix] = table(
     ),
     Mix(
         "cond-branch",
-        "a cond of which one branch gives a constant",
+        "a cond with a constant in one branch",
         lambda x, cast: lax.cond(x > 3, lambda y: y, lambda y: cast(jnp.float32(0)), x),
         lambda a: np.where(a > 3, a, ZERO),
         of_branches("cond", "false_fun"),
     ),
     Mix(
         "cond-psum",
-        "a cond, the same on all devices, of which one branch gives a psum",
+        "a cond with the same condition on all devices and a psum in one branch",
         lambda x, cast: lax.cond(
             lax.psum(x, "i") > 3, lambda y: cast(lax.psum(y, "i")), lambda y: y, x
         ),
@@ -161,7 +161,7 @@ REFUSED: Mapping[str, Mix] = table(
     ),
     Mix(
         "switch",
-        "a switch of which the last branch gives a constant",
+        "a switch with a constant in the last branch",
         lambda x, cast: lax.switch(
             lax.axis_index("i") % 3,
             [lambda y: y, lambda y: y * 10, lambda y: cast(jnp.float32(-1))],
@@ -176,13 +176,13 @@ REFUSED: Mapping[str, Mix] = table(
 TAKEN: Mapping[str, Mix] = table(
     Mix(
         "scan-outputs",
-        "a scan of which the outputs vary, and the carry does not",
+        "a scan whose outputs vary but not its carry",
         lambda x, _: lax.scan(lambda a, y: (a + 1, y * x), jnp.float32(0), jnp.arange(3.0)),
         lambda a: (np.full_like(a, 3), a[:, None] * np.arange(3, dtype=np.float32)),
     ),
     Mix(
         "while-condition",
-        "a while_loop of which the condition varies, and the carry does not",
+        "a while_loop whose condition varies but not its carry",
         lambda x, _: lax.while_loop(lambda a: a < x, lambda a: a + 1, jnp.float32(0)),
         lambda a: a,
     ),
@@ -194,7 +194,7 @@ TAKEN: Mapping[str, Mix] = table(
     ),
     Mix(
         "cond-equal-branches",
-        "a cond of which the condition varies, and the branches do not",
+        "a cond whose condition varies but not its branches",
         lambda x, _: lax.cond(x > 3, lambda: jnp.float32(1), lambda: jnp.float32(0)),
         lambda a: (a > 3).astype(np.float32),
     ),
@@ -231,7 +231,11 @@ def as_it_is(x: Any) -> Any:
     claim=CLAIM,
     title=lambda mix, check: (
         f"{mix.text[0].upper()}{mix.text[1:]}{check.text}"
-        + (" is refused by shard_map, which names the remedy." if mix.refused and check.on else ".")
+        + (
+            " is refused by shard_map, whose error names the fix."
+            if mix.refused and check.on
+            else "."
+        )
     ),
     fact=lambda mix: f"silences.varying.{'refused' if mix.refused else 'taken'}",
     cause=lambda mix, check: "loops-and-branches-of-one-type" if mix.refused and check.on else "",
@@ -249,7 +253,7 @@ def mixed(impl: Implementation, cluster: Cluster, mix: Mix, check: Check) -> Non
     "silences.varying.{mix}.cast",
     mix=REFUSED,
     claim=CLAIM,
-    title="With the equal value cast to varying, {mix.text} runs everywhere.",
+    title="With the equal value cast to varying, {mix.text} works under all implementations.",
     fact="silences.varying.remedy",
     fixes="silences.varying.{mix}.checked",
     needs=devices(COUNT),

@@ -78,7 +78,7 @@ def _constant(key: str, text: str, value: Any, dtype: str, weak: bool) -> Weak:
 def _passed(key: str, text: str, value: Any, dtype: str, weak: bool) -> Weak:
     return Weak(
         f"passed-{key}",
-        f"{text}, passed whole and returned",
+        f"{text}, unmapped and returned",
         lambda: lambda x, y: y,
         lambda place: (place.rows(WIDTH), value),
         each(value, dtype),
@@ -90,7 +90,7 @@ def _passed(key: str, text: str, value: Any, dtype: str, weak: bool) -> Weak:
 def _times(key: str, text: str, value: Any, dtype: str) -> Weak:
     return Weak(
         f"times-{key}",
-        f"{text}, passed whole, times float16",
+        f"{text}, unmapped, times float16",
         lambda: lambda x, y: x * y,
         lambda place: (half_rows(place), value),
         lambda place: (place.rows(WIDTH) * 2).astype(dtype),
@@ -102,7 +102,7 @@ def _times(key: str, text: str, value: Any, dtype: str) -> Weak:
 WEAK: Mapping[str, Weak] = table(
     Weak(
         "rows",
-        "weak rows, as they are",
+        "weakly typed rows, unchanged",
         lambda: lambda x: x,
         lambda place: (weak_ones(),),
         each(1, "float32"),
@@ -110,7 +110,7 @@ WEAK: Mapping[str, Weak] = table(
     ),
     Weak(
         "rows-strong",
-        "strong rows, as they are",
+        "strongly typed rows, unchanged",
         lambda: lambda x: x,
         lambda place: (np.ones(8, np.float32),),
         each(1, "float32"),
@@ -118,7 +118,7 @@ WEAK: Mapping[str, Weak] = table(
     ),
     Weak(
         "rows-plus-half",
-        "weak rows plus float16",
+        "weakly typed rows plus float16",
         lambda: lambda x, y: x + y,
         lambda place: (weak_ones(), np.ones(8, np.float16)),
         each(2, "float16"),
@@ -126,7 +126,7 @@ WEAK: Mapping[str, Weak] = table(
     ),
     Weak(
         "gathered",
-        "weak rows, gathered",
+        "weakly typed rows, gathered",
         lambda: lambda x: jax.lax.all_gather(x, "i"),
         lambda place: (weak_ones(),),
         lambda place: np.ones((8, 8), np.float32),
@@ -134,7 +134,7 @@ WEAK: Mapping[str, Weak] = table(
     ),
     Weak(
         "averaged",
-        "a pmean of weak rows",
+        "a pmean of weakly typed rows",
         lambda: lambda x: jax.lax.pmean(x, "i"),
         lambda place: (weak_ones(),),
         each(1, "float32"),
@@ -168,10 +168,10 @@ WEAK: Mapping[str, Weak] = table(
     _passed("numpy", "a NumPy number", np.float32(2), "float32", False),
     _times("int", "a Python int", 2, "float16"),
     _times("float", "a Python float", 2.0, "float16"),
-    _times("numpy", "a float32 of NumPy's", np.float32(2), "float32"),
+    _times("numpy", "a NumPy float32", np.float32(2), "float32"),
     Weak(
         "times-weak-array",
-        "a weak jax.Array, passed whole, times float16",
+        "a weakly typed jax.Array, unmapped, times float16",
         lambda: lambda x, y: x * y,
         lambda place: (half_rows(place), jax.numpy.asarray(2.0)),
         scaled,
@@ -180,7 +180,7 @@ WEAK: Mapping[str, Weak] = table(
     ),
     Weak(
         "psum-of-float",
-        "a psum of a Python float that is passed whole",
+        "a psum of an unmapped Python float",
         lambda: lambda x, y: jax.lax.psum(y, "i"),
         lambda place: (place.rows(WIDTH), 2.0),
         each(16, "float32"),
@@ -205,7 +205,7 @@ NO_STATIC = "shard_map has no static arguments"
     "silences.weak.{case}",
     case=WEAK,
     claim="pmap-silence.weak-types",
-    title="{case.text}: the result is as weak as legacy's.",
+    title="The result is weakly typed where legacy pmap's is: {case.text}.",
     fact="silences.weak.kept",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: (

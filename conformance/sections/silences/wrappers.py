@@ -101,7 +101,7 @@ FUNCTIONS: Mapping[str, Function] = table(
     ),
     Function(
         "object",
-        "an object that can be called",
+        "a callable object",
         Called,
         "<unnamed function>",
         "<unnamed function>",
@@ -155,7 +155,7 @@ ATTRIBUTES: Mapping[str, Attribute] = table(
     attribute=ATTRIBUTES,
     function=FUNCTIONS,
     claim=CLAIM,
-    title="A map of {function.text} has {attribute.text} as legacy's has.",
+    title="A mapped function of {function.text} has {attribute.text} as under legacy pmap.",
     fact="silences.wrapper.{attribute}",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda attribute, function: of_pmaps(
@@ -188,10 +188,10 @@ def _kept(mapped: Any) -> bool:
 
 OBJECTS: Mapping[str, Object] = table(
     Object("custom", "has the attributes that the function was given", lambda m: m.custom == 7),
-    Object("unwrap", "is unwrapped by inspect", lambda m: inspect.unwrap(m) is named),
-    Object("attribute-set", "takes an attribute", _kept),
+    Object("unwrap", "is unwrapped by `inspect.unwrap`", lambda m: inspect.unwrap(m) is named),
+    Object("attribute-set", "accepts a new attribute", _kept),
     Object("hash", "can be a key of a dict", lambda m: {m: 1}[m] == 1),
-    Object("deepcopy", "can be copied deeply", lambda m: callable(copy.deepcopy(m))),
+    Object("deepcopy", "can be deep-copied", lambda m: callable(copy.deepcopy(m))),
     Object("lower", "has `lower`", lambda m: callable(m.lower)),
 )
 
@@ -200,7 +200,7 @@ OBJECTS: Mapping[str, Object] = table(
     "silences.wrapper.{case}",
     case=OBJECTS,
     claim=CLAIM,
-    title="A map {case.text}.",
+    title="A mapped function {case.text}.",
     left_out=ONE_PROCESS_ALONE,
     expect=of_pmaps(every(CONTROLLED, in_steps(answers(True), ASKED)), OF_JIT),
 )
@@ -218,7 +218,7 @@ def as_object(impl: Implementation, cluster: Cluster, case: Object) -> None:
     expect=of_pmaps(in_steps(returns(doubled), *TWICE), OF_JIT),
 )
 def as_a_method(impl: Implementation, cluster: Cluster) -> None:
-    """A map that is an attribute of a class is bound like a method, `self` being static."""
+    """A mapped function that is a class attribute is bound like a method, with static `self`."""
 
     class Model:
         factor = 2

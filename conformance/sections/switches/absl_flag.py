@@ -72,13 +72,13 @@ PARSINGS: Mapping[str, Parsing] = table(
         "flags-by-hand",
         "flags-by-hand",
         PARSING,
-        "The program calls config_with_absl, then hands its command line to absl's FLAGS itself.",
+        "The program calls config_with_absl, then passes its command line to absl's FLAGS itself.",
     ),
     Parsing(
         "app-run-alone",
         "app-run-alone",
         CLAIM,
-        "The program parses its flags with app.run, and calls nothing of JAX's for it.",
+        "The program parses its flags with app.run, and calls no JAX function for flags.",
     ),
 )
 

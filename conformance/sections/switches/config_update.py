@@ -32,7 +32,7 @@ CONSTRUCTION = "switches.config-update.at-construction"
     selects=True,
 )
 def before_construction(impl: Implementation, cluster: Cluster) -> None:
-    """`config.update` stands before `jax.pmap(f)`."""
+    """`config.update` is called before `jax.pmap(f)`."""
     follow(cluster, "session", OPTION[impl.name], "map", "call", "call")
 
 
@@ -45,7 +45,7 @@ def before_construction(impl: Implementation, cluster: Cluster) -> None:
     selects=True,
 )
 def over_environment(impl: Implementation, cluster: Cluster) -> None:
-    """`config.update` in a process whose environment variable says the opposite."""
+    """`config.update` in a process whose environment variable has the opposite value."""
     opposite = {VARIABLE: OPTION[OTHER[impl.name]]}
     words = (OPTION[impl.name], "map", "call", "call")
     follow(cluster, "session", *words, environment=opposite)
@@ -60,7 +60,9 @@ def over_environment(impl: Implementation, cluster: Cluster) -> None:
     selects=True,
 )
 def before_first_call(impl: Implementation, cluster: Cluster) -> None:
-    """`config.update` stands after `jax.pmap(f)`, and before the map's first call."""
+    """`config.update` is called after `jax.pmap(f)`, and before the mapped function's first
+    call.
+    """
     opposite = OPTION[OTHER[impl.name]]
     follow(cluster, "session", opposite, "map", OPTION[impl.name], "call", "call")
 
@@ -74,7 +76,9 @@ def before_first_call(impl: Implementation, cluster: Cluster) -> None:
     selects=True,
 )
 def after_first_call(impl: Implementation, cluster: Cluster) -> None:
-    """A map that was called stays what it was when the option changes, and is called again."""
+    """A mapped function that was already called is not changed by the option, and is called
+    again.
+    """
     opposite = OPTION[OTHER[impl.name]]
     follow(cluster, "session", OPTION[impl.name], "map", "call", opposite, "call")
 
@@ -93,7 +97,7 @@ def after_first_call(impl: Implementation, cluster: Cluster) -> None:
     selects=True,
 )
 def toggled(impl: Implementation, cluster: Cluster) -> None:
-    """One function mapped four times in one process, the option changed each time."""
+    """One function is mapped four times in one process, and the option is changed each time."""
     mine = (OPTION[impl.name], "map", "call", "call")
     other = (OPTION[OTHER[impl.name]], "map", "call", "call")
     follow(cluster, "session", *mine, *other, *mine, *other)

@@ -75,5 +75,5 @@ REFUSED = raises(
     selects=True,
 )
 def wrong_value(impl: Implementation, cluster: Cluster) -> None:
-    """A value that is neither true-like nor false-like is refused, and the variable named."""
+    """A value that is neither true nor false is refused by an error that names the variable."""
     follow(cluster, "session", "map", "call", "call", environment={VARIABLE: "maybe"})

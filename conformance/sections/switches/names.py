@@ -72,7 +72,9 @@ def name_single_device_sharding(impl: Implementation, cluster: Cluster) -> None:
     expect=of_jax(twice(returns(lambda place: place.rows(2)[0], text="the first row"))),
 )
 def name_tree_map(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.tree_map(lambda x: x[0], tree)`, as the document writes what flax's unreplicate does."""
+    """`jax.tree_map(lambda x: x[0], tree)`, which the document gives as the equivalent of flax's
+    unreplicate.
+    """
     tree = {"rows": cluster.rows(2)}
     cluster.twice(lambda: jax.tree_map(lambda x: x[0], tree))
 
@@ -85,7 +87,7 @@ def name_tree_map(impl: Implementation, cluster: Cluster) -> None:
     expect=of_jax(twice(returns(lambda place: np.int32(8), text="its size"))),
 )
 def name_create_mesh(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.create_mesh((8,), 'x')` makes a mesh of eight devices."""
+    """`jax.create_mesh((8,), 'x')` returns a mesh of eight devices."""
     cluster.twice(lambda: np.int32(jax.create_mesh((8,), "x").size))
 
 
@@ -96,7 +98,7 @@ def name_create_mesh(impl: Implementation, cluster: Cluster) -> None:
     expect=answered("it is caught, and says what the runtime could not do"),
 )
 def name_jax_runtime_error(impl: Implementation, cluster: Cluster) -> None:
-    """`except jax.errors.JaxRuntimeError` catches what the runtime raises: no memory, here."""
+    """`except jax.errors.JaxRuntimeError` catches errors of the runtime, here out of memory."""
     petabyte = 2**50
 
     def refused() -> Any:
@@ -123,7 +125,7 @@ def name_jax_runtime_error(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def name_lowered(impl: Implementation, cluster: Cluster) -> None:
-    """What a map's `lower` returns is a `jax.stages.Lowered`."""
+    """A mapped function's `lower` returns a `jax.stages.Lowered`."""
     function, rows = impl.map(double()), impl.rows(cluster, 2)
     lowered = lambda: np.bool_(isinstance(function.lower(rows), jax.stages.Lowered))  # noqa: E731
     cluster.step("lowered", lowered)
@@ -198,7 +200,9 @@ MESH = "mesh"
     ),
 )
 def mesh_of_all(impl: Implementation, cluster: Cluster) -> None:
-    """`jax.make_mesh` takes the devices of all processes, and `jax.sharding.AxisType.Explicit`."""
+    """`jax.make_mesh` accepts the devices of all processes, and
+    `jax.sharding.AxisType.Explicit`.
+    """
     shape, explicit = (jax.device_count(),), (jax.sharding.AxisType.Explicit,)
     for step in ("first call", "second call"):
         made: list[Any] = []
@@ -248,7 +252,7 @@ JOINED = "joined with"
     ),
 )
 def initialized(impl: Implementation, cluster: Cluster) -> None:
-    """After `jax.distributed.initialize` each process sees all devices, and which are its own."""
+    """After `jax.distributed.initialize`, each process sees all devices and which are local."""
     from jax._src.distributed import global_state  # what the worker joined with, kept by JAX alone
 
     def seen() -> Any:
@@ -291,7 +295,7 @@ def product(place: Place) -> Any:
     ),
 )
 def sharded_matmul(impl: Implementation, cluster: Cluster) -> None:
-    """The tutorial's distributed product, as written: a mesh of two axes, `jax.nn.relu(x @ y)`."""
+    """The tutorial's distributed product as written: a mesh of two axes, `jax.nn.relu(x @ y)`."""
     left, right = factors(cluster)
     p = jax.sharding.PartitionSpec
 

@@ -50,7 +50,7 @@ NAMED_OUTPUTS = outputs("is a NamedSharding along the map's axis", along("i"))
     expect=unless_legacy(LEGACY_OUTPUTS, NAMED_OUTPUTS),
 )
 def sharding_of_outputs(impl: Implementation, cluster: Cluster) -> None:
-    """A map's output has the sharding of its implementation."""
+    """A mapped function's output has the sharding type of its implementation."""
     cluster.twice(impl.map(double()), impl.rows(cluster, 2))
 
 
@@ -90,7 +90,7 @@ def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expec
     ),
 )
 def built_on_shard_map(impl: Implementation, cluster: Cluster) -> None:
-    """The primitives that a map is traced to, outermost first."""
+    """The primitives to which a mapped function is traced, outermost first."""
     rows = impl.rows(cluster, 2)
     cluster.twice(impl.map(double()), rows)
     function = impl.map(double())

@@ -49,7 +49,7 @@ def there_or_explained() -> Expectation:
     "switches.removed.{gone}",
     gone=NAMES,
     claim="pmap-silence.removed-names-say-so",
-    title="`{gone.module}.{gone.name}` is there, or its error names what to use.",
+    title="`{gone.module}.{gone.name}` exists, or its error names what to use instead.",
     left_out="a name is the same in every process",
     expect=lambda gone: of_jax(there_or_explained()),
 )

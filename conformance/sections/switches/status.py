@@ -75,7 +75,7 @@ def default(impl: Implementation, cluster: Cluster) -> None:
     selects=True,
 )
 def temporary(impl: Implementation, cluster: Cluster) -> None:
-    """The option gives the old pmap up to the first releases of 2026, and then is gone."""
+    """The option selects legacy pmap until the first releases of 2026, and then is removed."""
     follow(cluster, "session", "False", "map", "call", "call")
 
 
@@ -182,7 +182,10 @@ PARSED_ALONE: Mapping[str, Way] = table(
     "switches.obeyed-or-told.{way}",
     way={**FROM_OUTSIDE, **PARSED_ALONE},
     claim=AFTER_REMOVAL,
-    title="{way.text} is obeyed; once there is no old pmap, its user is told.",
+    title=(
+        "{way.text} takes effect; in versions without legacy pmap, using it gives a warning "
+        "or an error."
+    ),
     left_out=OF_A_PROCESS,
     expect=lambda way: only_old(obeyed_or(way.gone)),
     deadline_s=DEADLINE_S,
@@ -193,7 +196,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
     way=FROM_OUTSIDE,
     claim=WARNING,
     fact=WARNING_GIVEN,
-    title="{way.text} gives a DeprecationWarning, shown or not; once it is gone, an error.",
+    title="{way.text} gives a DeprecationWarning, visible or not; once it is removed, an error.",
     left_out=OF_A_PROCESS,
     expect=lambda way: only_old(until_removed(GIVEN, way.gone)),
     deadline_s=DEADLINE_S,
@@ -207,7 +210,10 @@ def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
 @clause(
     "switches.obeyed-or-told.config-update",
     claim=AFTER_REMOVAL,
-    title="The option is obeyed; once there is no old pmap, its user is told.",
+    title=(
+        "The option takes effect; in versions without legacy pmap, using it gives a warning "
+        "or an error."
+    ),
     left_out=OF_A_PROCESS,
     expect=only_old(obeyed_or(NO_OPTION)),
     deadline_s=DEADLINE_S,
@@ -217,7 +223,7 @@ def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
     "switches.deprecation.config-update",
     claim=WARNING,
     fact=WARNING_GIVEN,
-    title="The option gives a DeprecationWarning, shown or not; once it is gone, an error.",
+    title="The option gives a DeprecationWarning, visible or not; once it is removed, an error.",
     left_out=OF_A_PROCESS,
     expect=only_old(until_removed(GIVEN, NO_OPTION)),
     deadline_s=DEADLINE_S,
