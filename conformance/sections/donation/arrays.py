@@ -28,7 +28,8 @@ class Given:
 
 
 def made(numbers: Callable[[], Any], sharding: Any = None) -> Any:
-    """What a compiled program without inputs computes; without a sharding it is uncommitted.
+    """Return the array that a compiled program without inputs computes; without a sharding it is
+    uncommitted.
 
     Nothing else is allocated on the way, so that nothing else is freed while a peak is measured.
     """
@@ -51,13 +52,13 @@ def numbers(impl: Implementation, cluster: Cluster, width: int) -> Callable[[], 
 def spread(
     impl: Implementation, *spec: str | None, devices: Sequence[jax.Device] | None = None
 ) -> jax.sharding.NamedSharding:
-    """A sharding over the map's devices, or some of them."""
+    """Return a sharding over the mapped function's devices, or over some of them."""
     mesh = impl.mesh("i", devices or impl.devices)
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
 def own_output(impl: Implementation, cluster: Cluster, width: int) -> Given:
-    """The rows as a map of this implementation returns them, of the number of each row."""
+    """Return the rows as an output of a mapped function that numbers each row."""
     count = len(cluster.local_devices)
     which = np.arange(cluster.first_row, cluster.first_row + count, dtype=np.int32)
     spread_out = impl.map(
@@ -68,7 +69,7 @@ def own_output(impl: Implementation, cluster: Cluster, width: int) -> Given:
 
 
 def placed(*spec: str | None) -> Make:
-    """The rows over the map's devices, by `spec`."""
+    """Return a maker of rows over the mapped function's devices, sharded by `spec`."""
 
     def make(impl: Implementation, cluster: Cluster, width: int) -> Given:
         array = made(numbers(impl, cluster, width), spread(impl, *spec))
@@ -91,7 +92,7 @@ def uncommitted(impl: Implementation, cluster: Cluster, width: int) -> Given:
 
 
 def on_others(impl: Implementation, cluster: Cluster, width: int) -> Given:
-    """Half of the rows, on those devices that are not the map's."""
+    """Return half of the rows, on the devices that the mapped function does not use."""
     half = len(impl.devices) // 2
     rows = numbers(impl, cluster, width)
     array = made(lambda: rows()[:half], spread(impl, "i", devices=impl.devices[half:]))
@@ -104,6 +105,6 @@ def in_numpy(impl: Implementation, cluster: Cluster, width: int) -> Given:
 
 
 def unmapped_array(impl: Implementation, cluster: Cluster, width: int) -> Given:
-    """An array for an unmapped argument, on all of the map's devices."""
+    """Return an array for an unmapped argument, on all devices of the mapped function."""
     tens = made(lambda: (jax.lax.iota(np.float32, width) + 1) * 10, spread(impl))
     return Given(tens, lambda: addend(width))

@@ -1,7 +1,8 @@
-"""What a donated input becomes: deleted or not, its buffers the output's or not, and said by whom.
+"""Effects of donation on an argument: deletion, reuse of buffers, and warnings.
 
-Every kind of input is donated twice to one map, as a first call compiles and a second is dispatched
-from a cache. The addresses of buffers are taken before the call, and compared with the output's.
+Every kind of argument is donated twice to one mapped function, because a first call compiles and a
+second is dispatched from a cache. The addresses of buffers are recorded before the call, and
+compared with the output's.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ def pointers(arrays: Iterable[Any]) -> set[int]:
 
 
 def is_deleted(array: Any) -> bool:
-    """Whether JAX says so; never of NumPy's."""
+    """Return whether JAX reports the array as deleted; always False for NumPy's."""
     return isinstance(array, jax.Array) and array.is_deleted()
 
 
 def holds_its_values(one: Given) -> bool:
-    """Whether each shard here is that part of the source; True of what is deleted."""
+    """Return whether each local shard equals its part of the source; True if the array is
+    deleted.
+    """
     if is_deleted(one.array):
         return True
     source = one.source()
@@ -70,7 +73,7 @@ def holds_its_values(one: Given) -> bool:
 
 
 def note_donation(cluster: Cluster, call: Call, before: set[int], result: Any) -> None:
-    """What became of a call's arrays; nothing where the call raised."""
+    """Note what happened to a call's arrays; nothing if the call raised."""
     if "value" not in cluster.steps[-1]:
         return
     cluster.note(DELETED, [is_deleted(one.array) for one in call.donated])
@@ -115,7 +118,9 @@ NOT_IN_THE_PROGRAM = steps(
 
 
 def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
-    """How many warnings and log records of a step have `word` in their text."""
+    """Expect, for each channel, the number of warnings and log records of a step that contain
+    `word`.
+    """
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
@@ -179,7 +184,7 @@ UNDER_JIT: Mapping[str, tuple[Expectation, ...] | None] = {
 
 
 def under_jit(kind: Kind) -> Expectation:
-    """What becomes of an array that lies otherwise, under shard_map."""
+    """Return what shard_map is expected to do with an array that has another sharding."""
     parts = UNDER_JIT[kind.key]
     return INCOMPATIBLE if parts is None else every(kind.right, *parts)
 
@@ -314,7 +319,7 @@ def sentence(text: str) -> str:
     expect=lambda kind: of_all(kind, *LEFT, NOT_IN_THE_PROGRAM),
 )
 def donated(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
-    """Two calls of a donating map, each with arguments of its own."""
+    """Call a donating mapped function twice, each time with new arguments."""
     function = kind.map(impl)
     for name, step in (("first call", cluster.compiled), ("second call", cluster.step)):
         call = kind.call(impl, cluster, WIDTH)

@@ -1,7 +1,7 @@
-"""What users donate to a map: a table of arguments, each with the map that takes it.
+"""The kinds of donated arguments, each with the mapped function that takes it.
 
-One table serves the clauses about deletion, about peaks of memory and about reuse, so that what is
-said of a kind in one place is said of the same argument in the others.
+One table serves the clauses on deletion, on peaks of memory and on reuse, so that they test the
+same arguments.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One way of donating: the map, the call (with fresh arguments), and what it must return.
+    """One way to donate: the mapped function, the call (with new arguments), and the expected
+    result.
 
-    `call` and `model` are of rows of a width.
+    `call` and `model` take the width of a row.
     """
 
     key: str
@@ -80,7 +81,7 @@ class Kind:
 
     @property
     def right(self) -> Expectation:
-        """What the map must return, of rows of `WIDTH`."""
+        """Return the expectation of the result, for rows of `WIDTH`."""
         model = self.model(WIDTH)
         contained = in_container(CONTAINERS.get(self.key, _as_it_is), model)
         return returns(contained, text=text_of(model) or "the right values")
@@ -108,7 +109,7 @@ def giving(
     form: Callable[..., tuple[Any, ...]] = lambda *arrays: arrays,
     keyword: str = "",
 ) -> Callable[[Implementation, Cluster, int], Call]:
-    """Calls with new arrays, made as told."""
+    """Return a maker of calls with new arrays, of this form."""
 
     def call(impl: Implementation, cluster: Cluster, width: int) -> Call:
         return Call(

@@ -1,8 +1,8 @@
-"""How much memory a donating call needs at its peak, in multiples of what it is given.
+"""Peak memory of a donating call, in multiples of its argument's bytes.
 
-The figure is what a user plans with: the bytes of the argument, which are there before the call,
-and whatever the call adds to them at one time. So a buffer that is reused makes it 1, and a copy
-beside the original 2. An array of a known size, measured in the same way, shows how exact that is.
+The figure is what a user plans with: the bytes of the argument, which exist before the call, plus
+the most that the call adds at one time. A reused buffer gives 1, a copy beside the original 2. An
+array of a known size, measured in the same way, shows how exact the measure is.
 """
 
 from __future__ import annotations
@@ -338,10 +338,10 @@ def state_after(place: Place) -> Any:
     ),
 )
 def training_step(impl: Implementation, cluster: Cluster) -> None:
-    """A training step with a donated state, and the same step without; both are measured.
+    """Measure a training step with a donated state, and the same step without donation.
 
-    How much is saved varies from call to call, as its gradients have to be somewhere and devices
-    need theirs at once or one after the other. What the program takes over does not vary.
+    The saving varies between calls, because gradients need memory too, and devices need theirs at
+    once or in turn. The donated state's own part does not vary.
     """
     control(cluster)
     side = side_of(cluster)

@@ -1,8 +1,8 @@
-"""A donated array that is used again: which error says so, and what works afterwards.
+"""Reuse of a donated array: the error that it gives, and what works afterwards.
 
-Whatever comes of it, the process must still compute right, with the same wrapper and with a new
-one: that is a clause of its own. As a process may not live to do so, each has a fresh cluster.
-Arrays that a later step needs are made before the donation: what hangs is a step then.
+After the error the process must still compute right values, with the same wrapper and with a new
+one: each is its own clause. Each has a fresh cluster, because a process may not survive. Arrays for
+a later step are made before the donation, so that what hangs is a step.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def donated_array(impl: Implementation, cluster: Cluster, kind: Kind) -> Any:
 
 
 def after_donation(expected: Expectation) -> Expectation:
-    """What is expected after a donating call that works."""
+    """Expect `expected` after a donating call that returns the right values."""
     return every(steps(donating_call=RIGHT), expected)
 
 
@@ -176,7 +176,7 @@ def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None
     expect=everywhere(after_donation(steps(fetch=GONE, same_wrapper=RIGHT))),
 )
 def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
-    """Its values are asked for, and then another array goes through the same wrapper."""
+    """Read the donated array's values, then pass another array to the same wrapper."""
     function = doubling(impl)
     array, other = donated_array(impl, cluster, kind), own_output(impl, cluster, WIDTH).array
     cluster.step("donating call", function, array)
@@ -216,7 +216,7 @@ def then_others(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """Which of two arguments are donated, where both are the same array; what the runtime says."""
+    """Which of two arguments are donated, where both are one array, and the runtime's message."""
 
     key: str
     donated: tuple[int, ...]
@@ -271,7 +271,7 @@ def twice_the_rows(place: Place) -> Any:
     ),
 )
 def twice_in_one(impl: Implementation, cluster: Cluster, twice: Twice) -> None:
-    """One array as both arguments of a map, after the map worked with two."""
+    """Pass one array as both arguments, after the mapped function worked with two arrays."""
     function = impl.map(lambda x, y: (x + y, x - y), donate_argnums=twice.donated)
     a, b, both = (own_output(impl, cluster, WIDTH).array for _ in range(3))
     cluster.step("two arrays", function, a, b)

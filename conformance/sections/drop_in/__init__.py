@@ -66,7 +66,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stacking:
-    """What a replacement stacks with: the `stack` of the module called `name`."""
+    """The `stack` function that a replacement uses: that of the module `name`."""
 
     key: str
     name: str
@@ -154,7 +154,7 @@ def cast(dtype: str) -> Callable[[Any], Tree]:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether this is an array of typed PRNG keys."""
+    """Return whether this is an array of typed PRNG keys."""
     dtype = getattr(leaf, "dtype", None)
     return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
@@ -165,12 +165,12 @@ def opened(tree: Tree) -> Tree:
 
 
 def work(tree: Tree) -> Tree:
-    """The body of the map: every leaf doubled, truth values inverted, keys as their numbers."""
+    """The mapped body: double every leaf, invert booleans, convert keys to their numbers."""
     return jax.tree.map(lambda x: ~x if x.dtype == bool else x + x, opened(tree))
 
 
 def worked(array: Any) -> Any:
-    """What `work` makes of a NumPy array."""
+    """Return the result of `work` for a NumPy array."""
     return ~array if array.dtype == bool else array + array
 
 
@@ -180,7 +180,7 @@ def narrow(array: Any) -> Any:
 
 
 def weak_leaves(tree: Tree) -> list[bool]:
-    """Which leaves JAX takes as weakly typed: Python numbers, and no truth values."""
+    """Return which leaves are weakly typed in JAX: Python numbers, but not booleans."""
     return [
         isinstance(leaf, int | float | complex) and not isinstance(leaf, bool | np.generic)
         for leaf in jax.tree.leaves(tree)
@@ -287,9 +287,9 @@ def reproduced(
 
 
 def taken(model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]) -> Expectation:
-    """What is expected of a map of the replacement's result, the tree of the `model`.
+    """Expect a mapped function's result for the replacement's result, the pytree of `model`.
 
-    `weak` says which of its leaves are weakly typed, as those of the map's result are then.
+    `weak` says which of its leaves are weakly typed; the same leaves of the result are then.
     """
 
     @described("the replacement's result, doubled by the map")
@@ -348,7 +348,7 @@ def give_to_map(
     *,
     all_devices: bool,
 ) -> None:
-    """The replacement's result, given twice to a map over its devices."""
+    """Pass the replacement's result twice to a mapped function over its devices."""
     kept: list[Tree] = []
 
     def run() -> Tree:

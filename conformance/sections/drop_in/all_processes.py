@@ -47,7 +47,7 @@ def placed(values: Expectation) -> Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What each process gives a replacement, with the devices of all processes."""
+    """The argument that each process passes to a replacement over the devices of all processes."""
 
     key: str
     text: str

@@ -1,4 +1,4 @@
-"""Whether stacking JAX arrays by `jnp.stack` fetches them to the host, as `np.stack` must."""
+"""Transfers to the host when JAX arrays are stacked by `jnp.stack` and by `np.stack`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the replacements cost: the peak of memory.
+"""Peak memory of the replacements.
 
-On CPU the devices' memory is the process's own, so one peak counts the host's copies and the
-devices' alike, and a peak is given in multiples of the stacked array's bytes. Nothing is mapped.
+On CPU the devices' memory is the process's own, so that one peak counts copies on the host and on
+devices; it is given in multiples of the stacked array's bytes. No function is mapped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What the originals refuse: whether the replacements do, with an error of the same type and use.
+"""Wrong calls that the originals refuse: the replacements must raise an equally useful error of the
+same type.
 
-The document promises to reproduce the originals' behaviour and says nothing of wrong input. A
+The document promises to reproduce the originals' behaviour and does not mention wrong input. A
 replacement that returns where the original raised hides a mistake in the caller's code. Where a
-message was reworded, both texts are named that say the same to a user.
+message was reworded, both texts are listed.
 """
 
 from __future__ import annotations

@@ -77,9 +77,9 @@ def _as_keys(value: Tree, devices: list[jax.Device]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is replicated: made from one row of data, and how and over which devices it is put.
+    """A value to replicate, made from one row of data, and the devices to which it is put.
 
-    `by_np` says that np.stack is tried too.
+    `by_np` selects np.stack as well.
     """
 
     key: str
@@ -94,7 +94,7 @@ class Value:
     width: int = 8
 
     def of(self, place: Place) -> Tree:
-        """What is put: made from the first row of this process."""
+        """Return the value, made from the first row of this process."""
         return self.made(place.rows(self.width)[0])
 
     @described("one copy per device, leaf by leaf, along a new leading axis")
@@ -297,7 +297,7 @@ MAPPED: Mapping[str, Value] = {
     ),
 )
 def replicated_into_map(impl: Implementation, cluster: Cluster, value: Value) -> None:
-    """The replacement, and a map of its result."""
+    """Call the replacement, then a mapped function on its result."""
     chosen = value.pick(cluster.local_devices)
     argument = value.given(value.of(cluster), chosen)
     give_to_map(impl, cluster, REPLICATED, argument, chosen, all_devices=value.pick is all_of)

@@ -368,7 +368,7 @@ MAPPED: Mapping[str, Shards] = {
     ),
 )
 def sharded_into_map(impl: Implementation, cluster: Cluster, shards: Shards) -> None:
-    """The replacement, and a map of its result."""
+    """Call the replacement, then a mapped function on its result."""
     chosen = shards.pick(cluster.local_devices)
     argument = shards.given(shards.of(cluster), chosen)
     give_to_map(impl, cluster, SHARDED, argument, chosen, all_devices=shards.pick is all_of)

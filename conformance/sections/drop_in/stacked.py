@@ -1,4 +1,4 @@
-"""Where a stack of NumPy shards lies before it is placed. Nothing is mapped."""
+"""The device of a stack of NumPy shards before it is put on its devices. No function is mapped."""
 
 from __future__ import annotations
 
@@ -113,10 +113,11 @@ WAYS: Mapping[str, Way] = table(
 
 @contextmanager
 def most_rows_on(device: Any) -> Iterator[list[int]]:
-    """The most rows in one array of `WIDTH` that lay on the device at one time, when it ends.
+    """Yield a list that holds, at the end, the most rows in one array of `WIDTH` on the device at
+    one time.
 
-    Looked for at each Python function that JAX enters or leaves in between. What an earlier case
-    left is collected first.
+    The arrays are looked up whenever JAX enters or leaves a Python function. Garbage of an earlier
+    case is collected first.
     """
     gc.collect()
     most = [0]
@@ -150,7 +151,9 @@ def most_rows_on(device: Any) -> Iterator[list[int]]:
     ),
 )
 def where_stacked(impl: Implementation, cluster: Cluster, way: Way) -> None:
-    """The replacement: where its stack lies, then what the default device holds meanwhile."""
+    """Call the replacement: note the device of its stack, then what the default device holds
+    meanwhile.
+    """
     there = cluster.local_devices
     default = there[way.default]
     seen: list[list[int]] = []

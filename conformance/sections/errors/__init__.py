@@ -1,7 +1,8 @@
-"""What several of the documented errors share: where an argument may lie, and what is put where.
+"""Parts that several documented errors share: the placements of an argument, and grids for nested
+pmaps.
 
-A table of places serves the modules about `Received incompatible devices` and about what an error
-leaves behind; the grid is the input of nested maps.
+One table of placements serves the modules on `Received incompatible devices` and on the state after
+an error.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ _IDS = r"\[\d+(, \d+)*\]"
 
 
 def incompatible(first: str = _IDS, second: str = _IDS) -> str:
-    """The pattern of the documented message: both arguments, each with its devices.
+    """Return the pattern of the documented message: both arguments, each with its devices.
 
-    Of a map's argument the other party is the map itself. `with` came before the ids in 0.10.
+    For a mapped argument the other party is the mapped function itself. `with` came before the ids
+    in 0.10.
     """
     argument = r"argument \S+ of \S+ with shape \w+\[[\d,]*\] and"
     return (
@@ -72,7 +74,7 @@ class Known:
     phases: tuple[str, ...]
 
     def is_it(self, raised: Raised) -> bool:
-        """Whether this was raised."""
+        """Return whether this known error was raised."""
         return (
             not {*self.types}.isdisjoint((raised.type, *raised.bases))
             and raised.phase in self.phases
@@ -168,7 +170,7 @@ def second_half(sequence: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place for an argument of a map over `devices`, and which devices the map is over then."""
+    """A placement of an argument, for a mapped function over `devices`."""
 
     key: str
     text: str
@@ -190,7 +192,7 @@ class Where:
         return PART_OF_A_PROCESS if self.topologies == ONE_PROCESS else ""
 
     def put(self, impl: Implementation, array: Any, *, mapped: bool = True) -> Any:
-        """The array where the map does not expect it."""
+        """Return the array where the mapped function does not expect it."""
         chosen = self.devices(impl.devices)
         spec = self.mapped_spec if mapped else self.unmapped_spec
         if spec is None:
@@ -204,7 +206,7 @@ class Where:
         return impl.map(body, **options)
 
     def rows(self, rows: Any) -> Any:
-        """As many of the rows as the map has devices."""
+        """Return as many of the rows as the mapped function has devices."""
         return first_half(rows) if self.half else rows
 
 
@@ -249,7 +251,7 @@ WHERE: Mapping[str, Where] = table(
 
 
 def plus_addend(width: int) -> Model:
-    """The model of a map that adds `addend` to rows of this width."""
+    """Return the model of adding `addend` to rows of this width."""
 
     @described("this process's rows plus the unmapped argument")
     def model(place: Place) -> Any:
@@ -259,7 +261,7 @@ def plus_addend(width: int) -> Model:
 
 
 def times(factor: int, where: Where) -> Model:
-    """The model of a map that multiplies its rows."""
+    """Return the model of multiplying the rows by `factor`."""
 
     @described(f"this process's rows times {factor}")
     def model(place: Place) -> Any:
@@ -274,7 +276,8 @@ def half_doubled(place: Place) -> Any:
 
 
 def refused_unless_legacy(model: Model, shard_map: Model | None = None) -> Columns:
-    """Legacy resharded in silence, and so returns the model; both others refuse.
+    """Expect the model under legacy pmap, which reshards silently, and the documented error
+    otherwise.
 
     `shard_map` is the model of its own result, where its global view makes that another.
     """
@@ -282,7 +285,7 @@ def refused_unless_legacy(model: Model, shard_map: Model | None = None) -> Colum
 
 
 def refused_as(message: str, model: Model, shard_map: Model | None = None) -> Columns:
-    """As `refused_unless_legacy`, with a message of its own."""
+    """Expect the same as `refused_unless_legacy`, with another message."""
     return {
         LEGACY_PMAP: returns(model),
         NEW_PMAP: raises(ValueError, message, phase="lower", otherwise=model),
@@ -291,10 +294,10 @@ def refused_as(message: str, model: Model, shard_map: Model | None = None) -> Co
 
 
 def needed(model: Model, *known: Known) -> Expectation:
-    """Of the form that a fix replaces: one of the known errors, or right after all.
+    """Expect one of the known errors or the right values from the form that a fix replaces.
 
-    Which of the two is for the error's own clause to judge; the cell says it, so that a fix of
-    nothing can be told from a fix.
+    Which of the two it must be is judged by the error's own clause; the cell records it, so that a
+    fix for an error that does not occur is visible.
     """
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:

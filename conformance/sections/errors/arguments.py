@@ -1,8 +1,8 @@
-"""`Received incompatible devices`, by where an argument lies and by how it is passed.
+"""`Received incompatible devices`, by the argument's placement and by how it is passed.
 
-A table of places by ways of passing, because the code that checks a mapped argument is not the one
-that checks an unmapped one, a later call takes another path than the first, and a pytree hides its
-one offending leaf. Arguments that lie nowhere in particular must pass.
+A table of placements by ways of passing, because mapped and unmapped arguments are checked by
+different code, a later call takes another path than the first, and a pytree may have one wrong
+leaf. Arguments without a placement must pass.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PASSING = "errors.incompatible-devices.passes"
     ),
 )
 def unmapped(impl: Implementation, cluster: Cluster, where: Where) -> None:
-    """An unmapped argument lies elsewhere."""
+    """Pass an unmapped argument on the wrong devices."""
     elsewhere = where.put(impl, addend(WIDTH), mapped=False)
     function = where.map(impl, add(), in_axes=(0, None))
     cluster.twice(function, where.rows(impl.rows(cluster, WIDTH)), elsewhere)
@@ -79,7 +79,7 @@ def unmapped(impl: Implementation, cluster: Cluster, where: Where) -> None:
     ),
 )
 def keyword(impl: Implementation, cluster: Cluster, where: Where) -> None:
-    """A keyword argument (always mapped over its leading axis) lies elsewhere."""
+    """Pass a keyword argument (always mapped over its leading axis) on the wrong devices."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     function = where.map(impl, lambda x, y: x + 2 * y)
     elsewhere = where.put(impl, rows)
@@ -96,14 +96,14 @@ def keyword(impl: Implementation, cluster: Cluster, where: Where) -> None:
     expect=lambda where: refused_unless_legacy(times(3, where)),
 )
 def leaf(impl: Implementation, cluster: Cluster, where: Where) -> None:
-    """One leaf of a pytree lies elsewhere, the others where the map expects them."""
+    """Pass a pytree with one leaf on the wrong devices."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     tree = {"a": rows, "b": [where.put(impl, rows)]}
     cluster.twice(where.map(impl, lambda t: t["a"] + 2 * t["b"][0]), tree)
 
 
 def refused_later(where: Where) -> Columns:
-    """As `refused_unless_legacy`, once two calls with fitting arguments were right."""
+    """Expect the same as `refused_unless_legacy`, after two valid calls with right values."""
     model = times(2, where)
     refused = raises(ValueError, INCOMPATIBLE, phase="lower", otherwise=model)
     names = ("fitting call", "fitting call again", "misplaced call", "misplaced call again")
@@ -128,7 +128,7 @@ def refused_later(where: Where) -> Columns:
     expect=refused_later,
 )
 def later_call(impl: Implementation, cluster: Cluster, where: Where) -> None:
-    """An argument lies elsewhere once the wrapper's fast path is warm."""
+    """Pass an argument on the wrong devices once the wrapper's fast path is in use."""
     rows = where.rows(impl.rows(cluster, WIDTH))
     function = where.map(impl, double())
     cluster.step("fitting call", function, rows)

@@ -1,8 +1,8 @@
-"""Barriers between processes, made by hand with a psum, as the document knows them to go wrong.
+"""Barriers between processes, made by hand with a psum, aligned and misaligned.
 
-The document knows misaligned barriers as a halted TPU core. Elsewhere a misaligned program may
-hang, or pair one collective with another and go on with wrong numbers; so every number is compared,
-and whoever waits is shown by the fault.
+The document describes misaligned barriers as a halted TPU core. On other platforms a misaligned
+program may hang, or pair one collective with another and continue with wrong values: so every value
+is compared, and the fault names the processes that wait.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ MET = "the sum of the rows of those at the program and the ones of those at the 
 
 
 def met(*, at_program: bool) -> Model:
-    """What a collective computes in which the two halves of the processes meet, each at its own."""
+    """Return the model of a collective that the two halves of the processes enter from different
+    programs.
+    """
 
     @described(
         "the rows of the half that is at the program, plus the ones of the half at the barrier"

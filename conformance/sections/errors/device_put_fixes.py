@@ -1,7 +1,7 @@
-"""`device_put` as the remedy for `Received incompatible devices`.
+"""`device_put` as the fix for `Received incompatible devices`.
 
-It is to help wherever the argument lay and however it is passed, with a mesh that was built by hand
-and with one from `make_mesh`.
+It must work for every placement and every way of passing, with a mesh made by hand and with one
+from `make_mesh`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def fix_device_put_make_mesh(impl: Implementation, cluster: Cluster) -> None:
     expect=everywhere(remedied(doubled(2))),
 )
 def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """The argument is put on a mesh whose axis is not called as the map's."""
+    """Put the argument on a mesh with another axis name than the mapped function's."""
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.map(double(), "rows")
     cluster.step(WITHOUT, impl.map(double(), "rows"), rows)
     cluster.twice(lambda: function(on_mesh(rows, mesh.over(impl.devices), "i")))
@@ -139,7 +139,9 @@ def put_other_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None
     expect=of_pmaps(remedied(doubled(2)), "an axis of a mesh always has a name"),
 )
 def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """The argument of a map without an axis name is put on a mesh, whose axis has one."""
+    """Put the argument of a mapped function without an axis name on a mesh, whose axis has
+    a name.
+    """
     impl.select()
     rows, function = one_device(cluster, impl.rows(cluster, 2)), impl.adopt(jax.pmap(double()))
     cluster.step(WITHOUT, impl.adopt(jax.pmap(double())), rows)
@@ -161,7 +163,7 @@ def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     expect=lambda where: everywhere(remedied(times(2, where))),
 )
 def put_mapped(impl: Implementation, cluster: Cluster, where: Where, mesh: Making) -> None:
-    """The argument, which lay elsewhere, is first put where the map expects it."""
+    """Put the argument on the mapped function's devices before the call."""
     rows = where.put(impl, where.rows(impl.rows(cluster, WIDTH)))
     chosen = first_half(impl.devices) if where.half else impl.devices
     cluster.step(WITHOUT, where.map(impl, double()), rows)
@@ -184,7 +186,7 @@ def put_mapped(impl: Implementation, cluster: Cluster, where: Where, mesh: Makin
     expect=everywhere(remedied(plus_addend(WIDTH))),
 )
 def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """An unmapped argument, which lay on one device, is first replicated with `P()`."""
+    """Replicate an unmapped argument with `P()` before the call."""
     rows, elsewhere = impl.rows(cluster, WIDTH), one_device(cluster, addend(WIDTH))
     cluster.step(WITHOUT, impl.map(add(), in_axes=(0, None)), rows, elsewhere)
     function = impl.map(add(), in_axes=(0, None))
@@ -206,7 +208,7 @@ def put_unmapped(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     expect=of_pmaps(remedied(times(3, WHERE["one-device"])), POSITIONAL_ONLY),
 )
 def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """A keyword argument, which lay on one device, is first put where the map expects it."""
+    """Put a keyword argument on the mapped function's devices before the call."""
     rows = impl.rows(cluster, WIDTH)
     elsewhere = one_device(cluster, rows)
     faulty, function = (impl.map(lambda x, y: x + 2 * y) for _ in range(2))
@@ -229,7 +231,7 @@ def put_keyword(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """The offending leaf of a pytree is first put where the map expects it."""
+    """Put the wrong leaf of a pytree on the mapped function's devices before the call."""
     rows = impl.rows(cluster, WIDTH)
     elsewhere = one_device(cluster, rows)
     faulty, function = (impl.map(lambda t: t["a"] + 2 * t["b"][0]) for _ in range(2))
@@ -257,7 +259,7 @@ def put_leaf(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     expect=everywhere(remedied(times(2, WHERE["other-devices"]))),
 )
 def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """The output of a map over other devices is first put on the map's."""
+    """Put an output on other devices on the mapped function's before the call."""
     first, second = first_half(impl.devices), second_half(impl.devices)
     output = impl.map(lambda x: x, devices=second)(first_half(cluster.rows(WIDTH)))
     cluster.step(WITHOUT, impl.map(double(), devices=first), output)
@@ -281,7 +283,7 @@ def put_output(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
     expect=everywhere(remedied(times(3, WHERE["one-device"]))),
 )
 def put_outside(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
-    """An array on one device is first put to where the output lies that it is added to."""
+    """Give an array on one device the sharding of the output to which it is added."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     elsewhere = one_device(cluster, cluster.rows(WIDTH))
     cluster.step(WITHOUT, jax.numpy.add, output, elsewhere)

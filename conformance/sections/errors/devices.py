@@ -1,7 +1,8 @@
-"""`Received incompatible devices`: inputs that lie elsewhere than the map expects.
+"""`Received incompatible devices`: arguments whose devices or sharding the mapped function does not
+expect.
 
-The program is nearly always the same one line, a map that doubles its rows, so that where the input
-lies is all that differs between clauses.
+The program is nearly always the same, a mapped function that doubles its rows: only the argument's
+placement differs between clauses.
 """
 
 from __future__ import annotations

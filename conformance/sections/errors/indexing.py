@@ -1,7 +1,7 @@
-"""`CopyArrays ... same size`: using a map's output in several processes, and the fixes.
+"""`CopyArrays ... same size`: uses of an output in several processes, and the fixes.
 
-What the document refuses is an index that is meant to grab a replica; on every other use it is
-silent, so that legacy decides there. In one process all of them are to work.
+The document warns of an integer index that reads a replica, and is silent on every other use: there
+legacy pmap is the reference. In one process all uses must work.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Use:
     split: bool = False
 
     def of(self, array: Any) -> Any:
-        """What NumPy makes of it."""
+        """Return NumPy's result of this use."""
         return (self.model or self.use)(array)
 
 
@@ -114,7 +114,7 @@ USES: Mapping[str, Use] = table(
 
 
 def output(impl: Implementation, cluster: Cluster) -> Any:
-    """The output of a map: one row of three per device."""
+    """Return an output: one row of three per device."""
     return impl.map(double())(impl.given(cluster.rows(3)))
 
 
@@ -134,12 +134,12 @@ def of_all_rows(use: Use) -> Callable[[Place], Any]:
 
 
 def right(use: Use) -> Expectation:
-    """What a pmap's output gives."""
+    """Expect NumPy's result on this process's rows, as for a pmap's output."""
     return returns(of_own_rows(use), text="what NumPy makes of this process's rows")
 
 
 def right_of_all(use: Use) -> Expectation:
-    """What the global array gives."""
+    """Expect NumPy's result on the rows of all processes, as for a global array."""
     return returns(of_all_rows(use), text="what NumPy makes of all rows")
 
 
@@ -150,7 +150,7 @@ def refused(use: Use) -> Expectation:
 
 
 def unfetchable(use: Use) -> Expectation:
-    """The error of whoever fetches an array of which other processes hold a part."""
+    """Expect the error of fetching an array that has shards in other processes."""
     message = r"[Ff]etching value for `jax\.Array` that spans non-addressable \(non process local\)"
     return raises(RuntimeError, message, phase="fetch", otherwise=of_all_rows(use))
 
@@ -163,7 +163,9 @@ def claim_of(use: Use) -> str:
 
 
 def cause_of(use: Use) -> str:
-    """What a user of legacy pmap meets, where the document says that something changes."""
+    """Return the known issue that a user of legacy pmap meets, where the document describes a
+    change.
+    """
     if use.refused:
         return "using-an-output-raises-copy-arrays"
     return "global-array-cannot-be-fetched" if use.unfetchable else ""
@@ -193,16 +195,16 @@ def cause_of(use: Use) -> str:
     expect={LEGACY_PMAP: right, NEW_PMAP: right, SHARD_MAP: right_of_all},
 )
 def used(impl: Implementation, cluster: Cluster, use: Use) -> None:
-    """A use of a map's output."""
+    """Use an output in one of these ways."""
     cluster.twice(use.use, output(impl, cluster))
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A remedy, the form that it stands in for, and what each returns of an output.
+    """A fix, the form that it replaces, and the result of each.
 
-    `local` says that it returns this process's part under shard_map as well; `stays`, that no
-    collective is to run and that what is returned lies where it lay.
+    `local`: the fix returns this process's part under shard_map too. `stays`: no collective may
+    run, and the result stays on its devices.
     """
 
     key: str
@@ -217,7 +219,7 @@ class Fix:
     stays: bool = False
 
     def expected(self, implementation: str) -> Expectation:
-        """What both forms make of this process's rows or of all, and what the fixed one moves."""
+        """Expect the results of both forms, and what the fixed one communicates."""
 
         def whole(place: Place) -> Any:
             return (place.all_rows(3) if implementation == SHARD_MAP else place.rows(3)) * 2
@@ -247,7 +249,7 @@ def _replicated(place: Place, sharding: Mapping[str, Any]) -> bool:
 
 
 def _where(step: Step) -> str:
-    """How the leaves of a step lie, each way once."""
+    """Describe the sharding of a step's leaves, each distinct one once."""
     ways = [
         f"{s['type']} {s['spec']}" if s.get("spec") is not None else s["type"]
         for s in (leaf.sharding for leaf in step.leaves)

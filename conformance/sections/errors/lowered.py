@@ -1,8 +1,8 @@
-"""The compiled stage of a lowered map: in one process the map itself, in several not quite.
+"""The compiled stage of a lowered mapped function: equal to it in one process, not in several.
 
-A pmap's arguments and results are each process's own. The wrapper of the new pmap converts them to
-global arrays and back; its `lower` hands out the stage below that conversion, so that whoever calls
-it has to convert.
+A pmap's arguments and results are process-local. The wrapper of new pmap converts them to global
+arrays and back; its `lower` returns the stage below that conversion, so that the caller has to
+convert.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Program:
     out_axes: int | None = 0
 
     def map(self, impl: Implementation) -> Mapped:
-        """The program under an implementation; a function of its own, as caches go by function."""
+        """Return the mapped program, of a new function object, because caches are keyed by
+        function.
+        """
         return impl.map(lambda x: self.body(x), out_axes=self.out_axes)
 
     @property
@@ -97,7 +99,7 @@ PROGRAMS: Mapping[str, Program] = table(
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """Which arguments a map is lowered for: what one process has of them, or the global arrays."""
+    """The arguments for which a mapped function is lowered: process-local or global arrays."""
 
     key: str
     text: str
@@ -113,7 +115,7 @@ THE_MAP = "the map itself"
 
 
 def right(program: Program) -> Expectation:
-    """What NumPy makes of the program."""
+    """Expect NumPy's result of the program."""
     return returns(program.model, text="the map's result")
 
 
@@ -137,7 +139,9 @@ def bare(program: Program) -> Expectation:
 
 
 def converted_as_the_map(program: Program) -> Expectation:
-    """Without the conversions an error or the map's result, with them the map's result."""
+    """Expect an error or the right result without the conversions, and the right result
+    with them.
+    """
     same = right(program)
     bare = needed(program.model)
     return steps(without_the_fix=bare, the_map_itself=same, first_call=same, second_call=same)
@@ -168,14 +172,18 @@ def converted_as_the_map(program: Program) -> Expectation:
     expect={LEGACY_PMAP: as_the_map, NEW_PMAP: bare, SHARD_MAP: as_the_map},
 )
 def staged(impl: Implementation, cluster: Cluster, program: Program) -> None:
-    """The map itself, then the compiled stage of another such map, with the same arguments."""
+    """Call the mapped function, then the compiled stage of another such function with the same
+    arguments.
+    """
     rows = impl.given(cluster.rows(3))
     cluster.step(THE_MAP, program.map(impl), rows)
     cluster.twice(Staged(impl, program.map(impl), rows), rows)
 
 
 def as_the_map_again(program: Program) -> Expectation:
-    """As `as_the_map`, and so does the map once its compiled stage was called."""
+    """Expect the same as `as_the_map`, and of the mapped function again after its compiled stage
+    was called.
+    """
     same = right(program)
     return steps(the_map_itself=same, first_call=same, second_call=same, the_map_again=same)
 
@@ -218,7 +226,7 @@ def staged_after_call(impl: Implementation, cluster: Cluster, program: Program) 
     },
 )
 def converted(impl: Implementation, cluster: Cluster, program: Program, lowering: Lowering) -> None:
-    """The map itself, then its compiled stage between the two documented conversions."""
+    """Call the mapped function, then its compiled stage between the two documented conversions."""
     from jax.experimental import multihost_utils
 
     mesh, spec = impl.mesh("i"), jax.sharding.PartitionSpec("i")

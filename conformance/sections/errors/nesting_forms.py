@@ -197,7 +197,7 @@ def nested_shard_map(impl: Implementation, cluster: Cluster, form: Form) -> None
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Which axis of the grid each smap maps; `error` is what a wrong one raises."""
+    """The axis of the grid that each smap maps; `error` is raised for a wrong one."""
 
     key: str
     text: str

@@ -1,7 +1,7 @@
-"""`Received incompatible devices`, caused by the output of one map that meets another program.
+"""`Received incompatible devices`, caused by an output that is passed to another program.
 
-An output is committed to its map's devices, and sharded as its `out_axes` says; whoever feeds it on
-has to fit that, or to redefine the map that takes it.
+An output is committed to its mapped function's devices, and sharded by its `out_axes`: the next
+program must accept that, or be redefined.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def fix_in_axes_output_axis_none(impl: Implementation, cluster: Cluster) -> None
 
 
 def outputs_of_halves(impl: Implementation, cluster: Cluster) -> tuple[Any, Any]:
-    """The outputs of a map over the first half of the devices and of one over the second."""
+    """Return the outputs of mapped functions over the first and the second half of the devices."""
     first, second = first_half(cluster.local_devices), second_half(cluster.local_devices)
     rows = first_half(cluster.rows(2))
     x = impl.map(double(), devices=first)(rows)

@@ -1,6 +1,6 @@
-"""The map redefined, as the remedy for `Received incompatible devices`.
+"""Redefining the mapped function, as the fix for `Received incompatible devices`.
 
-`in_axes=`, `devices=` and `backend=` help where the argument's place is as good as the map's.
+`in_axes=`, `devices=` and `backend=` help if the argument's devices serve as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A map's compiled stage, as a map that is called."""
+"""A compiled stage as a mapped function that can be called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.probing.protocols import Implementation
 
 
 class Staged:
-    """The compiled stage of a map, lowered on its first call."""
+    """The compiled stage of a mapped function, lowered on its first call."""
 
     def __init__(self, impl: Implementation, function: Any, *lowered_for: Any) -> None:
         self._impl, self._function, self._lowered_for = impl, function, lowered_for

@@ -61,11 +61,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A documented error, and what the wrapper returns of arguments that fit.
+    """A documented error, and the wrapper's result for valid arguments.
 
-    `erring` is what the call that goes wrong would return, and `of` are the implementations in
-    which it does; `warms` says that a wrapper which was called before is worth a clause of its own;
-    `finding` names what is one finding with other causes; `errors` are those that it may raise.
+    `erring` is what the wrong call would return, `of` the implementations in which it raises;
+    `warms`: a wrapper that was called before has its own clause; `finding` names the finding that
+    it shares with others; `errors` are those that it may raise.
     """
 
     key: str
@@ -82,7 +82,7 @@ class Mistake:
 
     @property
     def right(self) -> Expectation:
-        """What the wrapper returns."""
+        """Expect the wrapper's result."""
         return returns(self.model, text="the right values")
 
     def columns(self, **around: Expectation) -> Columns:
@@ -105,7 +105,7 @@ def plain(impl: Implementation, cluster: Cluster) -> tuple[Mapped, Any]:
 
 
 def misplaced(key: str, *of: str) -> Mistake:
-    """A mapped argument that lies elsewhere than the map expects."""
+    """Return the mistake of a mapped argument on the wrong devices."""
     where = WHERE[key]
 
     def scene(impl: Implementation, cluster: Cluster) -> Scene:
@@ -281,12 +281,12 @@ def go_wrong(cluster: Cluster, scene: Scene) -> None:
 
 
 def process_fact(mistake: Mistake) -> str:
-    """Whether the process is still good for another map."""
+    """Return the fact on whether another mapped function works in the process."""
     return f"errors.state-after-error.{mistake.finding or mistake.key}"
 
 
 def wrapper_fact(mistake: Mistake) -> str:
-    """Whether the wrapper itself is still good."""
+    """Return the fact on whether the wrapper itself still works."""
     return f"{process_fact(mistake)}-wrapper"
 
 

@@ -1,7 +1,7 @@
-"""`sync_global_devices`, the remedy for a barrier made by hand, and its misuse.
+"""`sync_global_devices`, the fix for a hand-made barrier, and its misuse.
 
-It is the same barrier whatever maps a program uses; each implementation runs a map before and after
-it, because whether the two get along is the question.
+It is the same barrier under every implementation; each runs a mapped function before and after it,
+to test that both work together.
 """
 
 from __future__ import annotations

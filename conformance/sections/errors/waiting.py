@@ -1,7 +1,7 @@
-"""What the clauses about barriers share: a program between barriers, and who waited for whom.
+"""Parts of the clauses on barriers: a program between barriers, and records of which process
+waited.
 
-Whether a barrier holds is told from the wall clock, of which the processes of one machine share
-one.
+Waiting is derived from the wall clock, which the processes of one machine share.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def counted(place: Place) -> Any:
 
 
 def total(*shape: int) -> Model:
-    """What `summing` rows of this shape returns."""
+    """Return the model of `summing` for rows of this shape."""
 
     @described("the sum of all rows, in every row")
     def model(place: Place) -> Any:
@@ -91,7 +91,7 @@ def say(event: str) -> None:
 
 
 def heard(event: str, within_s: float) -> bool:
-    """Whether a process of the job has said so, or does within this time."""
+    """Return whether a process of the job has set the event, or does within this time."""
     try:
         _service().blocking_key_value_get(event, max(1, int(within_s * 1000)))
     except jax.errors.JaxRuntimeError:
@@ -106,5 +106,5 @@ def _service() -> Any:
 
 
 def is_last(cluster: Cluster) -> bool:
-    """Whether this is the process that comes late, or not at all."""
+    """Return whether this is the process that is late or absent."""
     return bool(cluster.process == cluster.topology.processes - 1)

@@ -36,7 +36,7 @@ def plus_one(place: Place) -> Any:
 
 
 def refused(model: Model, message: str) -> Columns:
-    """Legacy reshards; both others refuse what lies elsewhere."""
+    """Expect resharding under legacy pmap, and the documented error otherwise."""
     error = twice(raises(ValueError, message, otherwise=model))
     return {LEGACY_PMAP: twice(returns(model)), NEW_PMAP: error, SHARD_MAP: error}
 

@@ -1,8 +1,8 @@
-"""Ways in which training and inference code uses pmap, each as a small whole program.
+"""Common patterns of training and inference code with pmap, each as a small complete program.
 
-A program makes its maps and its state, and gives a function that takes one step of its loop. Every
-program is followed for as many steps, and four things are asked of it: the numbers, whether a later
-step traces or compiles again, on which devices its results lie, and what a step communicates.
+A program makes its mapped functions and its state, and returns a function that runs one step of its
+loop. Every program runs the same number of steps, and is tested for four things: values, later
+traces or compilations, the devices of its outputs, and its communication.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Turn = Callable[[int], Any]
 
 @dataclass
 class Watch:
-    """What a program lets be seen of it: how often its bodies are traced, and what it gives up."""
+    """Records of a running program: how often its bodies are traced, and what it donates."""
 
     times: int = 0
     donated: list[Any] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Idiom:
 
     @property
     def lies(self) -> bool:
-        """Whether it is asked on which devices the results lie."""
+        """Return whether the devices of the outputs are tested."""
         return self.order is not None and not self.refused
 
     @property
@@ -249,7 +249,7 @@ AXIS = "batch"  # what the programs call the devices' axis
 
 
 def given(impl: Implementation, rows: Any) -> Any:
-    """This process's rows as a map takes them; under shard_map on its own mesh."""
+    """Return this process's rows as a mapped argument; under shard_map on its own mesh."""
     return impl.given(rows, AXIS)
 
 
@@ -260,13 +260,13 @@ def copies(impl: Implementation, cluster: Cluster, tree: Any) -> Any:
 
 
 def on_each(place: Place, leaf: Any) -> Any:
-    """What a process holds of a replicated value, in float32."""
+    """Return a process's part of a replicated value, in float32."""
     leaf = np.asarray(leaf, np.float32)
     return np.broadcast_to(leaf, (place.topology.devices_per_process, *leaf.shape))
 
 
 def mine(place: Place, rows: Any) -> Any:
-    """What a process holds of one row per device, in float32."""
+    """Return a process's part of an array with one row per device, in float32."""
     return place.mine(np.asarray(rows, np.float32))
 
 
@@ -282,7 +282,7 @@ def examples(place: Place, n: int) -> tuple[Any, Any]:
 
 
 def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
-    """This process's part of the examples of step `n`, as a map takes them."""
+    """Return this process's part of the examples of step `n`, as a mapped argument."""
     features, targets = examples(cluster, n)
     return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
 

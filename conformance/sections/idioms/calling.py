@@ -109,7 +109,7 @@ def alternating(begin: Callable[[Implementation, Cluster], Any]) -> Program:
 
 
 def placed_zeros(impl: Implementation, cluster: Cluster) -> Any:
-    """Replicated weights to begin with, as a map returns them."""
+    """Return replicated initial weights, as the output of a mapped function."""
     return impl.map(lambda x: x, "batch")(zeros(impl, cluster))
 
 
@@ -372,5 +372,5 @@ CALLING: Mapping[str, Idiom] = table(
     expect=everywhere(gave_up()),
 )
 def call(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
-    """A loop around a map that is called in one of these ways."""
+    """Run a loop around a mapped function that is called in one of these ways."""
     follow(impl, cluster, idiom)

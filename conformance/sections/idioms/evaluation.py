@@ -173,7 +173,9 @@ def normalised(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
 
 def reconciled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """Each device's own running mean, which a map averages over the devices before evaluation."""
+    """Average each device's own running mean over the devices, in a mapped function, before
+    evaluation.
+    """
     step = impl.map(watch.traced(lambda mean, x: (mean + x.mean(0)) / 2), "batch")
     reconcile = impl.map(watch.traced(lambda mean: jax.lax.pmean(mean, "batch")), "batch")
     mean = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))

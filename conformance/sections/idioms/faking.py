@@ -1,7 +1,7 @@
 """chex's fake_pmap: code that maps over eight devices, tested on one.
 
-Run in a Python of its own with one device, which is what it is for: a map of more rows than devices
-must work inside, and pmap itself be back after it.
+It runs in a new Python with one device, for which it is made: inside, more rows than devices must
+work; afterwards pmap itself must be restored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def summed(x: Any) -> Any:
 
 
 def modelled() -> list[list[float]]:
-    """What `summed` gives of `rows`, by NumPy."""
+    """Return NumPy's result of `summed` for `rows`."""
     found: list[list[float]] = (2 * rows().sum(0) + np.arange(ROWS)[:, None]).tolist()
     return found
 

@@ -1,6 +1,6 @@
-"""Whether importing a library changes which pmap runs: a map before the import, and one after it.
+"""The pmap that runs before and after importing a library.
 
-Run in a Python of its own, because what a library sets when it is imported it sets once.
+It runs in a new Python, because a library changes settings only once, when it is imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEADLINE_S = 90.0
 
 
 def imported(package: str) -> list[str]:
-    """The kinds of a map that is made before the import of a package, and of one made after it."""
+    """Return the kinds of pmap before and after the import of a package."""
     before = wrapper_kind(jax.pmap(lambda x: x))
     importlib.import_module(package)
     return [before, wrapper_kind(jax.pmap(lambda x: x))]

@@ -1,7 +1,8 @@
-"""Common patterns without a map: plain jit over arrays that are sharded along the devices.
+"""Common patterns without a mapped function: plain jit over arrays that are sharded over the
+devices.
 
-Each program is that of an idiom of the same name, its bodies written for the whole batch. It must
-compute the same numbers, and its compiled step must communicate no more than the map's.
+Each program is that of the pattern of the same name, its bodies written for the full batch. It must
+compute the same values, and its compiled step must communicate no more.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def squares(matrix: Any, points: Any) -> Any:
 
 
 def gradient_of_table(rows: Any, which: Any) -> Any:
-    """What a gradient through a lookup does: rows added where they were looked up."""
+    """Add rows where they were looked up, as the gradient of a lookup does."""
     return jnp.zeros_like(rows).at[which].add(rows[which])
 
 

@@ -1,4 +1,4 @@
-"""What libraries put around a map: flax's helpers, optax's states, equinox's filter_pmap."""
+"""Wrappers of pmap in libraries: flax's helpers, optax's states, equinox's filter_pmap."""
 
 from __future__ import annotations
 
@@ -155,7 +155,9 @@ def with_momentum(place: Place, n: int) -> Any:
 
 
 def adam_of_optax(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """optax's Adam: its state is made in a map, and updated with averaged gradients in another."""
+    """Train with optax's Adam, whose state is made in one mapped function and updated in
+    another.
+    """
     import optax
 
     transform = optax.adam(RATE, b1=ONE, b2=TWO, eps=SMALL)
@@ -284,7 +286,7 @@ LIBRARIES: Mapping[str, Idiom] = table(
 
 
 def wrapped(idiom: Idiom, columns: Columns) -> Columns:
-    """What wraps pmap itself is not asked of shard_map."""
+    """Return the columns without shard_map, if the wrapper is pmap's own."""
     if idiom.key != "equinox-filter-pmap":
         return columns
     return columns | {SHARD_MAP: not_applicable("filter_pmap wraps jax.pmap")}
@@ -333,5 +335,5 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     expect=lambda idiom: wrapped(idiom, communicates(idiom)),
 )
 def wrap(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
-    """A loop around a map that a library wraps."""
+    """Run a loop around a mapped function that a library wraps."""
     follow(impl, cluster, idiom)

@@ -1,4 +1,6 @@
-"""Loops inside a map, chains of unequal length, an inner vmap with its own axis, and callbacks."""
+"""Loops in a mapped body, chains of unequal length, an inner vmap with its own axis, and
+callbacks.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def unrolled_examples(place: Place, n: int) -> tuple[Any, Any]:
 
 
 def unrolled(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
-    """This process's part of them, as a map takes them."""
+    """Return this process's part of several batches, as a mapped argument."""
     features, targets = unrolled_examples(cluster, n)
     return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
 
@@ -165,12 +167,12 @@ def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
 
 def over_both(gradient: Any) -> Any:
-    """One mean over the axes of the map and of the vmap."""
+    """Average over the axes of the mapped function and of the vmap at once."""
     return jax.lax.pmean(gradient, ("batch", "example"))
 
 
 def one_by_one(gradient: Any) -> Any:
-    """The mean over the vmap's axis, then over the map's."""
+    """Average over the vmap's axis, then over the mapped axis."""
     return jax.lax.pmean(jax.lax.pmean(gradient, "example"), "batch")
 
 
@@ -337,5 +339,5 @@ LOOPS: Mapping[str, Idiom] = table(
     expect=communicates,
 )
 def run(impl: Implementation, cluster: Cluster, idiom: Idiom) -> None:
-    """A loop around a map that loops."""
+    """Run a loop around a mapped function that contains a loop."""
     follow(impl, cluster, idiom)

@@ -99,7 +99,7 @@ def placed(impl: Implementation, cluster: Cluster, rows: Any) -> Any:
 
 
 def replicated(impl: Implementation, cluster: Cluster) -> Loop:
-    """A state on the host is stacked by the devices, and passed to the map that trains it."""
+    """Stack a state on the host, and pass it to the mapped function that trains it."""
     _, step = trained(impl, cluster)
     rows, count = rows_of(cluster), len(cluster.local_devices)
     first = batch(impl, cluster, 1)
@@ -134,7 +134,7 @@ def row_fetched(impl: Implementation, cluster: Cluster) -> Loop:
 
 
 def first_shard(impl: Implementation, cluster: Cluster) -> Loop:
-    """One copy of a replicated state, where it lies."""
+    """Read one copy of a replicated state on its device."""
     before, _ = trained(impl, cluster)
 
     def step(state: Any) -> Any:
@@ -179,7 +179,9 @@ def whole_numpy(impl: Implementation, cluster: Cluster) -> Loop:
 
 
 def unaligned(array: Any) -> Any:
-    """The same elsewhere: what lies at a multiple of so many bytes a CPU takes over as it is."""
+    """Return a copy at an unaligned address, because a CPU device uses aligned host memory without
+    a copy.
+    """
     room = np.empty(array.size + ALIGNED // FLOAT_BYTES, np.float32)
     start = -room.ctypes.data % ALIGNED // FLOAT_BYTES + 1
     there = room[start : start + array.size].reshape(array.shape)
@@ -197,7 +199,7 @@ def whole_array(impl: Implementation, cluster: Cluster) -> Loop:
 
 
 def initialised(impl: Implementation, cluster: Cluster) -> Loop:
-    """A table is made in a map with out_axes=None and passed whole to another."""
+    """Make a table with out_axes=None and pass it with in_axes=None."""
     rows = rows_of(cluster, 1)
     init = impl.map(lambda x: initial(rows), AXIS, out_axes=None)
     predict = impl.map(scores(), AXIS, in_axes=(None, 0))

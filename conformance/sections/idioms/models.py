@@ -32,7 +32,7 @@ def shared(place: Place, n: int) -> tuple[Any, Any]:
 
 
 def members(place: Place) -> Any:
-    """Where each member begins."""
+    """Return the initial weights of each member."""
     return place.all_rows(WIDTH) % 4
 
 

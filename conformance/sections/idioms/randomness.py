@@ -113,7 +113,7 @@ def drawn_by_splits(place: Place, n: int) -> Any:
 
 
 def folded_with_index(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """One key for all, passed whole, is folded with the step and the device's index."""
+    """Fold the step and the device's index into one unmapped key."""
 
     def body(key: Any, step: Any, row: Any) -> Any:
         key = jax.random.fold_in(jax.random.fold_in(key, step), jax.lax.axis_index("batch"))

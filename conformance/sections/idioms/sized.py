@@ -99,10 +99,10 @@ def weigh(impl: Implementation, cluster: Cluster, idiom: Sized) -> None:
 
 
 def give_back_what_is_freed() -> None:
-    """From now on whatever is large is the system's again as soon as it is freed.
+    """Make the C library return large freed blocks to the system at once.
 
-    The C library keeps what it gets back in the arena of each thread, the more the larger it was:
-    where buffers went through many threads some would be measured that nobody holds.
+    It otherwise keeps them in the arena of each thread, and the peak would include memory that is
+    no longer used.
     """
     tune = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is not None:
@@ -165,13 +165,13 @@ def examples(place: Place, n: int) -> tuple[Any, Any]:
 
 
 def features(place: Place) -> Any:
-    """What tables are multiplied with, of all devices: small whole numbers."""
+    """Return the inputs of all devices: small integers."""
     number = np.arange(place.topology.devices * BATCH).reshape(-1, BATCH, 1)
     return ((number + np.arange(WIDTH) ** 2) % 3).astype(np.float32)
 
 
 def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
-    """This process's part of the examples of step `n`, as a map takes them."""
+    """Return this process's part of the examples of step `n`, as a mapped argument."""
     which, targets = examples(cluster, n)
     return given(impl, cluster.mine(which)), given(impl, cluster.mine(targets))
 
@@ -202,7 +202,9 @@ def factorise() -> Body:
 def trained(
     impl: Implementation, cluster: Cluster, **options: Any
 ) -> tuple[Callable[[], Any], Any]:
-    """What makes a state that was trained for a step, and the map that trains it."""
+    """Return a maker of a state that was trained for one step, and the mapped function that trains
+    it.
+    """
     rows = rows_of(cluster)
     ones = given(impl, np.ones(len(cluster.local_devices), np.float32))
     start = impl.map(lambda one: {"items": initial(rows) * one, "users": initial(rows) * one}, AXIS)
@@ -224,7 +226,7 @@ def scores() -> Body:
 
 
 def ends_and_sum(copies: Any) -> Any:
-    """Of each copy of a table the first and last elements, and the sum of all."""
+    """Return the first and last elements of each copy of a table, and the sum of all."""
     flat = np.asarray(copies).reshape(len(copies), -1)
     return [flat[:, ENDS], flat.sum(-1, dtype=np.float64)]
 
@@ -269,7 +271,7 @@ def tables_after(n: int, copies: int | None = None) -> Callable[[Place], Any]:
 
 
 def trained_for(n: int) -> Callable[[Place], Any]:
-    """The model of `of_rows` of what the map returns in step `n`."""
+    """Return the model of `of_rows` of the output in step `n`."""
 
     def model(place: Place) -> Any:
         largest = max(2.0, *(rows.max() for rows in descent(place, n).values()))

@@ -1,4 +1,6 @@
-"""A replicated state: read in each step, made in a map, saved and restored through NumPy."""
+"""A replicated state: read in each step, made in a mapped function, saved and restored as NumPy
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def read_as_a_number(impl: Implementation, cluster: Cluster, watch: Watch) -> Tu
 
 
 def initialised_whole(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """The weights are made in a map that returns one copy, and passed whole to another."""
+    """Make the weights with out_axes=None and pass them with in_axes=None."""
 
     def initial(features: Any) -> Any:
         return jnp.arange(features.shape[-1], dtype=features.dtype) + 1
@@ -122,7 +124,7 @@ def predicted(place: Place, n: int) -> Any:
 
 
 def initialised_on_each(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
-    """Each device makes the same state; the first step is taken with a map's own output."""
+    """Make the same state on each device; the first step takes a mapped function's own output."""
 
     def initial(features: Any) -> Any:
         return jnp.zeros(features.shape[-1:], features.dtype)
