@@ -1,8 +1,8 @@
-"""What an access to a map's output costs, told from the programs that JAX compiles for it.
+"""The cost of reading from an output, measured in the programs that JAX compiles for it.
 
-Time is noisy; the collectives of a compiled program are not. So the figure of a cell is the bytes
-that the access moves between devices over the bytes of its result, and whether the whole array went
-through the host; how long it takes is shown beside it by the section `timing`.
+Time is noisy; the collectives of a compiled program are not. So a cell's figure is the bytes that
+the access communicates over the bytes of its result, and whether the array is read through the
+host; the section `timing` shows the time beside it.
 """
 
 from __future__ import annotations
@@ -63,11 +63,13 @@ class Form:
     sort: str = ""
 
     def of(self, array: Any) -> Any:
-        """What NumPy makes of it: a list where several arrays come."""
+        """Return NumPy's result: a list if the access returns several arrays."""
         return (self.model or self.use)(array, *self.arguments)
 
     def held(self, place: Place, implementation: str) -> Any:
-        """What a process holds of it: of a split result of all processes its own rows."""
+        """Return a process's part of the result: its own rows of a sharded result of all
+        processes.
+        """
         answer = self.of(rows_of(place, implementation))
         return place.mine(answer) if self.split and implementation == SHARD_MAP else answer
 
@@ -107,7 +109,7 @@ INTEGERS: Mapping[str, Form] = table(
 
 
 def unreplicated(tree: Any) -> Any:
-    """What flax's unreplicate does."""
+    """Return the first row of every leaf, as flax's unreplicate does."""
     return jax.tree.map(lambda x: x[0], tree)
 
 
@@ -150,7 +152,7 @@ def access(
 
 
 def moved(seen: Compiled, x: Any, *, rows: int = 1) -> dict[str, Any]:
-    """What an access moved: `bytes` to each device by all `collectives`, and `host`.
+    """Return what an access communicated: `bytes` to each device by all `collectives`, and `host`.
 
     `result` and `array` are the bytes of the whole result and of the whole array that was read;
     `gather` is whether JAX's `_gather` ran, which the document names as the mark of the cost.
@@ -253,14 +255,18 @@ def moves_at_most_its_result(bounces: bool) -> Expectation:
 
 
 def over_the_map(place: Place, implementation: str, sharding: Mapping[str, Any]) -> bool:
-    """Whether it is over as many devices as the map: pmap's are the process's own."""
+    """Return whether the sharding covers as many devices as the mapped function: a pmap's are the
+    process's own.
+    """
     topology = place.topology
     count = topology.devices if implementation == SHARD_MAP else topology.devices_per_process
     return len(set(sharding["devices"])) == len(sharding["devices"]) == count
 
 
 def named(implementation: str, *spec: str | None) -> Expectation:
-    """A NamedSharding with the spec, trailing Nones apart, over every device of the map."""
+    """Expect a NamedSharding with the spec (trailing Nones apart) over all devices of the mapped
+    function.
+    """
     holds = along(*spec)
     return sharded(
         f"a NamedSharding with the spec {list(spec)} over all mapped devices",
@@ -272,7 +278,7 @@ REPLICATES = "a NamedSharding that replicates over all mapped devices"
 
 
 def replicated(implementation: str) -> Expectation:
-    """A NamedSharding whose spec names no axis, over every device of the map."""
+    """Expect a NamedSharding whose spec names no axis, over all devices of the mapped function."""
     holds = along()
     return sharded(
         REPLICATES,

@@ -1,7 +1,7 @@
-"""To which devices an output is bound, and where what is computed from it lies.
+"""The devices to which an output is committed, and those of eager results computed from it.
 
-The documents are silent: under legacy an output is committed to the map's devices, but what is
-computed from it eagerly lies on one device and is committed to none, as a row of it is.
+The documents are silent. Under legacy pmap an output is committed to the mapped function's devices,
+but an eager result of it is on one device and not committed, as is a row of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from conformance.sections.indexing import (
 
 
 def committed_is(wanted: bool, text: str) -> OfEachStep:
-    """Whether every array of a step is bound to its devices."""
+    """Expect every array of a step to be committed, or not."""
 
     def check_step(_: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:
@@ -64,7 +64,7 @@ def rows_and_one(place: Place) -> Any:
 
 
 def stays(implementation: str) -> Expectation:
-    """The rows, committed to each device of the map."""
+    """Expect the rows, committed to the devices of the mapped function."""
     there = sharded(
         "over all mapped devices",
         lambda place, s: over_the_map(place, implementation, s),

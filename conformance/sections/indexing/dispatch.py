@@ -1,7 +1,7 @@
-"""What a call costs before any device works: how many Python functions run for it.
+"""The cost of dispatching a call: the number of Python functions that run for it.
 
-A call that JAX dispatches in C++ runs none. Their number is exact, where microseconds are noise;
-the section `timing` shows these beside it.
+A call that JAX dispatches in C++ runs none. The number is exact, where microseconds are noise; the
+section `timing` shows the time beside it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def counted(cluster: Cluster, name: str, function: Callable[..., Any], *args: An
 
 
 def some(what: str) -> Callable[[int], str]:
-    """A number in words, by its first digit: a few more or fewer are nobody's business."""
+    """Return a formatter of a count by its first digit: small differences are not reported."""
     return lambda n: f"some {float(f'{n:.1g}'):.0f} {what}"
 
 
@@ -83,7 +83,9 @@ NONE = noted(CALLS, "no Python function runs for a call", lambda _, n: n == 0, s
 
 
 def result_of(program: Program) -> Model:
-    """What a process holds of a program's result, a tree's leaves under their keys."""
+    """Return the model of a process's part of the result, with a pytree's leaves under
+    their keys.
+    """
 
     def by_key(result: Any) -> Any:
         return {f"{i:03}": leaf for i, leaf in enumerate(result)} if program.tree else result
@@ -103,7 +105,7 @@ def result_of(program: Program) -> Model:
     expect=lambda program: everywhere(in_steps(every(NONE, returns(result_of(program))), "call")),
 )
 def dispatch(impl: Implementation, cluster: Cluster, program: Program) -> None:
-    """A warmed call of the map."""
+    """Call a compiled mapped function."""
     mapped = impl.map(program.body())
     x = program.argument(impl, cluster)
     mapped(x)  # what is counted below is JAX's own function, without our witness around it
@@ -138,7 +140,7 @@ def _faster(program: Program) -> Expectation:
     expect=lambda program: of_new_pmap(_faster(program), "the statement is about the new jax.pmap"),
 )
 def top_level(impl: Implementation, cluster: Cluster, program: Program) -> None:
-    """A warmed call of the map, and one of the same map under jit."""
+    """Call a compiled mapped function, and the same one under jit."""
     x = program.argument(impl, cluster)
     mapped, inner = impl.map(program.body()), impl.map(program.body())
     mapped(x)
@@ -272,7 +274,7 @@ def _converted(model: Model) -> dict[str, Expectation]:
 
 
 def converting(impl: Implementation, cluster: Cluster, body: Body, **options: Any) -> None:
-    """A warmed call of a map as a step, and the conversions that ran for it."""
+    """Run a compiled call as a step, and note its conversions."""
     mapped = impl.map(body, **options)
     fresh = [ONE.argument(impl, cluster) for _ in range(WARM_UP + 2)]  # a donated one is gone
     mapped(fresh.pop())
@@ -305,7 +307,7 @@ def converting(impl: Implementation, cluster: Cluster, body: Body, **options: An
     ),
 )
 def round_trip(impl: Implementation, cluster: Cluster) -> None:
-    """A call of the map as it is."""
+    """Call the mapped function without options."""
     converting(impl, cluster, double())
 
 
@@ -321,5 +323,5 @@ def round_trip(impl: Implementation, cluster: Cluster) -> None:
     expect=lambda option: _converted(option.model),
 )
 def round_trip_with(impl: Implementation, cluster: Cluster, option: Option) -> None:
-    """A call of the map with an option."""
+    """Call the mapped function with an option."""
     converting(impl, cluster, option.body(), **option.options(cluster))

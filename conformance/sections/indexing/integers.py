@@ -1,7 +1,7 @@
-"""`x[0]` and every other integer index into a stack with one row per device.
+"""`x[0]` and all other integer indices into a stack with one row per device.
 
-The document says what it costs now (all of the array, to every device) and why it was cheap before
-(legacy's fast path); each form of an integer index is held against both.
+The document describes the cost now (the whole array to every device) and the reason for the low
+cost before (legacy pmap's fast path); each form of an integer index is tested for both.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ LARGE = 2**18  # float32 elements of a row: 1 MiB on each device
     },
 )
 def index(impl: Implementation, cluster: Cluster, form: Form) -> None:
-    """An integer index into a map's output."""
+    """Index an output with an integer."""
     access(cluster, "access", form, output(impl, cluster))
 
 

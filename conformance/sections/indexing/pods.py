@@ -60,7 +60,9 @@ def grown(clause: str, form: Form, slices: Iterable[str] = SLICES) -> dict[str, 
 
 
 def point(form: Form, slice: str, chips: Sequence[Any]) -> dict[str, Any]:
-    """What one access moves to each chip, and how large what it reads and gives is."""
+    """Return the bytes that one access communicates to each chip, and the bytes of its input and
+    result.
+    """
     spec = jax.sharding.PartitionSpec("i")
     lies = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(chips), ("i",)), spec)
     array = jax.ShapeDtypeStruct((len(chips), *ROW), np.float32, sharding=lies)

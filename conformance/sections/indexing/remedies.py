@@ -77,7 +77,9 @@ A_PMAP_SHARDING = sharded(
 
 @dataclass(frozen=True, slots=True)
 class OutAxes:
-    """A value of out_axes, and what a map with it returns, by which spec."""
+    """A value of out_axes, with the result of a mapped function that has it and the
+    result's spec.
+    """
 
     key: str
     value: int | None

@@ -1,7 +1,7 @@
-"""What `x[0]` is, and what it moves, for each way in which an array may lie on the devices.
+"""The result of `x[0]` and its communication, for each sharding of the array.
 
-Each array is a map's output: replicated, split along another dimension, or split by rows. On a mesh
-with Auto axes the compiler chooses the result's sharding, on one with Explicit axes the types do.
+Each array is an output: replicated, sharded along another dimension, or sharded by rows. On a mesh
+with Auto axes the compiler chooses the result's sharding; with Explicit axes the types do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_EXPLICIT = not_applicable("the mesh of a pmap has no Explicit axes")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a map leaves its output: the `axis` of the devices, and x[0]'s spec as documented."""
+    """The sharding of an output: the `axis` of the devices, and the documented spec of x[0]."""
 
     key: str
     text: str
@@ -66,7 +66,7 @@ class Layout:
         return np.moveaxis(rows_of(place, implementation), 0, self.axis)
 
     def result(self, implementation: str) -> Expectation:
-        """What the index leaves, as documented."""
+        """Expect the documented sharding of x[0]."""
         return named(implementation, *self.spec)
 
 
@@ -105,7 +105,7 @@ FORMS: Mapping[str, Form] = {key: INTEGERS[key] for key in ("zero", "jit-zero", 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Whether the axis of the mesh is Explicit, and how that is said."""
+    """The axis type of the mesh, and its words for a title."""
 
     key: str
     text: str
@@ -124,7 +124,7 @@ def topologies(mesh: Mesh) -> tuple[str, ...]:
 
 
 def values(layout: Layout, form: Form, implementation: str) -> Expectation:
-    """What this process holds of NumPy's answer."""
+    """Expect NumPy's result, this process's part of it."""
 
     def model(place: Place) -> Any:
         answer = form.of(layout.model(place, implementation))
@@ -149,16 +149,18 @@ def results(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
 
 
 def legacy_cost(layout: Layout, form: Form) -> Expectation:
-    """Of what each device has, and by its fast path for a Python integer into rows, nothing.
+    """Expect no communication; the array goes through the host unless the index has a fast path.
 
-    Else the whole array goes through the host; between devices never.
+    Nothing moves if each device has its part of the result, or for a Python integer into rows.
     """
     fast = layout.axis is None or (layout.axis == 0 and not form.jitted)
     return STAYS if fast else BOUNCES
 
 
 def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
-    """What the index moves. Legacy, which is what a user compares with, never communicates."""
+    """Return what the index is expected to communicate. Legacy pmap, the reference, never
+    communicates.
+    """
 
     def expectation(implementation: str, holds: Expectation) -> Expectation:
         return accessed(holds, values(layout, form, implementation))

@@ -1,6 +1,6 @@
-"""The third remedy for `CopyArrays ... same size`: which indices are resolved while tracing.
+"""The third fix for `CopyArrays ... same size`: indices that are resolved while tracing.
 
-That no row is moved is asked beside the error: errors.copy-arrays.fix-static-range.
+That no row is communicated is tested by errors.copy-arrays.fix-static-range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What flax's unreplicate does with a map's output, which the document says is gathered."""
+"""flax's unreplicate of an output, which according to the document is a gather."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the maps take: what the modules about inputs share.
+"""Parts that the modules about inputs share.
 
-pmap takes each process's own rows as they are; shard_map takes one global array, which JAX makes of
-what the processes hold.
+pmap accepts each process's own rows; shard_map accepts one global array, which JAX makes of the
+processes' rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def all_of(*row: int) -> ShapeOf:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What JAX makes of data that it should refuse: what a process holds, and of what."""
+    """JAX's result for data that it should refuse: a process's part, and of which array."""
 
     text: str
     held: Model
@@ -82,7 +82,7 @@ CONTROL = returns_array(doubled(WIDTH), all_of(WIDTH), text="what the map itself
 
 
 def control(impl: Implementation, cluster: Cluster) -> None:
-    """The step `control`: the map of this process's rows."""
+    """Run the step `control`: the mapped function on this process's rows."""
     cluster.step("control", impl.map(double()), impl.given(cluster.rows(WIDTH)))
 
 

@@ -1,4 +1,4 @@
-"""What an array on a map's devices says of itself: addressable or not, and its sharding."""
+"""Properties of arrays on the mapped function's devices: addressability and sharding."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(
     devices: list[jax.Device],
     mapped_over: list[jax.Device] | None,
 ) -> None:
-    """What an input, an array replicated as the map's are, and the map's output say."""
+    """Note the properties of an input, of a replicated array and of the output."""
     mesh = impl.mesh("i", devices)
     rows, one_each = cluster.rows(SIZE), ones(cluster)
     data = jax.make_array_from_process_local_data(sharding_of(mesh, "i"), rows)
@@ -89,7 +89,7 @@ def ask(
     expect=unless_shard_map(every(ASKED, SEEN_WHOLE), every(ASKED, SEEN_IN_PART)),
 )
 def all_devices(impl: Implementation, cluster: Cluster) -> None:
-    """`is_fully_addressable` over the devices that a map takes when it is told of none."""
+    """Read `is_fully_addressable` of arrays over the default devices of a mapped function."""
     ask(impl, cluster, impl.devices, None)
 
 

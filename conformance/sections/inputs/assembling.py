@@ -52,7 +52,7 @@ def by_device(all_rows: Any, part: Any, sharding: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How an array is made of the rows of all the sharding's devices, or of this process's part."""
+    """One way to make an array from the rows of all devices, or from this process's part."""
 
     key: str
     text: str

@@ -1,7 +1,7 @@
-"""The shape of what each process brings: accepted, refused, or taken for something else in silence.
+"""The shape of each process's data: accepted, refused, or silently taken for another shape.
 
-Each row stitches local data and passes the array through a shard_map that leaves it as it is. A
-control ran before, so that a refusal is known to come from the data.
+Each row joins local data and passes the array through a shard_map that returns it unchanged. A
+control runs before, so that a refusal is known to come from the data.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def not_shared_evenly(rows: Callable[[Place], int]) -> Callable[[Place], str]:
 
 
 def rank_too_low(place: Place) -> str:
-    """The message about data with a dimension less than the spec: one process is told early."""
+    """Return the message about data with one dimension too few; one process gets it early."""
     if place.topology.processes == 1:
         return "only valid for values of rank at least 2, but was applied to a value of rank 1"
     return r"in_specs entry which is too long to be compatible.* has rank 1 \(and 1 < 2\)"
@@ -253,7 +253,7 @@ REFUSED: Mapping[str, Wrong] = table(
 
 
 def uneven(place: Place) -> Any:
-    """As many rows per device as the process's number, plus one."""
+    """Return data with as many rows per device as the process's index, plus one."""
     first = 100 * place.process
     count = place.topology.devices_per_process * (place.process + 1)
     return np.arange(first, first + count * WIDTH, dtype=np.float32).reshape(count, WIDTH)

@@ -1,8 +1,8 @@
-"""What shard_map takes, reshards in silence or refuses, by the input's sharding and the mesh.
+"""Inputs that shard_map accepts, silently reshards or refuses, by their sharding and the mesh.
 
-Of inputs that do not match the map, one section of the document says that they are a hard error,
-another that they are resharded. Both are claims, so each input is put to both, jitted and not, on
-meshes of both axis types: which of the two sections is right is for JAX to say.
+One section of the document calls a mismatched input a hard error, another says that it is
+resharded. Both are claims, so each input is tested for both, jitted and not, on meshes of both axis
+types.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:
 
 
 def on_other_devices(model: Model) -> Expectation:
-    """The error that names the devices of the input and of the map."""
+    """Expect the error that names the devices of the input and of the shard_map."""
     return raises(ValueError, OTHER_DEVICES, phase="lower", otherwise=model)
 
 
@@ -60,7 +60,7 @@ RESHARDED = every(
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """What is around the shard_map, by the name under which it is called."""
+    """The wrapper around shard_map, by the name under which it is called."""
 
     key: str
     text: str
@@ -75,7 +75,7 @@ WRAPPERS: Mapping[str, Wrapper] = table(
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The type of the axis of the map's mesh, and the one that it is not."""
+    """The axis type of the shard_map's mesh, and the other one."""
 
     key: str
     type: str
@@ -103,7 +103,7 @@ def on_mesh(rows: Any, mesh: jax.sharding.Mesh, *spec: str | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the same rows lie: `lay(rows, devices, axes)`, where the map's mesh is of `axes`.
+    """A sharding of the same rows: `lay(rows, devices, axes)`, for a mesh of type `axes`.
 
     Layouts of one `fact` vary one finding.
     """
@@ -198,12 +198,14 @@ def where_jitted(wrapper: Wrapper) -> tuple[str, ...]:
 
 
 def left_out(wrapper: Wrapper) -> str:
-    """Why the one that is not jitted is asked in one process."""
+    """Return why the variant without jit is tested in one process only."""
     return "" if wrapper.key == "jit" else "under jit it is asked in several processes too"
 
 
 def refused(axes: Axes, layout: Layout) -> Expectation:
-    """What names the mismatch: the devices, or on Explicit axes what each input's type says."""
+    """Expect the error that names the mismatch: the devices, or on Explicit axes each
+    input's type.
+    """
     if axes.key == "auto" or layout.fact == "other-devices":
         return on_other_devices(all_doubled)
     if layout.fact == "one-device":  # either says that it is elsewhere; from 0.9.1 on the second
@@ -272,7 +274,7 @@ COLUMNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What was never put on a device, made of a NumPy array."""
+    """An input that was never put on a device, made from a NumPy array."""
 
     key: str
     text: str
@@ -340,7 +342,7 @@ def first_added(place: Place) -> Any:
     expect=implicit(first_added),
 )
 def unmapped(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
-    """One argument is not mapped (`in_axes=(0, None)`), the other already lies as it should."""
+    """Pass one unmapped argument (`in_axes=(0, None)`), and one that is sharded as required."""
     added = kind.of(addend(COLUMNS))
     rows = jax.device_put(impl.rows(cluster, COLUMNS), impl.sharding())
     cluster.twice(impl.map(add(), in_axes=(0, None)), rows, added)

@@ -46,7 +46,7 @@ BATCH, FEATURES = 32, 10
 
 
 def loaded(process: int) -> Any:
-    """What the example means to load: 32 rows of 10, unlike those of all other processes."""
+    """Return the data that the example loads: 32 rows of 10, different in each process."""
     count = BATCH * FEATURES
     numbers = np.arange(process * count, (process + 1) * count)
     return numbers.reshape(BATCH, FEATURES).astype(np.int32)
@@ -111,7 +111,7 @@ AS_SAID_BY_PROCESS = OfEachStep(AS_SAID.text, _runs)
 
 @dataclass(frozen=True, slots=True)
 class MeshSize:
-    """How many devices the example's mesh has."""
+    """The number of devices of the example's mesh."""
 
     key: str
     text: str
@@ -160,7 +160,7 @@ def example(impl: Implementation, cluster: Cluster, size: MeshSize) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PerDevice:
-    """How many rows each device has."""
+    """The number of rows per device."""
 
     key: str
     text: str

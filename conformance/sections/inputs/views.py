@@ -1,7 +1,7 @@
-"""Host-local and global views: what one process hands to a map, and what it can see of an array.
+"""Host-local and global views: each process's arguments, and what it can see of an array.
 
 pmap takes each process's own rows and returns its own rows; shard_map takes and returns one array
-over all devices. So the facts noted of an array are the same list everywhere, and differ.
+over all devices. So the same facts are noted of each array, and differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEEN = "facts"  # under which a step notes what its array is
 
 
 def seen_of(array: Any) -> dict[str, Any]:
-    """What this process sees of an array."""
+    """Return the properties of an array that this process sees."""
     return {
         "shape": list(array.shape),
         "devices": len(array.sharding.device_set),
@@ -100,7 +100,7 @@ LOADED_AND_DOUBLED = steps(
     expect=of_shard_map(every(LOADED_AND_DOUBLED, GLOBAL), "pmap takes the host-local array"),
 )
 def load_and_map(impl: Implementation, cluster: Cluster) -> None:
-    """This process's rows, put where the map wants them, and the map of them."""
+    """Put this process's rows where the mapped function needs them, and call it."""
     rows = cluster.rows(SIZE)
     data = cluster.step("loaded", jax.make_array_from_process_local_data, impl.sharding(), rows)
     cluster.note(SEEN, seen_of(data))

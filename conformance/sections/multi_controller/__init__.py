@@ -1,6 +1,6 @@
-"""The multi-controller tutorial: what the modules about its statements share.
+"""The multi-controller tutorial: parts that the modules about it share.
 
-Most of its programs map nothing: they are asked of JAX itself, on arrays that span the processes.
+Most of its programs map no function: they test JAX itself, on arrays that span the processes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def row_of(devices: Sequence[jax.Device]) -> jax.sharding.Mesh:
 
 
 def held(array: Any) -> list[Any]:
-    """What this process holds of an array, device by device; nothing where it takes no part."""
+    """Return this process's shards of an array, by device; an empty list if it has none."""
     shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
     return [np.asarray(shard.data) for shard in shards]
 
@@ -83,7 +83,7 @@ def near(exact: Callable[[Place], float], said: str, tolerance: float = 2e-6) ->
 
 
 def in_second_half(place: Place) -> bool:
-    """Whether this process is one of the second half of them."""
+    """Return whether this process is in the second half of them."""
     return 2 * place.process >= place.topology.processes
 
 
@@ -113,7 +113,9 @@ def either(*parts: Any) -> OfEachStep:
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """What all processes noted as `key` in each step, in their order, is such as `holds` says."""
+    """An expectation of the values that all processes noted as `key` in each step, in process
+    order.
+    """
 
     key: str
     text: str

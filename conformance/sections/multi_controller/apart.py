@@ -1,4 +1,4 @@
-"""What becomes of a job whose processes compute something else at the same time."""
+"""Jobs whose processes compute different things at the same time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conformance.sections.multi_controller.fates import (
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Two computations, one of each process: `program` after what all begin with."""
+    """Two computations, one for each process: `program` after a common start."""
 
     key: str
     title: str

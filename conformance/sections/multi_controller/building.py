@@ -1,4 +1,4 @@
-"""What is given as the same data in all processes, and is not: by `device_put` and under `jit`."""
+"""Data that must be equal in all processes and are not: with `device_put` and under `jit`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def refused(error: str, pattern: str, taken: Any) -> OfEachStep:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How the data are to lie on all devices, and what is made of other data in each process."""
+    """The sharding over all devices, and the result for data that differ between processes."""
 
     key: str
     text: str

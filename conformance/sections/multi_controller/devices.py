@@ -1,4 +1,4 @@
-"""Which devices there are, in whose hands, and the meshes and products that span all of them."""
+"""Local and global devices, and meshes and products that span all of them."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def product_of_parts(place: Place) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """How the product is written, and the types of the mesh's axes, where they are given."""
+    """A spelling of the product, and the axis types of the mesh, if given."""
 
     key: str
     text: str
@@ -237,7 +237,7 @@ PRODUCTS: Mapping[str, Product] = table(
 
 
 def only_summed(programs: Any) -> bool:
-    """Whether what was compiled communicates by all-reduce alone, and does."""
+    """Return whether the compiled programs communicate, and by all-reduce only."""
     ran = [one["operation"] for program in programs for one in program["collectives"]]
     return bool(ran) and set(ran) == {"all-reduce"}
 
@@ -302,7 +302,7 @@ WIDE = 8
 
 
 def drawing(draw: bool, array: Any) -> str:
-    """What `visualize_array_sharding` prints; nothing where this process does not draw."""
+    """Return the output of `visualize_array_sharding`; empty if this process does not call it."""
     written = io.StringIO()
     if draw:
         with contextlib.redirect_stdout(written):

@@ -1,6 +1,7 @@
-"""What `jax.distributed.initialize()` finds by itself on Cloud TPU and in Kubernetes.
+"""Automatic detection by `jax.distributed.initialize()` on Cloud TPU and in Kubernetes.
 
-Neither is there: it is the variables and the answers that JAX reads in them, as `left_out` says.
+Neither is present: tested are the environment variables and the answers that JAX reads there, as
+`left_out` says.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ jax.distributed.initialize()
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How many slices of a TPU a job of `processes` has."""
+    """The number of TPU slices of a job of `processes`."""
 
     key: str
     text: str
@@ -172,7 +173,7 @@ NO_CLUSTER = (
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Pods of a job, as the variable CASE tells the stand-in."""
+    """The pods of a job, selected by the variable CASE of the stand-in."""
 
     key: str
     text: str
@@ -204,13 +205,13 @@ def detected(place: Place) -> Any:
     expect=of_jax(in_steps(returns(detected), JOB)),
 )
 def kubernetes(impl: Implementation, cluster: Cluster, workload: Workload) -> None:
-    """What JAX's detection of clusters finds in the pods of a job."""
+    """Run JAX's cluster detection in the pods of a job."""
     cluster.step(JOB, lambda: answers(run_text(DETECTED, PODS_JOB, CASE=workload.key)))
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What a pod lacks, and what JAX says of it."""
+    """Something that a pod lacks, and JAX's message about it."""
 
     key: str
     text: str

@@ -1,8 +1,8 @@
-"""What a process at its end does to the others, once they have not come to theirs in time.
+"""The effect of a process that ends while the others still work.
 
-At the end of a program JAX waits for the other processes of the job, 300 seconds unless
-`shutdown_timeout_seconds` says otherwise. That all goes well where they end in time is shown by
-`multi_controller.leaving.returns-between`, which differs from these by that option alone.
+At its end a program waits for the other processes of the job, 300 seconds unless
+`shutdown_timeout_seconds` says otherwise. `multi_controller.leaving.returns-between` shows that all
+is well if they end in time; it differs from these by that option only.
 """
 
 from __future__ import annotations

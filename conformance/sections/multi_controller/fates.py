@@ -114,13 +114,15 @@ def run(
 
 
 def learned_by(err: str) -> str:
-    """How JAX, which ended a process, learned that a peer is lost; empty where it says neither."""
+    """Return how JAX, which ended a process, detected that a peer is lost; empty if it does not
+    say.
+    """
     said = err.rpartition(FATAL)[2]
     return next((how for words, how in _LEARNED_BY.items() if words in said), "")
 
 
 def told(one: Ended) -> str:
-    """How a process ended, what it said, and what it was ended by, in a line."""
+    """Describe in one line how a process ended, its output, and what ended it."""
     said = [line for line in one.out.splitlines() if line]
     raised = _RAISED.findall(one.err)
     why = FATAL if FATAL in one.err else raised[-1] if raised else ""
@@ -128,7 +130,9 @@ def told(one: Ended) -> str:
 
 
 def ends(process: int, pattern: str, said: str) -> OfEachStep:
-    """A process of the job ends as `pattern` says, which is to be all that `told` tells of it."""
+    """Expect a process of the job to end as `pattern` says; `pattern` has to match the whole
+    description.
+    """
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None or TEXT not in step.extra:
@@ -166,7 +170,7 @@ def at_once(process: int) -> Expectation:
 
 
 def by_heartbeat(process: int) -> Expectation:
-    """It is told, or finds, that a heartbeat was missed."""
+    """Expect the process to end because a heartbeat was missed."""
     return _learns(process, HEARTBEAT, "ends when a heartbeat was missed")
 
 

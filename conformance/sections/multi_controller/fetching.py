@@ -32,7 +32,7 @@ def over_all(cluster: Cluster) -> Any:
 
 
 def printed(array: Any) -> str:
-    """What `print` writes."""
+    """Return the text that `print` writes."""
     written = io.StringIO()
     with contextlib.redirect_stdout(written):
         print(array)
@@ -72,7 +72,7 @@ USES: Mapping[str, Use] = table(
     expect=of_jax(twice(NOT_HERE)),
 )
 def fetch(impl: Implementation, cluster: Cluster, use: Use) -> None:
-    """What needs the data of an array, of which each process has a part."""
+    """Use all data of an array of which each process has a part."""
     array = over_all(cluster)
     cluster.twice(lambda: use.program(array))
 

@@ -1,6 +1,6 @@
-"""`jax.distributed.initialize`: when it may be called, how often, and by whom.
+"""`jax.distributed.initialize`: when and how often it can be called, and by which processes.
 
-Each program is a job of its own: what is asked can be asked of a new process alone.
+Each program is a job of its own, because it needs new processes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ print("rows", np.asarray(x))
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a program calls before it initializes: `code`."""
+    """The code that a program runs before it initializes: `code`."""
 
     key: str
     code: str
@@ -123,7 +123,7 @@ def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> Non
     deadline_s=DEADLINE_S,
 )
 def after_others(impl: Implementation, cluster: Cluster, before: Before) -> None:
-    """What touches no device is called before initialize is."""
+    """Run code that uses no device, then call initialize."""
     initialized_after(cluster, before, TWO)
 
 
@@ -132,7 +132,7 @@ def after_others(impl: Implementation, cluster: Cluster, before: Before) -> None
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """How the processes of a job call initialize: `program`, after what all begin with."""
+    """The calls of initialize in the processes of a job: `program`, after a common start."""
 
     key: str
     title: str

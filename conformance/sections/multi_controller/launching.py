@@ -1,7 +1,7 @@
-"""How the processes of a job are launched: by Open MPI, by Slurm, by hand.
+"""Launching the processes of a job: by Open MPI, by Slurm, and by hand.
 
-Each program runs as a job of its own, with two CPU devices in each process. The launchers are the
-real ones; Slurm is one that is started for the clause, on this machine, and ended after it.
+Each program runs as its own job, with two CPU devices in each process. The launchers are real;
+Slurm is started for the clause on this machine, and ended after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of a job when one of its processes goes."""
+"""The fate of a job when one of its processes ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLOSED_OR_ENDED = rf"sum 3\.0( \| in it {CLOSED})?( \| later {CLOSED})?"
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """How process `who` goes, one second after the first sum, and what the other does meanwhile."""
+    """How process `who` ends, one second after the first sum, and what the other does meanwhile."""
 
     key: str
     title: str

@@ -39,7 +39,7 @@ class Collective:
     differentiable: bool = True
 
     def body(self) -> Body:
-        """A function of its own: JAX's caches go by function object."""
+        """Return a new function object, because JAX's caches are keyed by function."""
         return lambda x: self.apply(x)
 
 
@@ -99,7 +99,9 @@ COLLECTIVES: Mapping[str, Collective] = table(
 
 
 def host_local(impl: Implementation, rows: Rows) -> Any:
-    """This process's rows as a jax.Array: a pmap's lies on this process's devices alone."""
+    """Return this process's rows as a jax.Array; for a pmap it is on this process's devices
+    only.
+    """
     return jax.device_put(rows, impl.sharding()) if impl.is_pmap else impl.given(rows)
 
 
@@ -111,7 +113,9 @@ def refused(
     otherwise: Model,
     mistakes: Mapping[str, Model],
 ) -> OfEachStep:
-    """As `raises`; of a step that returns after all, a wrong value is named as by `returns`."""
+    """Expect an error as `raises` does; a step that returns instead gets the name of its wrong
+    value, as by `returns`.
+    """
     says = raises(error, pattern, phase=phase, otherwise=otherwise)
     named = returns(otherwise, mistakes=mistakes)
     assert isinstance(says, OfEachStep)

@@ -1,7 +1,7 @@
-"""What processes pass to a map besides rows of their own: unmapped values, and global arrays.
+"""Arguments beyond a process's own rows: unmapped values, and global arrays.
 
-An unmapped argument is each process's own value, and nothing compares these. A global array has a
-row for each device of all processes: to a pmap, more rows than this process has devices.
+An unmapped argument is each process's own value, and nothing compares them. A global array has a
+row for each device of all processes: more rows than a pmap's process has devices.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ ONE_VALUE = "to shard_map a replicated argument is one global array, with one va
 
 
 def value(place: Place) -> Any:
-    """What a process passes whole: another one in each."""
+    """Return the value that a process passes unmapped, different in each process."""
     return np.full(WIDTH, 100 * (1 + place.process), np.float32)
 
 
 def added(rows: Any, values: Any) -> Any:
-    """What the map of `add_and_sum` makes of all rows, each with its process's value."""
+    """Return the model of `add_and_sum` for all rows, each with its process's value."""
     return rows + values, np.broadcast_to((rows + values).sum(0), rows.shape)
 
 
@@ -112,7 +112,7 @@ WHOLE: Mapping[str, Whole] = table(
     ),
 )
 def unmapped(impl: Implementation, cluster: Cluster, whole: Whole) -> None:
-    """A map of this process's rows and of a value of its own that is not mapped."""
+    """Map this process's rows and its own unmapped value."""
     function = impl.map(add_and_sum(), in_axes=(0, None))
     cluster.twice(function, cluster.rows(WIDTH), whole.of(impl, value(cluster)))
 

@@ -1,8 +1,8 @@
-"""`devices=` and `axis_size=` of a map in several processes: which device holds which row.
+"""`devices=` and `axis_size=` in several processes: the device of each row.
 
-A process passes the rows of its own devices, in the order in which the list has them; the map's
-axis runs along the list. Each map returns, besides a sum over all rows, every row's own index, and
-the devices on which the rows lie are noted.
+A process passes the rows of its own devices, in the order of the list; the mapped axis follows the
+list. Each body returns a sum over all rows and every row's index, and the devices of the rows are
+noted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Devices:
     claim: str = "pmap-silence.devices-subset"
 
     def here(self, place: Place) -> list[int]:
-        """Where in the list this process's devices stand."""
+        """Return the positions of this process's devices in the list."""
         count = place.topology.devices_per_process
         return [at for at, one in enumerate(self.of(place)) if one // count == place.process]
 
@@ -105,7 +105,7 @@ HALF = Devices(
 
 
 def rows_of(chosen: Devices, place: Place) -> Rows:
-    """The rows of the map's whole axis: each device of the list has its own."""
+    """Return the rows of the full mapped axis, one for each device of the list."""
     return place.all_rows(WIDTH)[chosen.of(place)]
 
 
@@ -131,7 +131,7 @@ def alone(chosen: Devices) -> Callable[[Place], Any]:
 
 
 def numbered_as_jax(chosen: Devices) -> Callable[[Place], Any]:
-    """The same, did the map's axis run along `jax.devices()`."""
+    """Return the model of the same with an axis along `jax.devices()`."""
 
     def model(place: Place) -> Any:
         rows, here = rows_of(chosen, place), chosen.here(place)
@@ -142,7 +142,7 @@ def numbered_as_jax(chosen: Devices) -> Callable[[Place], Any]:
 
 
 def places(chosen: Devices) -> Expectation:
-    """Each row lies on the device that the list has for it."""
+    """Expect each row on its device of the list."""
     return noted(
         LIES_ON,
         "each row lies on the device that has its place in the list",
@@ -163,7 +163,7 @@ def right(chosen: Devices) -> Expectation:
 
 
 def passed(impl: Implementation, place: Place, chosen: Devices) -> Rows:
-    """What a process passes: its own rows to a pmap, all of them, as its peers, to a shard_map."""
+    """Return the rows that a process passes: its own to a pmap, all of them to a shard_map."""
     rows = rows_of(chosen, place)
     return rows[chosen.here(place)] if impl.is_pmap else rows
 
@@ -261,7 +261,7 @@ NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
 
 
 def of_half(outside: Expectation) -> Expectation:
-    """What is right of the list in the processes that have devices of it, `outside` in others."""
+    """Expect this in the processes with devices of the list, and `outside` in the others."""
     values, where = returns(summed_and_numbered(HALF), mistakes={OWN: alone(HALF)}), places(HALF)
     assert isinstance(values, OfEachStep)
     assert isinstance(where, OfEachStep)

@@ -41,7 +41,7 @@ def total(impl: Implementation) -> Mapped:
 
 
 def summed(rows: Rows) -> Rows:
-    """What `summing` makes of the rows that it spans."""
+    """Return the model of `summing` for the rows that it spans."""
     return np.asarray(rows + rows.sum(0))
 
 
@@ -70,7 +70,7 @@ def again_alone(place: Place) -> Any:
 
 
 def along_axis_1(impl: Implementation, cluster: Cluster) -> Program:
-    """The output of out_axes=1 is fed to a map of in_axes=1."""
+    """Pass an output of out_axes=1 to in_axes=1."""
     first, second = summing(impl, out_axes=1), summing(impl, in_axes=1, out_axes=1)
     rows = impl.given(cluster.rows(WIDTH))
     return lambda: second(first(rows))
@@ -86,7 +86,7 @@ def columns_alone(place: Place) -> Any:
 
 
 def columns_as_rows(impl: Implementation, cluster: Cluster) -> Program:
-    """The output of out_axes=1 is fed to a map of in_axes=0."""
+    """Pass an output of out_axes=1 to in_axes=0."""
     first, second = summing(impl, out_axes=1), summing(impl)
     rows = cluster.rows(count(cluster))
     return lambda: second(first(rows))
@@ -103,7 +103,7 @@ def turned_alone(place: Place) -> Any:
 
 
 def whole_as_whole(impl: Implementation, cluster: Cluster) -> Program:
-    """The output of out_axes=None is passed whole."""
+    """Pass an output of out_axes=None to in_axes=None."""
     first = total(impl)
     second = impl.map(lambda x, w: x + w + jax.lax.psum(x + w, "i"), in_axes=(0, None))
     rows = impl.given(cluster.rows(WIDTH))
@@ -154,7 +154,7 @@ def firsts_alone(place: Place) -> Any:
 
 
 def of_own_devices(impl: Implementation, cluster: Cluster) -> Program:
-    """The output of a map over a process's own devices is fed to one over all devices."""
+    """Pass an output over a process's own devices to a mapped function over all devices."""
     own, second = impl.map(double(), devices=cluster.local_devices), summing(impl)
     rows = cluster.rows(WIDTH)
     return lambda: second(own(rows))
@@ -170,7 +170,7 @@ def doubled_alone(place: Place) -> Any:
 
 
 def to_own_devices(impl: Implementation, cluster: Cluster) -> Program:
-    """The output of a map over all devices is fed to one over a process's own."""
+    """Pass an output over all devices to a mapped function over a process's own."""
     first, own = impl.map(double()), summing(impl, devices=cluster.local_devices)
     rows = cluster.rows(WIDTH)
     return lambda: own(first(rows))
@@ -276,5 +276,5 @@ FEEDS: Mapping[str, Feed] = table(
     expect=lambda feed: feed.columns,
 )
 def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:
-    """A program that feeds a map's output to a map."""
+    """Run a program that passes an output to a mapped function."""
     cluster.twice(feed.program(impl, cluster))

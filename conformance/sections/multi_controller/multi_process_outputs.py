@@ -25,7 +25,7 @@ WIDTH = 2
 
 
 def rows_held(place: Place, *, pmap: bool) -> int:
-    """Rows of a map's output: a pmap's is a process's own array."""
+    """Return the number of rows of an output in a process: a pmap's is the process's own array."""
     return place.topology.devices_per_process if pmap else place.topology.devices
 
 
@@ -40,7 +40,9 @@ def by_column(model: Callable[[bool], Model]) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Where an output is put by `device_put`; `model` is of the whole output, and of this place."""
+    """The destination of an output under `device_put`; `model` takes the full output and
+    the place.
+    """
 
     key: str
     text: str
@@ -137,7 +139,7 @@ def clamped(beyond: Beyond) -> Columns:
     expect=clamped,
 )
 def beyond_the_rows(impl: Implementation, cluster: Cluster, beyond: Beyond) -> None:
-    """An integer index out of range into a map's output."""
+    """Index an output with an integer that is out of range."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     at = beyond.index(rows_held(cluster, pmap=impl.is_pmap), cluster.topology.devices)
     cluster.twice(lambda: output[at])

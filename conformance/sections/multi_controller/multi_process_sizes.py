@@ -1,7 +1,7 @@
-"""How many rows a process passes, and which `axis_size` a map is told, in several processes.
+"""The number of rows that a process passes, and `axis_size=`, in several processes.
 
-Legacy wants a row for each of a process's devices. What a process passes too much or too little
-either every process passes alike, or one of them alone: then the others are right, and wait for it.
+Legacy pmap requires a row for each of a process's devices. Rows that are too many or too few are
+passed by every process alike, or by one only: then the others wait for it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many rows a process passes; `claim` is of legacy's answer."""
+    """The number of rows that a process passes; `claim` is about legacy pmap's behaviour."""
 
     key: str
     text: str
@@ -67,7 +67,7 @@ SIZES: Mapping[str, Size] = table(
 
 
 def rows(place: Place, count: int) -> Any:
-    """As many rows, which differ between processes."""
+    """Return so many rows, different in each process."""
     return np.arange(1, 1 + count * WIDTH, dtype=np.float32).reshape(count, WIDTH) + place.process
 
 
@@ -80,7 +80,7 @@ CONTROLLED = in_steps(returns(doubled(WIDTH)), CONTROL)
 
 
 def as_legacy(size: Size) -> Columns:
-    """What legacy says; where nothing is refused, what the rows doubled would be."""
+    """Expect legacy pmap's error; if it raises none, the rows doubled."""
 
     # The number of rows is in the message.
     counts = {"one-too-few": "1", "one-too-many": "3", "all-rows": "[48]"}
@@ -219,7 +219,7 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
     ),
 )
 def told(impl: Implementation, cluster: Cluster, size: AxisSize) -> None:
-    """A map that is told how long its axis is over all processes."""
+    """Call a mapped function whose `axis_size` is its length over all processes."""
     control(impl, cluster)
     function = impl.map(added_and_counted(), axis_size=size.of(cluster))
     cluster.twice(function, cluster.rows(WIDTH))

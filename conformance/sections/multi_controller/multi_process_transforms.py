@@ -1,8 +1,8 @@
-"""Do the collectives of a transformed map still span all processes?
+"""Collectives of a transformed mapped function: they must span all processes.
 
-Each transform of a map of each collective is called with NumPy rows, with a jax.Array on this
-process's devices and with another map's output, and with NumPy rows again. Legacy is the oracle,
-and where it refuses, what a map of all processes must compute.
+Each transform of each collective is called with NumPy rows, with a jax.Array on this process's
+devices, with another mapped function's output, and with NumPy rows again. Legacy pmap is the
+reference; where it refuses, the model of all processes is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Mapped = Callable[[Any], Any]
 
 
 def weights(place: Place) -> Rows:
-    """What each element of a map's output counts in the number that is differentiated."""
+    """Return the weight of each element of an output in the number that is differentiated."""
     return place.all_rows(width(place)) % 3 + 1
 
 
@@ -57,9 +57,10 @@ def transposed(model: Callable[[Rows], Rows], weighed: Rows) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """`wrap` transforms a map, given the weights; `model` is what it makes of a collective's.
+    """A transform of a mapped function: `wrap`, given the weights; `model` is its effect on a
+    collective's.
 
-    Where legacy is not `taken` it refuses the transform in several processes.
+    If `taken` is false, legacy pmap refuses the transform in several processes.
     """
 
     key: str
@@ -81,7 +82,7 @@ def scanned(mapped: Mapped, _: Any) -> Mapped:
 
 
 def weighed_sum(mapped: Mapped, by: Any) -> Mapped:
-    """The gradient of the weighed sum of the map's output."""
+    """Return the gradient of the weighted sum of the output."""
     gradient: Mapped = jax.grad(lambda x: (mapped(x) * by).sum())
     return gradient
 
@@ -129,7 +130,9 @@ TRANSFORMS: Mapping[str, Transform] = table(
 
 
 def spanning(transform: Transform, collective: Collective, *, everyone: bool) -> Model:
-    """What this process holds of a map that spans `everyone`'s devices, or its own alone."""
+    """Return the model of a mapped function that spans the devices of all processes, or of this
+    one.
+    """
 
     @described("what the collective over the devices of all processes gives this process's")
     def model(place: Place) -> Any:
@@ -144,7 +147,7 @@ def spanning(transform: Transform, collective: Collective, *, everyone: bool) ->
 
 
 def right(transform: Transform, collective: Collective) -> Expectation:
-    """The values of a map over all processes; that over one process is the named mistake."""
+    """Expect the values over all processes; those over one process are the named mistake."""
     if transform.differentiates and not collective.differentiable:
         return in_steps(
             raises(NotImplementedError, NO_GRADIENT.format(collective.key), phase="trace"), *CALLS

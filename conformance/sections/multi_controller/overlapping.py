@@ -43,7 +43,7 @@ def piped(place: Place) -> Any:
 
 
 def overlapped(wanted: bool) -> Any:
-    """Whether the first stage was ahead of the second."""
+    """Expect that the first stage was ahead of the second, or that it was not."""
     said = "done with the last microbatch before the second stage is with the last but one"
     return noted(
         OVERLAPS,

@@ -55,7 +55,7 @@ class JobError(RuntimeError):
 
 
 def answers(ended: Sequence[Ended]) -> list[Any]:
-    """What each process printed, by its rank; JobError where one of them ended otherwise."""
+    """Return the output of each process, by rank; JobError if one of them failed."""
     for rank, one in enumerate(ended):
         if one.status != 0:
             last = one.err.rpartition("Traceback (most recent call last)")[2]
@@ -65,7 +65,9 @@ def answers(ended: Sequence[Ended]) -> list[Any]:
 
 
 def joined(processes: int) -> Model:
-    """Of each process: itself, all devices, its own of them, and the sum over all."""
+    """Return the model of a joined job: per process its index, all devices, its own, and the sum
+    over all.
+    """
 
     def model(place: Place) -> Any:
         devices = processes * DEVICES
@@ -79,7 +81,9 @@ def joined(processes: int) -> Model:
 
 
 def alone(processes: int) -> Model:
-    """Of each process: that it is the only one, with the sum over its own devices."""
+    """Return the model of processes that are no job: each alone, with the sum over its own
+    devices.
+    """
     return lambda place: [np.array([0, 1, DEVICES, *range(DEVICES), 3])] * processes
 
 
@@ -106,7 +110,8 @@ def run_text(
     imported: bool = True,
     **variables: str,
 ) -> list[Ended]:
-    """Run a program's text as a job that nothing but the variables tells where it is.
+    """Run a program's text as a job whose processes know their place from environment variables
+    only.
 
     `imported` forks its processes after `import jax`; a program that sets what the import reads
     needs Pythons of its own. `quiet_s` and `alone` as in `Job`.

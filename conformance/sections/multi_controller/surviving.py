@@ -1,4 +1,4 @@
-"""What a job survives: a process that is lost though the job may recover, and a start over."""
+"""Jobs that survive: the loss of a process in a recoverable job, and a restart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Arrays put across processes once JAX was told the address to transfer by that its error asks for.
+"""`device_put` across processes with `jax_cross_host_transfer_socket_address`, as JAX's error asks.
 
-The address is read before the first device is touched, so each program is a job of its own. Its
-processes have two devices each; one finds itself a free port, as the user of one host would.
+The address is read before the first use of a device, so each program is its own job. Its processes
+have two devices each; each finds a free port, as a user on one host would.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ print("made", flush=True)
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """What is put where, as the value of `code`; `held` is what each process then holds."""
+    """The value of `code` and its destination; `held` is each process's part of the result."""
 
     key: str
     text: str
@@ -124,7 +124,7 @@ PUTS: Mapping[str, Put] = table(
     deadline_s=DEADLINE_S,
 )
 def put(impl: Implementation, cluster: Cluster, put: Put) -> None:
-    """Each process names a free port of its own, and `device_put` crosses processes."""
+    """Set a free port in each process, and call `device_put` across processes."""
     program = BEGIN + FREE_PORT + ADDRESS + f'attempt("put", lambda: {put.code})\n'
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
 
@@ -144,7 +144,7 @@ NOT_ALL_HERE = "NotImplementedError Cannot reshard an input that is not fully ad
 
 @dataclass(frozen=True, slots=True)
 class Unequal:
-    """Where two rows that lie on process 0's devices are put; what each process is told."""
+    """The destination of two rows on process 0's devices, and the error of each process."""
 
     key: str
     text: str

@@ -1,7 +1,7 @@
-"""Arrays put from some devices to others, and the pipelines that are made of it.
+"""Arrays put from some devices to others, and pipelines made of such transfers.
 
-On several processes of CPUs JAX moves nothing unless it was told, before it began, an address to
-transfer by: what its error says is what most of these cells see.
+Between CPU processes JAX transfers nothing unless it got an address for transfers at the start:
+most of these cells see the error that says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def second_half(all_of: Any) -> Any:
 
 
 def rows_on(place: Place, rows: Any, some: list[int]) -> list[Any]:
-    """What this process holds of rows that lie one each on these devices, by their numbers."""
+    """Return this process's part of rows that are one each on these devices, by their positions."""
     here = place.topology.devices_per_process
     own = range(place.first_row, place.first_row + here)
     lies = dict(zip(some, rows, strict=True))
@@ -154,7 +154,7 @@ UNEQUAL = either(
 
 @dataclass(frozen=True, slots=True)
 class Unequal:
-    """Where half of the rows are put that lie on the first half of the devices."""
+    """The destination of half of the rows, which are on the first half of the devices."""
 
     key: str
     text: str

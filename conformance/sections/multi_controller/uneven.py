@@ -44,7 +44,7 @@ NO_SHAPE = (
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a program does: `code`; and what each process `said` of it."""
+    """A program's `code`, and the output `said` that each process must print."""
 
     key: str
     title: str

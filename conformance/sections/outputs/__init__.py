@@ -1,4 +1,4 @@
-"""What the maps return: what the modules about outputs share."""
+"""Parts that the modules about outputs share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def host_sees(of_pmap: Model, of_shard_map: Model) -> Columns:
 
 
 def each_gets(of_pmap: Model, of_shard_map: Model) -> Columns:
-    """As arrays: pmap's user gets this process's rows, shard_map's the global array."""
+    """Expect arrays: this process's rows from pmap, the global array from shard_map."""
     return unless_shard_map(returns_array(of_pmap), returns_array(of_shard_map))
 
 

@@ -1,4 +1,4 @@
-"""What users hand to `x[0]` and to `unreplicate`, and NumPy's `x[0]` of it."""
+"""Objects that users pass to `x[0]` and to `unreplicate`, and NumPy's `x[0]` of them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def two_leaves(impl: Implementation, cluster: Cluster) -> Any:
 
 
 def of_half(impl: Implementation, cluster: Cluster) -> Any:
-    """The output of a map over the second half of the devices."""
+    """Return the output of a mapped function over the second half of the devices."""
     half = len(cluster.local_devices) // 2
     function = impl.map(double(), devices=cluster.local_devices[half:])
     return function(cluster.rows(WIDTH)[half:])
 
 
 def of_one_device(impl: Implementation, cluster: Cluster) -> Any:
-    """The output of a map over one device."""
+    """Return the output of a mapped function over one device."""
     function = impl.map(double(), devices=cluster.local_devices[1:2])
     return function(cluster.rows(WIDTH)[1:2])
 
@@ -50,7 +50,7 @@ def two_rows(impl: Implementation, cluster: Cluster) -> Any:
 
 
 def keys_as_numbers(impl: Implementation, cluster: Cluster) -> Any:
-    """What every device makes its key of."""
+    """Return the numbers that each device draws from its key."""
     return impl.given(cluster.rows(KEY_NUMBERS, dtype=np.uint32))
 
 

@@ -1,7 +1,7 @@
-"""Every way from a map's output to the host, and which of them one process alone cannot take.
+"""All ways to fetch an output to the host, and which of them a single process cannot use alone.
 
-With one process all of them work. With several, pmap's output is still all here, shard_map's is
-not, and one document's promise (`device_get`) meets the other's error.
+In one process all of them work. In several, pmap's output is still local, shard_map's is not, and
+one document's promise (`device_get`) contradicts another's error.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Way:
     not_here: str = NOT_HERE
 
     def model(self, rows: Model) -> Model:
-        """What it makes of such rows."""
+        """Return NumPy's result of this way, for such rows."""
 
         @described(text_of(rows))
         def model(place: Place) -> Any:
@@ -165,7 +165,7 @@ def fetched_unless_elsewhere(way: Way) -> Columns:
     expect=fetched_unless_elsewhere,
 )
 def fetch(impl: Implementation, cluster: Cluster, way: Way) -> None:
-    """All of a map's output, brought to the host in one of many ways."""
+    """Fetch an output to the host in one of many ways."""
     cluster.twice(way.program, doubled_rows(impl, cluster))
 
 

@@ -76,7 +76,7 @@ BY_COLUMNS = sharded(
 
 
 def lying(values: Expectation, where: Expectation) -> OfEachStep:
-    """`values`, lying as `where` says, of one step: what is seen tells both."""
+    """Expect `values` of one step, with the sharding `where`; both are reported together."""
     if not (isinstance(values, OfEachStep) and isinstance(where, OfEachStep)):
         raise TypeError("values and where they lie are expected of one step")
 
@@ -107,10 +107,10 @@ OWN_FIRST = "the first of this process's own"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is handed over, NumPy's `x[0]` of it, and where the document says that this lies.
+    """An object that is indexed, NumPy's `x[0]` of it, and the documented sharding of the result.
 
-    `model` is None where there is no `x[0]`. `whole` is the model of the thing itself. What no map
-    returned has JAX's own column. Kinds of one `fact` vary one finding.
+    `model` is None if there is no `x[0]`. `whole` is the model of the object itself. Objects that
+    are no output have JAX's own column. Kinds of one `fact` vary one finding.
     """
 
     key: str
@@ -126,12 +126,12 @@ class Kind:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Whose finding it is."""
+        """Return the columns in which the kind is tested."""
         return IMPLEMENTATIONS if self.mapped else (JAX,)
 
     @property
     def left_out(self) -> str:
-        """Why it is asked in one process alone, where it is."""
+        """Return why the kind is tested in one process only, if it is."""
         if self.topologies == ONE_AND_TWO:
             return ""
         return "it lies on this process's devices, however many others there are"
@@ -164,7 +164,7 @@ class Kind:
         }
 
     def on_one_device(self) -> Columns:
-        """What the document's remedy for `x[0]` gives: the same values, on one device."""
+        """Expect the result of the document's fix for `x[0]`: the same values, on one device."""
         if self.model is None:
             dimension = "axis 0 is out of bounds for array of dimension 0"
             return everywhere(raises(ValueError, dimension, otherwise=sum_of_all))

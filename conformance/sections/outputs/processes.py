@@ -1,7 +1,7 @@
-"""What one process holds of a map's output, and how it gets the rest from the others.
+"""A process's part of an output, and how it gets the rest from the other processes.
 
-pmap's output is all here. Of shard_map's each process reads its own shards, alone, or everything,
-once all processes take part.
+pmap's output is local. Of shard_map's, each process can read its own shards alone, or everything
+together with all other processes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ PARTS: Mapping[str, Part] = table(
     expect=lambda part: host_sees(part.of_pmap, part.of_shard_map),
 )
 def part_here(impl: Implementation, cluster: Cluster, part: Part) -> None:
-    """What this process holds of a map's output."""
+    """Read this process's part of an output."""
     cluster.twice(part.program, doubled_rows(impl, cluster))
 
 

@@ -1,7 +1,7 @@
-"""Sums and means of what a map returned, outside jit and in it, and the guide's two remedies.
+"""Sums and means of an output, outside jit and in it, and the guide's two fixes.
 
-The guide says of the new pmap alone that they are silently wrong; legacy and shard_map are asked
-the same, and are to be right.
+The guide calls only new pmap's silently wrong; legacy pmap and shard_map run the same programs and
+must be right.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Reduction:
     claim: str = f"{CLAIM}reductions-outside-jit"
 
     def model(self, scores: Rows, text: str) -> Model:
-        """What NumPy makes of such scores."""
+        """Return NumPy's result for such scores."""
 
         @described(f"NumPy's reduction of {text}")
         def model(place: Place) -> Any:
@@ -84,7 +84,7 @@ class Reduction:
         return model
 
     def mistakes(self, scores: Rows) -> dict[str, Model]:
-        """What the guide has seen in its place."""
+        """Return the wrong values that the guide reports."""
         zero = self.model(scores, "all")
 
         def of_one(place: Place) -> Any:
@@ -101,7 +101,7 @@ class Reduction:
         }
 
     def right(self, scores: Rows, text: str) -> OfEachStep:
-        """As NumPy's of all of these."""
+        """Expect NumPy's result for all scores."""
         return returns_array(self.model(scores, text), mistakes=self.mistakes(scores))
 
 
@@ -159,7 +159,7 @@ def _outside_jit(reduction: Reduction) -> Columns:
     expect=_outside_jit,
 )
 def reduce_outside_jit(impl: Implementation, cluster: Cluster, reduction: Reduction) -> None:
-    """A reduction of a map's output as it is."""
+    """Reduce an output outside jit."""
     scores = impl.map(scored())(impl.given(cluster.rows(WIDTH)))
     cluster.twice(reduction.of, *scores)
 
@@ -181,7 +181,7 @@ def without_asking(scores: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One way to bring a map's output to the host before it is reduced."""
+    """One way to fetch an output to the host before it is reduced."""
 
     key: str
     text: str
@@ -218,7 +218,7 @@ def _remedied(remedy: Remedy, reduction: Reduction) -> Columns:
 def reduce_materialized(
     impl: Implementation, cluster: Cluster, remedy: Remedy, reduction: Reduction
 ) -> None:
-    """A reduction of a map's output that was brought to the host."""
+    """Reduce an output after fetching it to the host."""
     scores = impl.map(scored())(cluster.rows(WIDTH))
     cluster.step(MATERIALIZE, remedy.of, scores)
     cluster.twice(lambda: reduction.of(*remedy.of(scores)))

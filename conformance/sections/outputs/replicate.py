@@ -1,4 +1,6 @@
-"""flax's `replicate`: a stack with one copy per device, a map of it, and the way back."""
+"""flax's `replicate`: a stack with one copy per device, a mapped function of it, and
+`unreplicate`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The first of what was meant to be equal copies, by hand, by flax, and off this process's shard.
+"""The first of several equal copies: by indexing, by flax's `unreplicate`, and from a local shard.
 
-A table of what users hand to `x[0]`, to flax's `unreplicate` and to the document's remedy, each
-against NumPy's `x[0]`, because the document says that the three are one. Where it also says how the
-result lies, that is checked too.
+A table of objects that users pass to `x[0]`, to flax's `unreplicate` and to the document's fix,
+each compared with NumPy's `x[0]`, because the document calls the three equal. Where it documents
+the result's sharding, that is tested too.
 """
 
 from __future__ import annotations

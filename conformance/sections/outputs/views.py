@@ -1,6 +1,6 @@
-"""What a map returns: pmap a stack with one entry per device, shard_map one logical array.
+"""Outputs as arrays: pmap returns a stack with one entry per device, shard_map one logical array.
 
-The same data, two rows on each device, so that a stack and an array differ in shape.
+The data are the same, with two rows on each device, so that a stack and an array differ in shape.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ JOINS: Mapping[str, Join] = table(
     expect=lambda join: unless_shard_map(returns_array(joined), join.expected),
 )
 def join_stack(impl: Implementation, cluster: Cluster, join: Join) -> None:
-    """What makes one array of pmap's stack, left in a program that is moved to shard_map."""
+    """Join pmap's stack into one array, by code that may remain after a migration to shard_map."""
     cluster.twice(join.program, doubled_blocks(impl, cluster))
 
 
@@ -296,7 +296,7 @@ def operated(operation: Operation) -> Columns:
     expect=operated,
 )
 def operate(impl: Implementation, cluster: Cluster, mode: Mode, operation: Operation) -> None:
-    """One operation on a map's output, which every process runs."""
+    """Run one operation on an output, in every process."""
     program = operation.program
     array = doubled_blocks(impl, cluster)
     cluster.twice(jax.jit(lambda x: program(x)) if mode.jitted else program, array)

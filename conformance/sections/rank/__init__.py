@@ -1,4 +1,4 @@
-"""What a mapped body sees of its arguments, and what becomes of functions that depend on its rank.
+"""The arguments that a mapped body sees, and functions that depend on their rank.
 
 A pmap body sees one row without the mapped axis, a shard_map body a block that still has it.
 """
@@ -34,9 +34,9 @@ def map_of_blocks(
 
 
 def watch(cluster: Cluster, mapping: Callable[[Body], Any], body: Body, *args: Any) -> None:
-    """Two calls of a map of `body`; each notes the shapes that the last argument has had in it.
+    """Call a mapped `body` twice; note each time the shapes of its last argument.
 
-    They are noted while the body is traced, because that is where a user would print them.
+    They are noted while the body is traced, because that is when a user's print shows them.
     """
     seen: list[list[int]] = []
 

@@ -1,4 +1,4 @@
-"""Arguments of a map: unmapped ones, seen whole; and rows that are not one per device."""
+"""Unmapped arguments, and arguments without one row per device."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def too_many(count: int) -> Expectation:
 
 
 def not_one_each(count: int) -> Expectation:
-    """That a process needs a row for each of its devices, and how many it gave."""
+    """Expect the error that a process needs one row per device, with the number that it passed."""
     wanted = "must have leading axis size equal to the number of local devices"
     got = f"Got axis_size={count}, num_local_devices=2"
     return twice(raises(ValueError, f"{wanted} .*{got}$", phase="lower"))

@@ -1,8 +1,8 @@
-"""What becomes of a pmap body that is mapped by shard_map as it is: its class, predicted by NumPy.
+"""Pmap bodies that shard_map maps unchanged, and NumPy's prediction of the effect.
 
-A shard_map body sees `(1, ...)` where a pmap body sees `(...)`. Applying one NumPy model to both
-tells, without JAX, what the unchanged body must give: pmap's value, another shape, an error, or
-(what no error and no shape betrays) another value of the same shape.
+A shard_map body sees `(1, ...)` where a pmap body sees `(...)`. One NumPy model applied to both
+predicts, without JAX, what the unchanged body gives: pmap's value, another shape, an error, or
+(which no error and no shape shows) another value of the same shape.
 """
 
 from __future__ import annotations
@@ -77,13 +77,15 @@ _MULTIPLIER, _PRIME = 50, 131  # of a walk through 1 to 130 that neither rises n
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """How a body refuses a block of one row, while it is traced."""
+    """The error with which a body refuses a block of one row, while it is traced."""
 
     error: type[BaseException] | str
     pattern: str
 
     def expected(self, otherwise: Data) -> Expectation:
-        """The refusal; what is returned after all is told from the right values."""
+        """Expect the refusal; if a step returns instead, its result is compared with the right
+        values.
+        """
         return raises(self.error, self.pattern, phase=TRACED, otherwise=otherwise)
 
 
@@ -103,12 +105,12 @@ def scalar(dtype: Any) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression of a row `x`: as a user writes it, the program, and its NumPy model.
+    """An expression of a row `x`: its source text, the program, and its NumPy model.
 
-    `program` serves NumPy as well, where no `model` is given. `shapes` are those it is asked of;
-    where `on_four`, that of a line in four processes too. `refused` says, by the key of a shape,
-    how the block is refused, where NumPy refuses it too. `fact` is the finding that it varies,
-    where that has another name.
+    `program` serves as the model too if no `model` is given. `shapes` are the tested shapes of a
+    row; with `on_four`, those of rank one run in four processes too. `refused` says, by the key of
+    a shape, how the block is refused, where NumPy refuses it too. `fact` is the finding that it
+    varies, if it has another name.
     """
 
     key: str
@@ -122,7 +124,7 @@ class Expression:
 
     @property
     def by_numpy(self) -> Body:
-        """What NumPy makes of a row."""
+        """Return the NumPy model of a row."""
         return self.model or self.program
 
     @property
@@ -131,7 +133,7 @@ class Expression:
         return f"rank.{self.fact or self.key}"
 
     def topologies(self, shape: Shape) -> tuple[str, ...]:
-        """Where it runs."""
+        """Return the topologies on which the shape is tested."""
         return ONE_AND_FOUR if self.on_four and shape is LINE else ONE_PROCESS
 
     def left_out(self, shape: Shape) -> str:
@@ -143,7 +145,7 @@ class Expression:
         return cause_of(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
 
     def outcomes(self, shape: Shape) -> Columns:
-        """What each implementation makes of it, for rows of this shape."""
+        """Return each implementation's expected result, for rows of this shape."""
         columns = outcomes(self.by_numpy, mixed(*shape.sizes), self.refused.get(shape.key))
         if self.program is not len:  # which returns a Python number
             return columns
@@ -161,7 +163,7 @@ def mixed(*sizes: int) -> Data:
 
 
 def reduced(model: Body, data: Data) -> Data:
-    """What the pmap must return: the model of each row, stacked."""
+    """Return pmap's expected result: the model of each row, stacked."""
 
     @described("the model of each row, stacked, as pmap does")
     def stacked(place: Place) -> NDArray[Any]:
@@ -172,7 +174,9 @@ def reduced(model: Body, data: Data) -> Data:
 
 
 def preserved(model: Body, data: Data) -> Data:
-    """What shard_map must make of the same body: it joins what becomes of blocks of one row."""
+    """Return shard_map's expected result of the same body: the results of blocks of one row,
+    joined.
+    """
 
     @described("the model of each block of one row, joined, as shard_map does")
     def joined(place: Place) -> NDArray[Any]:
@@ -187,10 +191,11 @@ def _of_blocks(model: Body, data: Data, place: Place) -> list[NDArray[Any]]:
 
 
 def refusal(model: Body, data: Data, said: Refusal | None) -> Refusal | None:
-    """How the unchanged body is refused: as `said`, or since it returns scalars; None if it is not.
+    """Return how the unchanged body is refused: as `said`, or because it returns scalars; None if
+    it is not.
 
     What NumPy cannot do is an error of the declaration, unless the row says that it is refused:
-    else a slip in a model would be a prediction, and one that is easily met.
+    otherwise a slip in a model would be a prediction that is easily met.
     """
     try:
         blocks = _of_blocks(model, data, SAMPLE)
@@ -211,7 +216,9 @@ def predicted(model: Body, data: Data, said: Refusal | None = None) -> str:
 
 
 def cause_of(model: Body, data: Data, said: Refusal | None = None) -> str:
-    """What changes the unchanged body: its rank or, of a scalar, that blocks are joined."""
+    """Return the known issue that changes the unchanged body: its rank or, for a scalar, that
+    blocks are joined.
+    """
     as_ = predicted(model, data, said)
     if as_ == SAME_VALUE:
         return ""

@@ -66,7 +66,9 @@ class Function:
     all_axes: bool = False
 
     def asked(self, axis: Axis, shape: Shape) -> bool:
-        """Whether there is a clause: of most functions a grid's other two axes tell no more."""
+        """Return whether there is a clause: for most functions, a matrix's other two axes show
+        nothing more.
+        """
         return self.all_axes or shape is LINE or axis.key == "axis-first"
 
 

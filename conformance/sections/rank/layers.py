@@ -1,8 +1,9 @@
-"""What layers of a library are to the rank of a body: how each is made, and its NumPy model.
+"""Layers of libraries and their dependence on the body's rank: how each is made, and its NumPy
+model.
 
-Most of Flax's treat all leading dimensions as a batch; Equinox's want the rank of one example. The
-parameters are small whole numbers, set by hand, so that a NumPy model can say what must come out:
-it stands below the function that makes the layer. No clause is declared here.
+Most of Flax's treat all leading dimensions as a batch; Equinox's require the rank of one example.
+The parameters are small integers, set by hand, so that a NumPy model can compute the result; it is
+below the function that makes the layer. No clause is declared here.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Layer:
 
 
 def parameters(*shape: int) -> Any:
-    """Small whole numbers, no two rows alike."""
+    """Return small integers, with no two rows equal."""
     return (np.arange(1, 1 + np.prod(shape)) * 3 % 7 - 2).reshape(shape).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
-"""What reads a row's elements one by one, and other functions that ask for its rank.
+"""Code that reads a row's elements one by one, and other functions that use its rank.
 
-Indices, iteration, lengths, loops and random keys, moved from a pmap body to a shard_map body as
-they are. Those with an axis are in `functions`.
+Indices, iteration, lengths, loops and random keys, moved unchanged from a pmap body to a shard_map
+body. Those with an axis are in `functions`.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ WEIGHTS = table(Weights("matrix", (FEATURES, 3)), Weights("vector", (FEATURES,))
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is done with a product before it is returned."""
+    """The last operation on a product before it is returned."""
 
     key: str
     text: str
