@@ -1,7 +1,7 @@
-"""What the recipes that rewrite `pmap` as `jit(shard_map)` share: the document's mesh and specs.
+"""Parts that the recipes from `pmap` to `jit(shard_map)` share: the document's mesh and specs.
 
-Where the document's text fails as written, the next form changes only what has to be changed, so
-that each fault shows by itself: first the mesh, then the specs, then the body's rank.
+Where the document's text fails as written, the next form changes only what it must, so that each
+fault is visible by itself: first the mesh, then the specs, then the body's rank.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ LABEL = "jit(shard_map)"
 
 
 def program(impl: Implementation, build: Callable[[], Any]) -> Any:
-    """A rewritten map as a user's program builds it: what fails while building is recorded too.
+    """Build a rewritten function as a user's program does, and record errors of building it too.
 
-    Adopted is the function that was built. What cannot be built is adopted as it is, so that the
-    call that fails is known for the map's.
+    The built function is adopted. If it cannot be built, the builder is adopted, so that the
+    failing call counts as the mapped function's.
     """
     built: list[Any] = []
 

@@ -30,7 +30,7 @@ CONSISTENT = "migrate-pmap.out-specs-consistent"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How the output is declared, and whether shard_map checks that."""
+    """The declaration of the output, and whether shard_map checks it."""
 
     out_axes: int | None
     check_vma: bool = True
@@ -42,7 +42,7 @@ def each(collective: Collective) -> Expectation:
 
 
 def one(collective: Collective) -> Expectation:
-    """One device's result, which stands for all."""
+    """Expect one device's result."""
     text = f"the result of {collective.key} on this process's first device"
     return twice(returns(collective.first, text=text))
 
@@ -60,7 +60,7 @@ def one_if_consistent(collective: Collective) -> Expectation:
 
 
 def consistency(collective: Collective) -> str:
-    """What a declaration as replicated comes to."""
+    """Describe the effect of declaring the collective's result replicated."""
     return (
         "an output declared replicated is accepted"
         if collective.replicated
@@ -69,7 +69,9 @@ def consistency(collective: Collective) -> str:
 
 
 def fact_of_declaring(collective: Collective) -> str:
-    """What is replicated is taken, what is not is refused, and all_gather's is hard to tell."""
+    """Return the fact: replicated results are accepted, others refused; all_gather's has
+    its own.
+    """
     if collective.kind == "all-gather":
         return "rewriting.collectives.replicated-all-gather"
     return f"rewriting.collectives.{'replicated' if collective.replicated else 'inconsistent'}"

@@ -36,7 +36,7 @@ OF_THE_CAST = "pmap does not tell varying values from others"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether shard_map checks which values vary between devices; `said` ends a title."""
+    """The setting of shard_map's `check_vma`; `said` ends a title."""
 
     key: str
     vma: bool
@@ -63,9 +63,10 @@ CHECKS: Mapping[str, Check] = table(
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """How the body comes by the parameters; `axis` is pmap's in_axes for them.
+    """The way in which the body gets the parameters; `axis` is pmap's in_axes for them.
 
-    `closed` over, they are no argument at all; `cast`, the body first makes them varying.
+    With `closed` they are no argument, but closed over; with `cast` the body first makes them
+    varying.
     """
 
     key: str
@@ -75,7 +76,7 @@ class Passing:
     cast: bool = False
 
     def weights(self, impl: Implementation, cluster: Cluster) -> Any:
-        """The parameters as the map takes them: as they are, or one copy per device."""
+        """Return the parameters as an argument: unchanged, or one copy per device."""
         if self.axis is None:
             return WEIGHTS
         return impl.given(np.broadcast_to(WEIGHTS, (cluster.topology.devices_per_process, 3)))

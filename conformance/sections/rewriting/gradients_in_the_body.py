@@ -1,4 +1,4 @@
-"""Gradients taken in the body of the map, and the data-parallel training steps made of them."""
+"""Gradients taken in the mapped body, and data-parallel training steps made of them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def mean_gradient_of_mean(weights: Any, row: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the body returns for parameters and a row, and which of `HELD` that is."""
+    """The body's result for parameters and a row, and which of `HELD` it is."""
 
     key: str
     body: Callable[[Any, Any], Any]

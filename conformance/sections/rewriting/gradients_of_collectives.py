@@ -66,7 +66,7 @@ def costs(place: Place, collective: Collective) -> Rows:
 
 
 def transposed(model: Callable[[Rows], Rows], cotangent: Rows, like: Rows) -> Rows:
-    """What every element of the input adds to `cotangent` times the model's output."""
+    """Return what each input element adds to `cotangent` times the model's output."""
     gradient = np.zeros(like.size)
     for at in range(like.size):
         unit = np.zeros(like.size)
@@ -146,7 +146,7 @@ def in_the_body(
 def through_the_map(
     impl: Implementation, cluster: Cluster, collective: Collective, loss: Loss, check: Check
 ) -> None:
-    """The gradient of a loss of what the collective returns, taken through the map."""
+    """Take the gradient of a loss of the collective's result, through the mapped function."""
     rows = impl.given(cluster.rows(*shape_of_block(cluster)))
     cost = impl.given(cluster.mine(costs(cluster, collective)))
     mapped = impl.map(lambda x, c: loss.of(collective.apply(x), c), check_vma=check.vma)

@@ -1,4 +1,4 @@
-"""Gradients taken of the map's output, outside of it, as calculus has them."""
+"""Gradients of an output, taken outside the mapped function, compared with calculus."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ CALLS = ("first call", "second call", "under jit")
 
 @dataclass(frozen=True, slots=True)
 class MappedLoss:
-    """What the body returns; `shares` is, per device (row), how much of each own loss (column)."""
+    """The body's result; `shares` is, per device (row), the share of each device's own loss
+    (column).
+    """
 
     key: str
     of: Callable[[Any, Any], Any]
@@ -63,7 +65,7 @@ BODIES: Mapping[str, MappedLoss] = table(
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """How the map's output becomes one number; `model` does it to the devices' shares."""
+    """The reduction of the output to one number; `model` applies it to the devices' shares."""
 
     key: str
     out_axes: int | None
@@ -80,7 +82,7 @@ REDUCTIONS: Mapping[str, Reduction] = table(
 
 @dataclass(frozen=True, slots=True)
 class Respect:
-    """What the gradient is with respect to: `argument` 0 are the parameters, 1 the rows."""
+    """The variable of the gradient: `argument` 0 are the parameters, 1 the rows."""
 
     key: str
     text: str
@@ -107,11 +109,11 @@ def asked(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check) 
 
 
 def calculus(body: MappedLoss, reduced: Reduction, respect: Respect, *, pmap: bool) -> Model:
-    """The gradient, as calculus has it, of the reduced outputs of the map.
+    """Return the model of the gradient of the reduced outputs, by calculus.
 
-    In several processes pmap's output is a process's own rows: each reduces these to a number of
-    its own, so that the gradient is that of all these numbers together with respect to what this
-    process passed. shard_map's output, and what is passed to it, is one array of all of them.
+    In several processes pmap's output is a process's own rows: each process reduces these to its
+    own number, so the gradient is that of all these numbers together with respect to what this
+    process passed. shard_map's output and arguments are global arrays.
     """
 
     @described("the gradient of the reduced losses")
@@ -171,7 +173,7 @@ def through_the_map(
     respect: Respect,
     check: Check,
 ) -> None:
-    """A gradient taken of the map's output, outside of it: as is, and under jit."""
+    """Take a gradient of the output, outside the mapped function: directly, and under jit."""
     rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
     gradient = gradient_of(impl, body, reduced, respect, check)
     cluster.twice(gradient, weights, rows)
@@ -181,7 +183,7 @@ def through_the_map(
 def gradient_of(
     impl: Implementation, body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
 ) -> Any:
-    """The gradient of the reduced output of the map, as a function of the weights and the rows."""
+    """Return the gradient of the reduced output, as a function of the weights and the rows."""
     passed, options = respect.passed, {"out_axes": reduced.out_axes, "check_vma": check.vma}  # type: Passing, dict[str, Any]
     mapped = impl.map(lambda w, x: body.of(w, x), in_axes=(passed.axis, 0), **options)
 
@@ -212,7 +214,9 @@ def alone(body: MappedLoss, respect: Respect) -> Model:
 
 
 def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
-    """Calculus of the sum, without jit: of a map in several processes legacy has none."""
+    """Expect the gradient of the sum by calculus, without jit; legacy pmap cannot run it in several
+    processes.
+    """
     added = REDUCTIONS["added-up"]
 
     def expected(*, pmap: bool) -> Expectation:
@@ -240,7 +244,7 @@ def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
 def through_the_map_of_several(
     impl: Implementation, cluster: Cluster, body: MappedLoss, respect: Respect
 ) -> None:
-    """A gradient taken of the sum of the map's output, in several processes."""
+    """Take a gradient of the sum of the output, in several processes."""
     rows, weights = impl.given(cluster.rows(3)), respect.passed.weights(impl, cluster)
     added, checked = REDUCTIONS["added-up"], CHECKS[""]
     cluster.twice(gradient_of(impl, body, added, respect, checked), weights, rows)

@@ -164,7 +164,9 @@ def first_sum(place: Place) -> Any:
 
 
 def added(recipe: Recipe) -> Columns:
-    """One sum, replicated; pmap has one program only, which the document's text stands for."""
+    """Expect one sum, replicated; pmap has one program only, for which the document's text
+    is used.
+    """
     values = returns(one_sum, mistakes={"the sum in a block of rank 2": sum_in_block})
     expected = twice(every(values, REPLICATED))
     if recipe.form is not AS_WRITTEN:

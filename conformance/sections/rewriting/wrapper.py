@@ -1,7 +1,7 @@
-"""What surrounds a rewritten map: the mesh, the `jax.jit` wrapper and donation on it.
+"""The surroundings of a rewritten function: the mesh, the `jax.jit` wrapper and its donation.
 
-The wrapper is told from its absence by the programs that are compiled, counted from JAX's own log
-of them, as a time alone would say little about how a call was carried out.
+The wrapper's effect is shown by the programs that are compiled, counted from JAX's own log, because
+a time would not show how a call was executed.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def mesh_required(impl: Implementation, cluster: Cluster) -> None:
 
 
 def worked(x: Any) -> Any:
-    """Three operations, so that one program is told from a program per operation."""
+    """Compute three operations, so that one program differs from a program per operation."""
     return (x * 2 + 1) * 3
 
 
@@ -165,7 +165,7 @@ LOGGED_COMPILING = (
 
 
 def compiled(text: str, holds: Callable[[int], bool]) -> Expectation:
-    """How many programs each call made the runtime compile, told by JAX's own log of them."""
+    """Expect this number of compiled programs in each call, counted from JAX's own log."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:

@@ -37,6 +37,8 @@ def mapped_by_specs(
     *,
     jitted: bool = True,
 ) -> Mapped:
-    """The body in a shard_map over the mesh, in a jit of its own or as the tutorial calls it."""
+    """Return the body in a shard_map over the mesh, in its own jit or without one, as the tutorial
+    calls it.
+    """
     function = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     return impl.adopt(jax.jit(function), "jit(shard_map)") if jitted else impl.adopt(function)

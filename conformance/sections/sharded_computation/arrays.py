@@ -1,7 +1,7 @@
-"""The tutorial on sharded computation, first half: where arrays lie, and what jit makes of it.
+"""The tutorial on sharded computation, first half: shardings of arrays, and jit of sharded arrays.
 
-These examples use jit alone, so that no implementation of the map is asked. As the tutorial holds
-the two against each other, a shard_map computes the same from the same sharded array.
+These examples use jit alone, so no implementation is tested. Because the tutorial compares both, a
+shard_map computes the same from the same sharded array.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def reduction(impl: Implementation, cluster: Cluster) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How the sizes of the constraint's mesh are given to the tutorial's helper."""
+    """The form in which the constraint's mesh sizes are passed to the tutorial's helper."""
 
     key: str
     text: str
@@ -236,7 +236,7 @@ _ONCE = pieces(HELD_ONCE, "one element on each of eight devices")
     expect=of_jax(in_steps(every(returns(column_sums), _ONCE, _AS_ASKED), *IN_JIT)),
 )
 def constraint(impl: Implementation, cluster: Cluster, sizes: Sizes) -> None:
-    """A sum over the first axis, constrained to lie along one axis of a mesh of its own."""
+    """Sum over the first axis, constrained to be sharded along the axis of another mesh."""
     given = grid_array(grid_mesh())
 
     def constrained(x: Any) -> Any:
@@ -259,7 +259,7 @@ def constraint(impl: Implementation, cluster: Cluster, sizes: Sizes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A computation over both axes of the mesh, and the axes over which its result lies."""
+    """A computation over both axes of the mesh, and the axes over which its result is sharded."""
 
     key: str
     claim: str
@@ -295,7 +295,7 @@ SAME = table(
 
 
 def lies_along(same: Same) -> Expectation:
-    """As its out_specs say."""
+    """Expect the sharding that its out_specs give."""
     wanted = [list(axis) if isinstance(axis, tuple) else axis for axis in same.out]
     return sharded(
         f"a NamedSharding over {same.out}",

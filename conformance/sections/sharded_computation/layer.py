@@ -94,7 +94,7 @@ class Way:
     mapped: bool = False
 
     def columns(self) -> Columns:
-        """Of shard_map where it maps; else of JAX, which is what the way uses."""
+        """Return the columns: shard_map's if the way maps, otherwise JAX's."""
         expected = in_steps(returns(layer_model), *STEPS)
         return of_shard_map(expected, ABOUT_JIT) if self.mapped else of_jax(expected)
 

@@ -216,7 +216,7 @@ IMPORTED = {
     expect=lambda example: of_shard_map(twice(returns(example.model)), ABOUT_JIT),
 )
 def imported(impl: Implementation, cluster: Cluster, example: Example) -> None:
-    """`from jax.experimental.shard_map import shard_map`, then a map made by it."""
+    """Call a shard_map imported by `from jax.experimental.shard_map import shard_map`."""
 
     def run(kept: Any) -> Any:
         make = importlib.import_module("jax.experimental.shard_map").shard_map

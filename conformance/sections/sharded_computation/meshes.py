@@ -205,7 +205,7 @@ def summands(place: Place) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is put: an `array` of the mesh, or of NumPy."""
+    """The array that is put: an `array` on the mesh, or a NumPy array."""
 
     key: str
     text: str

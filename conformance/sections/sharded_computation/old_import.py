@@ -161,7 +161,7 @@ KEYWORDS: Mapping[str, Keyword] = table(
     expect=lambda keyword: of_jax(keyword.expected()),
 )
 def with_keyword(impl: Implementation, cluster: Cluster, keyword: Keyword) -> None:
-    """The older function, with one of its own arguments or of the newer one."""
+    """Call the older function with one of its own arguments, or with one of the newer function."""
     make = importlib.import_module("jax.experimental.shard_map").shard_map
     rows = np.arange(COUNT, dtype=np.float32)
 

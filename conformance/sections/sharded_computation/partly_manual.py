@@ -37,7 +37,7 @@ AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
 
 
 def grid() -> Grid:
-    """What is mapped."""
+    """Return the mapped argument."""
     return np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
 
 

@@ -40,7 +40,7 @@ def mesh_of(sizes: Mapping[str, int], *, explicit: bool = True) -> jax.sharding.
 
 
 def put(values: Any, *axes: Entry) -> Any:
-    """An array that lies so on the mesh in context."""
+    """Return the values as an array with this sharding on the mesh in context."""
     return jax.device_put(values, P(*axes))
 
 
@@ -56,10 +56,10 @@ SQUARE = numbers(4, 4)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program of the page, with NumPy's values of it.
+    """One program of the page, with NumPy's values for it.
 
-    `axes` say how the result lies on a mesh of these `sizes`, and `typed` what of that its type
-    tells, where not all; `inside` is what the program said of types while it was traced.
+    `axes` are the result's sharding on a mesh of these `sizes`, and `typed` the part of it in its
+    type, if not all; `inside` are the types that the program printed while it was traced.
     """
 
     key: str
@@ -75,7 +75,7 @@ class Program:
 
     @property
     def type(self) -> str:
-        """As `jax.typeof` prints it."""
+        """Return the type as `jax.typeof` prints it."""
         return _typed(self.values, self.axes if self.typed is None else self.typed)
 
     @property

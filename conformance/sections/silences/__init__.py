@@ -1,1 +1,1 @@
-"""Where the documents are silent: what legacy pmap does is what the others are asked for."""
+"""Behaviour on which the documents are silent: legacy pmap is the reference."""

@@ -1,6 +1,7 @@
-"""How legacy pmap answers a call: an error, by type and text, or values and what else they are.
+"""Legacy pmap's response to a call: an error, by type and message, or values with their properties.
 
-A text is as useful as legacy's where it tells what legacy's tells: which argument, which sizes.
+A message is as useful as legacy pmap's if it names what legacy pmap's names: which argument, which
+sizes.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ ONE_PROCESS_ALONE = "what a process alone decides; several processes: multi_cont
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A call that legacy refuses: `call` makes the map and calls it.
+    """A call that legacy pmap refuses: `call` makes the mapped function and calls it.
 
-    `text` ends the sentence "A map is refused ...". `otherwise` is what an obliging map would
-    return; `shard_map` what is expected there, where a shard_map can be asked the same. `phase` is
-    None where it is one of the wrapper's own making, before anything is traced.
+    `text` ends the clause's title. `otherwise` is the result of an implementation that accepts it;
+    `shard_map` the expectation there, if a shard_map can be called so. `phase` is None for an error
+    of the wrapper itself, before tracing.
     """
 
     key: str
@@ -57,7 +58,9 @@ class Refused:
 
 
 def as_legacy(case: Refused, reason: str) -> Columns:
-    """Legacy's type of error and what its text tells; `reason` is why shard_map is not asked."""
+    """Expect legacy pmap's type of error and the facts in its message; `reason` is why shard_map is
+    not tested.
+    """
     said = raises(case.error, case.message, phase=case.phase, otherwise=case.otherwise)
     columns = of_pmaps(in_steps(said, CALL), reason)
     if case.shard_map is not None:

@@ -117,7 +117,7 @@ def no_array(impl: Implementation, cluster: Cluster, case: Refused) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An argument that is no array and is taken all the same, and what the map returns."""
+    """An argument that is not an array and is accepted, and the result."""
 
     key: str
     text: str

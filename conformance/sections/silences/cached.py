@@ -1,4 +1,5 @@
-"""What a run of its own tells of a map: its lowered text, and whether its program was in a cache.
+"""A program in its own process that reports a mapped function's lowered text, and whether its
+compiled program was in the cache.
 
 Started by `silences.default-name.*`; nothing here imports jax before the program starts.
 """
@@ -14,9 +15,10 @@ FLAG = "jax_pmap_shmap_merge"
 
 
 def lowered(implementation: str, name: str, folder: str) -> dict[str, Any]:
-    """Compile a map of two rows with the cache in `folder`, under `name`, or by default.
+    """Compile a mapped function of two rows with the cache in `folder`, under `name`, or by
+    default.
 
-    Told: the text's hash, the values, and how often the cache had the map's program.
+    Return the text's hash, the values, and the number of cache hits for its program.
     """
     import jax
     import numpy as np

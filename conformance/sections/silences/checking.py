@@ -1,7 +1,7 @@
-"""shard_map's `check_vma`, on and off: what the modules about what a body does share.
+"""shard_map's `check_vma`, on and off: parts that the modules about bodies share.
 
-pmap's bodies know no difference between values that are equal on all devices and values that vary.
-shard_map types it, unless told not to, so that each body is asked of it both ways.
+pmap's bodies do not distinguish values that are equal on all devices from values that vary.
+shard_map types them by default, so each body is tested both ways.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPTION = "check_vma is an option of shard_map"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether shard_map types what varies."""
+    """The setting of shard_map's `check_vma`."""
 
     key: str
     text: str
@@ -34,7 +34,7 @@ CHECKS: Mapping[str, Check] = table(CHECKED, UNCHECKED)
 
 
 def asked(columns: Columns, check: Check) -> Columns:
-    """Of each implementation; without the check of shard_map alone, whose option it is."""
+    """Return the columns: all with the check; without it only shard_map's, which has the option."""
     return columns if check.on else of_shard_map(columns[SHARD_MAP], OPTION)
 
 

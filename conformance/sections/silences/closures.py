@@ -37,7 +37,7 @@ class Closed:
 
 
 def _over(*, name: str, explicit: bool = False, reverse: bool = False, spec: Any = None) -> Any:
-    """Put an array over all devices by a mesh of its own."""
+    """Put an array over all devices, on its own mesh."""
 
     def put(x: Any, all: list[jax.Device]) -> Any:
         kind = AxisType.Explicit if explicit else AxisType.Auto
@@ -82,7 +82,7 @@ def _one(x: Any, device: jax.Device) -> Any:
 
 
 def data() -> Any:
-    """What is closed over: one row per device."""
+    """Return the array that is closed over: one row per device."""
     return np.arange(COUNT * WIDTH, dtype=np.float32).reshape(COUNT, WIDTH)
 
 

@@ -43,7 +43,7 @@ class Form:
     claim: str = WHOLE
 
     def expected(self) -> Model:
-        """What each device has after it."""
+        """Return the model of each device's result."""
 
         def model(place: Place) -> Any:
             return self.model(place.all_rows(*self.shape))

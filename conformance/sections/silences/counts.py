@@ -1,4 +1,4 @@
-"""How many arguments a map is called with: none, too many, or fewer than its options want."""
+"""The number of arguments of a call: none, too many, or fewer than its options require."""
 
 from __future__ import annotations
 
@@ -174,5 +174,5 @@ COUNTS: Mapping[str, Refused] = table(
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),
 )
 def counted(impl: Implementation, cluster: Cluster, case: Refused) -> None:
-    """A call with another number of arguments than the map's options want."""
+    """Call a mapped function with another number of arguments than its options require."""
     cluster.step(CALL, case.call, impl, cluster)

@@ -1,4 +1,4 @@
-"""What users debug with: shapes alone, jit turned off, NaN checks, prints and callbacks."""
+"""Debugging tools: eval_shape, disable_jit, NaN checks, prints and callbacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ONE_PROCESS_ONLY = "each process calls back to its own host"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What `jax.eval_shape` is asked of a map, and its answer."""
+    """The arguments of `jax.eval_shape`, and its result."""
 
     key: str
     text: str
@@ -279,7 +279,7 @@ SCALAR = jax.ShapeDtypeStruct((), np.float32)
 
 
 def printed(host: Callable[[Any], Any], x: Any, *, ordered: bool = False) -> Any:
-    """What jax.debug.callback is given; it returns nothing."""
+    """Receive the arguments of jax.debug.callback; return nothing."""
     jax.debug.callback(lambda v: (host(v), None)[1], x, ordered=ordered)
     return x
 
@@ -382,7 +382,7 @@ def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> N
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Where `checkify.check` looks at the rows, and whether they are as it wants them."""
+    """The place of `checkify.check` in the program, and whether its condition holds."""
 
     key: str
     text: str

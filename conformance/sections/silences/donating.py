@@ -1,6 +1,6 @@
-"""Which arguments are donated: `donate_argnums` of every form, and `donate_argnames`.
+"""The arguments that `donate_argnums` of every form donates, and `donate_argnames`.
 
-What happens to a donated array, and to its memory, is in the section donation.
+The effects on a donated array and its memory are tested in the section donation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def added(place: Place) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A `donate_argnums` of a map of two arguments, and which of them is then gone."""
+    """A `donate_argnums` for two arguments, and which of them it deletes."""
 
     key: str
     text: str

@@ -1,4 +1,6 @@
-"""Every dtype that JAX has, through a map: as it is, sent on, passed whole, added up."""
+"""Every dtype of JAX in a mapped function: returned, sent to another device, unmapped, and
+summed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Dtype:
 
     @property
     def name(self) -> str:
-        """As jax.numpy has it."""
+        """Return the name in jax.numpy."""
         return self.key.replace("-", "_")
 
     def given(self) -> Any:
@@ -91,7 +93,7 @@ DTYPES: Mapping[str, Dtype] = table(
 
 
 def through(dtype: Dtype) -> Any:
-    """What goes through a map: a row as it is, another's, and an unmapped one."""
+    """Return the results of a mapped body: a row, another device's row, and an unmapped row."""
 
     @described("each row, the one before it, and the second row whole")
     def model(place: Place) -> Any:
@@ -111,7 +113,7 @@ def through(dtype: Dtype) -> Any:
     expect=lambda dtype: everywhere(in_steps(returns(through(dtype)), *TWICE)),
 )
 def kept(impl: Implementation, cluster: Cluster, dtype: Dtype) -> None:
-    """Rows of a dtype, returned, sent to the next device, and passed whole."""
+    """Return rows of a dtype unchanged, send them to the next device, and pass them unmapped."""
     around = [(i, (i + 1) % 8) for i in range(8)]
 
     def body(x: Any, y: Any) -> Any:
@@ -153,7 +155,7 @@ FLOAT0 = jax.dtypes.float0
 
 
 def is_float0(array: Any) -> Any:
-    """Whether it is of float0, and its shape: all that there is of it."""
+    """Return whether the array is of dtype float0, and its shape: it has no other content."""
     return [np.array(array.dtype == FLOAT0), np.array(array.shape, np.int32)]
 
 

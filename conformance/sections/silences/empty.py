@@ -1,4 +1,4 @@
-"""Arrays without elements: mapped, passed whole, made in the map, and gathered."""
+"""Arrays without elements: mapped, unmapped, made in the body, and gathered."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ EMPTY: Mapping[str, Empty] = table(
     expect=lambda case: everywhere(in_steps(returns(case.model), *TWICE)),
 )
 def mapped(impl: Implementation, cluster: Cluster, case: Empty) -> None:
-    """Two calls of a map with nothing to compute, or nearly."""
+    """Call twice a mapped function with nothing, or almost nothing, to compute."""
     function = impl.map(case.body(), in_axes=case.in_axes, out_axes=case.out_axes)
     cluster.twice(function, *case.arguments(cluster))
 

@@ -1,8 +1,8 @@
-"""An output, or what was made of one, fed to a map again in one process.
+"""Outputs, or results computed from them, passed to a mapped function again, in one process.
 
-Legacy takes it wherever it lies, and brings it to the map's devices. What several processes do with
-an output fed back is in multi_controller. Wrappers are kept from the first call to the second, as
-in a loop: what Python accepts at the first call the C++ path may refuse at the second.
+Legacy pmap accepts any sharding and moves the array to its devices. For several processes, see
+multi_controller. Wrappers are kept from the first call to the second, as in a loop: the C++ path
+may refuse at the second call what Python accepts at the first.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ REFUSED = twice(
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A `program` of an implementation, its devices and the rows, and NumPy's of the rows.
+    """A `program` of an implementation, its devices and the rows, and its NumPy model.
 
-    `of_pmap` is whether it leaves the number of devices to the map, `elsewhere` whether the output
-    lies on others than the map's, or in another order, which the guide says shard_map refuses.
+    `of_pmap`: it does not name devices, which only a pmap allows. `elsewhere`: the output is on
+    other devices than the mapped function's, or in another order, which the guide says shard_map
+    refuses.
     """
 
     key: str
@@ -314,6 +315,6 @@ FEEDS: Mapping[str, Feed] = table(
     expect=lambda feed: feed.columns(),
 )
 def fed(impl: Implementation, cluster: Cluster, feed: Feed) -> None:
-    """An output, fed to a map; the second call takes the wrappers of the first."""
+    """Pass an output to a mapped function; the second call uses the wrappers of the first."""
     rows = cluster.rows(feed.width)
     cluster.twice(keep_maps(impl, lambda kept: feed.program(kept, cluster.devices, rows)))

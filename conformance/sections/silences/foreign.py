@@ -1,7 +1,7 @@
-"""What is not JAX's own in a body: kernels, FFI calls, custom rules, and host code that raises.
+"""Code outside JAX in a body: kernels, FFI calls, custom rules, and host code that raises.
 
-pmap's bodies take all of it. shard_map types what varies by device, which what was not written for
-it seldom tells; so each is asked with the check and without.
+pmap's bodies accept all of it. shard_map types values that vary, and such code seldom declares
+that; so each is tested with the check and without.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ WEIGHTS = np.array([2, 3, 5], np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A body of the weights, which are not mapped, and a row; of all rows NumPy makes `model`.
+    """A body of the unmapped weights and a row; `model` is NumPy's result for all rows.
 
-    Of a body whose host code raises `error` is what the call must raise. One that shard_map's
-    types may refuse is asked without them too.
+    `error` is the error of the call if the host code raises. A body that shard_map's types may
+    refuse is tested without them too.
     """
 
     key: str

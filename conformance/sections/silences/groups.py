@@ -33,7 +33,7 @@ COUNT = 8  # devices
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Which devices work together."""
+    """The groups of devices over which a collective runs."""
 
     key: str
     text: str
@@ -41,12 +41,12 @@ class Groups:
 
     @property
     def indices(self) -> Indices:
-        """As jax.lax wants them."""
+        """Return the groups as jax.lax expects them."""
         return [list(group) for group in self.groups]
 
     @property
     def equal(self) -> bool:
-        """Whether all are of one size."""
+        """Return whether all groups have one size."""
         return len({len(group) for group in self.groups}) == 1
 
 
@@ -78,7 +78,7 @@ class Collective:
         return (self.sizes * len(groups.groups[0]),) if self.sizes else (2,)
 
     def expected(self, groups: Groups, model: Callable[[Rows], Rows] | None = None) -> Model:
-        """What this process's devices have of their groups."""
+        """Return the model of this process's devices, each with the result of its group."""
 
         def modelled(place: Place) -> Any:
             blocks = place.all_rows(*self.shape(groups))
@@ -203,7 +203,7 @@ def right(collective: Collective, groups: Groups) -> Any:
 
 
 def several(collective: Collective, groups: Groups) -> bool:
-    """Whether it is asked in several processes as well: groups within them and across."""
+    """Return whether it is tested in several processes too, with groups within and across them."""
     return groups.key == "apart" and collective.key in ("psum", "pmean", "all-gather", "all-to-all")
 
 

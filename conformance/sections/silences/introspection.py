@@ -1,7 +1,7 @@
-"""What a map and its stages tell of themselves: trees, types, shardings, texts, costs.
+"""Introspection of a mapped function and its stages: pytrees, types, shardings, texts, costs.
 
-Legacy's stages have no answer to some questions, which its own release already gives to others:
-there the new pmap is asked for jit's.
+Legacy pmap's stages do not answer some questions that jit's stages of the same release answer:
+there new pmap must answer as jit.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ARGS = (np.ones((8, WIDTH), np.float32),) * 2
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something asked of a map, its lowered stage `low` or its compiled one `done`.
+    """A question to a mapped function, its lowered stage `low` or its compiled stage `done`.
 
-    `answer` is legacy's, or what is refused by both pmaps; `of_jit` is shard_map's, where not.
+    `answer` is legacy pmap's, or the error of both pmaps; `of_jit` is shard_map's, if different.
     """
 
     key: str
@@ -272,7 +272,7 @@ def told(question: Question) -> Columns:
     expect=told,
 )
 def tells(impl: Implementation, cluster: Cluster, question: Question) -> None:
-    """Something asked of a map of two arguments, or of its stages."""
+    """Put a question to a mapped function of two arguments, or to its stages."""
     control(impl, cluster)
     function = impl.map(nested()).function
     lowered = function.lower(*ARGS)

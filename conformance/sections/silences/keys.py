@@ -1,7 +1,7 @@
-"""PRNG keys, typed and raw: mapped, passed whole, made, split, sent on and returned.
+"""PRNG keys, typed and raw: mapped, unmapped, made, split, sent to other devices and returned.
 
-The models compute Threefry in NumPy, so that a key that came to another device, or a generator
-that counts otherwise under a map, is seen.
+The models compute Threefry in NumPy, so that a key on the wrong device, or a generator that counts
+differently in a mapped body, is noticed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ AROUND = [(i, (i + 1) % 8) for i in range(8)]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a map does with a key; `seeds` where it is given numbers, `whole` an unmapped key."""
+    """A use of a key in a mapped function; `seeds` if it gets numbers, `whole` if the key is
+    unmapped.
+    """
 
     key: str
     text: str

@@ -68,7 +68,7 @@ def doubled_below(rows: Rows) -> Rows:
 
 
 def running(rows: Rows) -> tuple[Rows, Rows]:
-    """Of each row its running sum from zero, with the products on the way."""
+    """Return the running sum of each row from zero, with the intermediate products."""
     sums = np.concatenate([np.zeros_like(rows[:, :1]), rows.cumsum(1)], 1)
     return sums[:, -1], sums[:, :-1] * rows
 
@@ -232,7 +232,7 @@ TRANSFORMS: Mapping[str, Transform] = table(
 
 
 def modelled(transform: Transform) -> Callable[[Place], Any]:
-    """What each device computes of its row."""
+    """Return the model of each device's result for its row."""
 
     def model(place: Place) -> Any:
         return transform.model(place.all_rows(WIDTH))

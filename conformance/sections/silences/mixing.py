@@ -1,8 +1,8 @@
-"""Outputs in one operation with arrays from elsewhere, and where the result lies.
+"""Outputs combined with other arrays in one operation, and the sharding of the result.
 
-Legacy's outputs, and rows of them, mixed with anything: what else was there decided on which device
-the result lay, and an output alone brought it to the first, committed to none. Slices, other maps'
-outputs, arrays on one device, on other meshes, and of Explicit axes are asked for.
+Under legacy pmap the other operand decided on which device the result is, and an output alone moved
+it to the first device, uncommitted. Tested are slices, other outputs, arrays on one device, on
+other meshes, and with Explicit axes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ P = jax.sharding.PartitionSpec
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """A `program` of an implementation, its devices and the rows, and NumPy's of the rows.
+    """A `program` of an implementation, its devices and the rows, and its NumPy model.
 
-    Legacy's result lies on `there`, and is `committed` to it or to nothing.
+    Legacy pmap's result is on `there`, and `committed` to it or not.
     """
 
     key: str

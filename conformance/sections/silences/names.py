@@ -85,7 +85,7 @@ def numbered(place: Place) -> Any:
     expect=lambda name: everywhere(in_steps(returns(doubled if name.unsaid else numbered), *TWICE)),
 )
 def named(impl: Implementation, cluster: Cluster, name: Name) -> None:
-    """A map whose body asks for its index by the axis's name, or says it nowhere."""
+    """Call a mapped function whose body calls axis_index with the axis name, or has no name."""
 
     def body(x: Any) -> Any:
         return x * 2 if name.unsaid else x + 10 * jax.lax.axis_index(name.name)
@@ -124,7 +124,7 @@ ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What of two runs of one program is compared."""
+    """The property of two runs of one program that is compared."""
 
     key: str
     text: str
@@ -169,7 +169,7 @@ RUNS: Mapping[str, Run] = table(
     ),
 )
 def two_runs(impl: Implementation, cluster: Cluster, run: Run) -> None:
-    """One program, run twice, each in a process of its own, with one cache."""
+    """Run one program twice, in two processes, with one compilation cache."""
     control(impl, cluster)
 
     def runs() -> Any:

@@ -238,7 +238,7 @@ def spmd_inside(impl: Implementation, cluster: Cluster, named: Named) -> None:
     ),
 )
 def spmd_around(impl: Implementation, cluster: Cluster, named: Named) -> None:
-    """A vmap of a map whose axis is given a name for the compiler."""
+    """Apply vmap with an spmd_axis_name to a mapped function."""
     function = impl.map(lambda x: lax.psum(x, "i"))
     rows = cluster.rows(WIDTH)
     cluster.twice(

@@ -1,4 +1,4 @@
-"""Options of a map that are wrong by type, and static arguments that cannot be hashed."""
+"""Options of the wrong type, and unhashable static arguments."""
 
 from __future__ import annotations
 
@@ -258,6 +258,8 @@ OPTIONS: Mapping[str, Refused] = table(
     expect=lambda case: after_control(as_legacy(case, NO_SUCH_OPTIONS)),
 )
 def option(impl: Implementation, cluster: Cluster, case: Refused) -> None:
-    """A map with an option of a wrong type, some of which are refused before there is a map."""
+    """Map a function with an option of the wrong type; some are refused before there is a mapped
+    function.
+    """
     control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)

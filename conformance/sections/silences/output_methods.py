@@ -1,7 +1,7 @@
-"""What a map's output gives as an array: parts of it, other shapes, iteration, `.at[]` updates.
+"""An output as an array: slices, other shapes, iteration, `.at[]` updates.
 
-The values are asked for here, of what divides evenly among the devices and of what does not. What
-such an access moves is in indexing.access.
+The values are tested here, for sizes that divide evenly among the devices and sizes that do not.
+Communication of such an access is tested by indexing.access.
 """
 
 from __future__ import annotations
@@ -366,5 +366,5 @@ REFUSALS: Mapping[str, Refusal] = table(
     expect=lambda refusal: everywhere(twice(raises(refusal.error, refusal.pattern))),
 )
 def refuse(impl: Implementation, cluster: Cluster, refusal: Refusal) -> None:
-    """What no array gives."""
+    """Use an output in a way that no array allows."""
     cluster.twice(refusal.use, impl.map(double())(cluster.rows(WIDTH)))

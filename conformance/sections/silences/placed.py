@@ -54,7 +54,7 @@ SLICES: Mapping[str, Slice] = table(
     ),
 )
 def sliced_under_jit(impl: Implementation, cluster: Cluster, part: Slice) -> None:
-    """A jitted function takes some rows of a map's output."""
+    """Take some rows of an output in a jitted function."""
     output = impl.map(double())(impl.given(cluster.rows(WIDTH)))
     cluster.twice(jax.jit(lambda x: part.take(x)), output)
 

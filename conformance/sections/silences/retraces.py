@@ -1,4 +1,6 @@
-"""How often a map traces its function: by call, argument, shape, tree, dtype and wrapper."""
+"""The number of traces of a mapped function: by call, argument, shape, pytree, dtype and
+wrapper.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def uncommitted(place: Place, result: Any) -> tuple[Any, ...]:
 
 
 def own(place: Place, result: Any) -> tuple[Any, ...]:
-    """What the call before returned."""
+    """Return the previous call's result."""
     return (result,)
 
 
@@ -155,7 +157,7 @@ CALLS: Mapping[str, Calls] = table(
 
 
 def as_often(case: Calls) -> Columns:
-    """As often as legacy, and the values of the last call."""
+    """Expect as many traces as under legacy pmap, and the values of the last call."""
 
     @described("legacy's counts")
     def model(place: Place) -> Any:

@@ -1,7 +1,7 @@
-"""Several maps, or a map beside other arrays, in one jit or one grad.
+"""Several mapped functions, or one beside other arrays, in one jit or one grad.
 
-Legacy pmap ran each of them as a program of its own, over its own devices. The new pmap and
-shard_map compile all into one program, which runs on one set of devices.
+Legacy pmap ran each as its own program, over its own devices. New pmap and shard_map compile all
+into one program, which runs on one set of devices.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _differ(
 
 
 def x_with(x: int, y: int) -> str:
-    """What legacy's text says of two arguments of so many rows."""
+    """Return legacy pmap's message about two arguments with these numbers of rows."""
     return (
         f"one axis had size {x}: axis 0 of argument x of type float32[{x},3];\n"
         f"  * one axis had size {y}: axis 0 of argument y of type float32[{y},3]"
@@ -219,7 +219,7 @@ def scalar(impl: Implementation, cluster: Cluster, case: Refused) -> None:
 
 
 def rows_doubled(count: int) -> Model:
-    """As many rows, doubled."""
+    """Return the model of so many rows, doubled."""
 
     @described("each row, doubled")
     def model(place: Place) -> Any:
@@ -320,6 +320,6 @@ NO_DEVICES: Mapping[str, Refused] = table(
     expect=lambda case: after_control(as_legacy(case, NO_LISTS)),
 )
 def no_devices(impl: Implementation, cluster: Cluster, case: Refused) -> None:
-    """A call with a list of devices that is none."""
+    """Map a function over an invalid list of devices."""
     control(impl, cluster)
     cluster.step(CALL, case.call, impl, cluster)

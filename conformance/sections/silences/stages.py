@@ -1,7 +1,7 @@
-"""The stages of a map: `lower`, `compile` and the call of what comes of them; what they tell.
+"""The stages of a mapped function: `lower`, `compile`, calls of the compiled stage, and its errors.
 
-A plain map's stages have clauses in `errors.lowered`; here are the other kinds of argument, the
-tree of the result, and the calls that a compiled stage refuses.
+`errors.lowered` has clauses on stages without options; here are the other kinds of argument, the
+pytree of the result, and the calls that a compiled stage refuses.
 """
 
 from __future__ import annotations
@@ -52,16 +52,19 @@ IN_BLOCKS = "shard_map has rows for all devices of its mesh"
 
 
 def compiled(impl: Implementation, function: Any, *args: Any, **kwargs: Any) -> Mapped:
-    """The compiled stage of a map, so that its calls are proven to be this implementation's."""
+    """Return the compiled stage of a mapped function, adopted, so that its calls are proven to be
+    this implementation's.
+    """
     kind = wrapper_kind(function.function) if impl.is_pmap else "jit(shard_map)"
     return impl.adopt(function.lower(*args, **kwargs).compile(), kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A map, what it is lowered for, what its compiled stage is called with; `tree` of the result.
+    """A mapped function, the arguments for lowering it and for calling its compiled stage, and the
+    result's `tree`.
 
-    `options` are the map's; `apart` is why shard_map is not asked.
+    `options` are the mapped function's; `apart` is why shard_map is not tested.
     """
 
     key: str
@@ -87,7 +90,7 @@ def two(place: Place) -> tuple[Any, ...]:
 
 
 def shapes(place: Place) -> tuple[Any, ...]:
-    """What stands for `two`."""
+    """Return the shapes that replace the arguments of `two`."""
     return (jax.ShapeDtypeStruct((8, WIDTH), np.float32),) * 2
 
 
@@ -152,7 +155,7 @@ STAGES: Mapping[str, Stage] = table(
 
 
 def returns_tree(model: Model, tree: str) -> OfEachStep:
-    """As `returns`, in a tree of this structure, which the step noted."""
+    """Expect the same as `returns`, in a pytree of this structure, which the step noted."""
     values = returns(model)
     assert isinstance(values, OfEachStep)
 
@@ -167,7 +170,7 @@ def returns_tree(model: Model, tree: str) -> OfEachStep:
 
 
 def as_the_map(stage: Stage) -> Columns:
-    """Values and tree of the map itself."""
+    """Expect the values and the pytree of the mapped function itself."""
     columns = everywhere(every(CONTROLLED, in_steps(returns_tree(stage.model, stage.tree), *TWICE)))
     return columns | ({SHARD_MAP: not_applicable(stage.apart)} if stage.apart else {})
 
@@ -181,7 +184,7 @@ def as_the_map(stage: Stage) -> Columns:
     expect=as_the_map,
 )
 def staged(impl: Implementation, cluster: Cluster, stage: Stage) -> None:
-    """Two calls of the compiled stage of a map."""
+    """Call the compiled stage of a mapped function twice."""
     control(impl, cluster)
     function = impl.map(stage.body(), **(stage.options or {}))
     ready: list[Any] = []

@@ -1,7 +1,7 @@
-"""A map that is transformed: jit, vmap, derivatives, checkpoint and control flow around it.
+"""Transforms of a mapped function: jit, vmap, derivatives, checkpoint and control flow around it.
 
-Here are one process's values; whether the collectives still span several processes is asked in
-multi_controller, and derivatives of each kind of parameter in rewriting.
+These are the values of one process; multi_controller tests whether collectives still span several,
+and rewriting tests derivatives of each kind of parameter.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cube() -> Body:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """`apply` transforms a map of `body` and calls it; of all rows NumPy makes `model`."""
+    """`apply` transforms a mapped `body` and calls it; `model` is NumPy's result for all rows."""
 
     key: str
     text: str

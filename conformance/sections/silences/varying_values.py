@@ -74,7 +74,7 @@ class Mix:
     refused: str = ""
 
     def right(self) -> Expectation:
-        """What each device computes by itself."""
+        """Expect what each device computes by itself."""
 
         def model(place: Place) -> Any:
             return self.model(place.all_rows())

@@ -1,4 +1,4 @@
-"""Weak types: of rows, of constants of the body, and of Python numbers that are passed whole."""
+"""Weak types of rows, of constants in the body, and of unmapped Python numbers."""
 
 from __future__ import annotations
 
@@ -214,6 +214,6 @@ NO_STATIC = "shard_map has no static arguments"
     ),
 )
 def weak(impl: Implementation, cluster: Cluster, case: Weak) -> None:
-    """Two calls of a map whose result may be weak."""
+    """Call twice a mapped function whose result may be weakly typed."""
     options = {"static_broadcasted_argnums": 1} if case.static else {}  # type: dict[str, Any]
     cluster.twice(impl.map(case.body(), in_axes=case.in_axes, **options), *case.arguments(cluster))

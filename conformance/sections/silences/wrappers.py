@@ -1,4 +1,6 @@
-"""What a map is as an object: name, documentation, signature, what it wraps, and as a method."""
+"""A mapped function as a Python object: name, documentation, signature, the wrapped function, and
+as a method.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ ASKED = "what is asked"
 
 
 def marked(function: Any) -> Any:
-    """The function, with an attribute of its own."""
+    """Return the function, with its own attribute."""
     function.custom = 7
     return function
 
@@ -60,7 +62,7 @@ MODULE = __name__
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function to be mapped, and what the map of it is called and said to take."""
+    """A function to map, and the name and signature that the mapped function must show."""
 
     key: str
     text: str
@@ -122,7 +124,7 @@ FUNCTIONS: Mapping[str, Function] = table(
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Something that a program reads off a map, and what it must be."""
+    """An attribute that a program reads from a mapped function, and its expected value."""
 
     key: str
     text: str
@@ -165,7 +167,7 @@ ATTRIBUTES: Mapping[str, Attribute] = table(
 def attribute_of(
     impl: Implementation, cluster: Cluster, attribute: Attribute, function: Function
 ) -> None:
-    """Something read off a map."""
+    """Read an attribute of a mapped function."""
     control(impl, cluster)
     one = function.function()
     mapped = impl.map(one).function
@@ -174,7 +176,7 @@ def attribute_of(
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """Something done with a map as an object; true where it does what it did with legacy's."""
+    """A use of a mapped function as an object; true if it behaves as under legacy pmap."""
 
     key: str
     text: str
@@ -205,7 +207,7 @@ OBJECTS: Mapping[str, Object] = table(
     expect=of_pmaps(every(CONTROLLED, in_steps(answers(True), ASKED)), OF_JIT),
 )
 def as_object(impl: Implementation, cluster: Cluster, case: Object) -> None:
-    """Something done with a map of a named function."""
+    """Use a mapped function as an object."""
     control(impl, cluster)
     mapped = impl.map(named).function
     ask(cluster, ASKED, lambda: case.holds(mapped))

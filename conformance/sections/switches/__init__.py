@@ -1,7 +1,7 @@
-"""The switches between the old and the new pmap: what each of them selects.
+"""The switches between legacy and new pmap, and what each of them selects.
 
-Every program runs in a process of its own, which nothing has touched before. What ran is proved by
-what came out: the kind of the wrapper and the sharding of its results, never by a setting.
+Every program runs in a new process. The implementation that ran is proven by the kind of the
+wrapper and the sharding of its results, never by a setting.
 """
 
 from __future__ import annotations
@@ -91,22 +91,22 @@ def ran(*implementations: str) -> Expectation:
 
 
 def of_program(expected: Expectation) -> Expectation:
-    """What is expected of the child's program: a probe that raises elsewhere is another matter."""
+    """Expect this of the child's program; an error of the probe itself is judged separately."""
     return in_steps(expected, PROGRAM)
 
 
 def name_of(implementation: str) -> str:
-    """What `follow` notes of a call that ran this implementation."""
+    """Return the name under which `follow` notes a call of this implementation."""
     return f"{WRAPPER[implementation]} -> {SHARDING[implementation]}"
 
 
 def what_ran(step: Step) -> list[str] | None:
-    """What each of the child's calls ran; None where it made none."""
+    """Return what each of the child's calls ran; None if it made none."""
     return step.extra.get("ran")
 
 
 def saw_run(step: Step) -> str:
-    """What ran, or how the program failed, in words."""
+    """Describe what ran, or how the program failed."""
     return str(step) if step.raised else f"ran {', '.join(what_ran(step) or ['nothing'])}"
 
 
@@ -120,7 +120,7 @@ def saw_warnings(step: Step) -> str:
 
 
 def only_old(expected: Expectation) -> Columns:
-    """Of a program that asks for the old pmap."""
+    """Return the columns of a program that selects legacy pmap."""
     return {LEGACY_PMAP: expected, NEW_PMAP: ASKS_FOR_OLD, SHARD_MAP: NO_SWITCH}
 
 
@@ -143,7 +143,7 @@ class Value:
     true: str | None = None
 
     def of(self, implementation: str) -> str:
-        """What asks for this implementation."""
+        """Return the value that selects this implementation."""
         return self.false if implementation == LEGACY_PMAP else self.true or ""
 
     @property

@@ -1,7 +1,7 @@
-"""The flag on a program's command line: which values it takes, and which ways to parse it work.
+"""The flag on a program's command line: its values, and the ways to parse it.
 
-absl is asked for by the program, not by JAX, so that how the program hands it its command line
-decides whether JAX ever reads the flag.
+The program calls absl, not JAX: the way in which it passes its command line to absl decides whether
+JAX reads the flag.
 """
 
 from __future__ import annotations

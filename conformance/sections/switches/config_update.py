@@ -1,4 +1,4 @@
-"""The option, set by `jax.config.update`: when a map must be made for it to count."""
+"""`jax.config.update` of the option: the time of the update relative to the mapped function."""
 
 from __future__ import annotations
 

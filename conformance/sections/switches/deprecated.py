@@ -64,7 +64,7 @@ class Name:
 
     @property
     def deprecated(self) -> str:
-        """What a user is told."""
+        """Return the warning that a user gets."""
         return f"{self.module}.{self.name} is deprecated; use {self.instead} instead."
 
 
@@ -97,7 +97,7 @@ NAMES: Mapping[str, Name] = table(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a main file reaches for a name: one of `child_programs.FORMS`."""
+    """The way in which a main file uses a name: one of `child_programs.FORMS`."""
 
     key: str
     text: str
@@ -231,7 +231,7 @@ UTILITIES: Mapping[str, Utility] = table(
     ),
 )
 def stack(impl: Implementation, cluster: Cluster, utility: Utility) -> None:
-    """What a stacking utility returns is sharded over the devices, not replicated."""
+    """Call a deprecated stacking utility."""
     impl.select()  # as a user finds the switch, which decides their sharding
     argument = utility.argument(cluster.rows(2))
     for step in ("first call", "second call"):

@@ -38,7 +38,7 @@ VALUES: Mapping[str, Value] = table(
 
 
 def title(value: Value) -> str:
-    """What is set, and for which of the two."""
+    """Return a title: the value for each of the two implementations."""
     also = "" if value.true is None else f", {VARIABLE}={value.true} for the new pmap"
     return f"{VARIABLE}={value.false} for the old pmap{also}."
 

@@ -161,7 +161,7 @@ def counts(place: Place) -> Any:
 
 
 def of_processes(some: Any) -> Any:
-    """How many of these devices each process has."""
+    """Return the number of these devices in each process."""
     return np.bincount([device.process_index for device in some], minlength=jax.process_count())
 
 

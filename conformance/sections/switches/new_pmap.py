@@ -1,4 +1,6 @@
-"""What the new pmap is made of: the sharding of its outputs, and what it is traced to."""
+"""The implementation of new pmap: the sharding of its outputs, and the primitives to which it is
+traced.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from conformance.probing.protocols import Cluster, Implementation
 
 
 def _is_legacy(place: Place, sharding: Mapping[str, Any]) -> bool:
-    """A PmapSharding of one chunk for each of the map's devices, of which it takes its own."""
+    """Return whether it is a PmapSharding with one chunk for each device of the mapped axis."""
     chunks = place.topology.devices_per_process
     spec = f"ShardingSpec((Chunked({chunks}), NoSharding()), (ShardedAxis(axis=0),))"
     return (sharding["type"], sharding["spec"]) == ("PmapSharding", spec)
@@ -71,7 +73,7 @@ def _is_jit_of_shard_map(place: Place, seen: Sequence[str]) -> bool:
 
 
 def traced_to(text: str, holds: Callable[[Place, Sequence[str]], bool]) -> Expectation:
-    """Both traces hold such primitives, and the map of which they are returns the right values."""
+    """Expect these primitives in both traces, and the right values."""
     traced = every(noted("primitives", text, holds), returns(lambda place: None, text="no array"))
     return every(
         twice(returns(doubled(2), text="the rows, doubled")),

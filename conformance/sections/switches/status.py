@@ -1,6 +1,6 @@
-"""What became of the switches, release by release.
+"""The status of the switches, release by release.
 
-Deprecation is judged by what a user gets: a warning counts as shown only where Python's default
+Deprecation is judged by what a user sees: a warning counts as shown only if Python's default
 filters show it to a user who runs a main file.
 """
 
@@ -102,7 +102,7 @@ def told() -> Expectation:
 
 
 def obeyed_or(told: Expectation) -> Expectation:
-    """The old pmap runs while there is one; then its user is told, and how."""
+    """Expect legacy pmap while it exists; afterwards expect `told`, the notice to its user."""
     return by_release(REMOVED_IN, before=OLD_RAN, since=told)
 
 
@@ -203,7 +203,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
     selects=True,
 )
 def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
-    """The old pmap is asked for by one of the switches."""
+    """Select legacy pmap by one of the switches."""
     follow(cluster, *way.words, environment=way.environment)
 
 
@@ -248,5 +248,5 @@ def old_from_outside(impl: Implementation, cluster: Cluster, way: Way) -> None:
     selects=True,
 )
 def old_by_option(impl: Implementation, cluster: Cluster) -> None:
-    """The old pmap is asked for by the option, set three times: how often is told shows too."""
+    """Select legacy pmap by the option, set three times: the number of warnings shows too."""
     follow(cluster, "session", "False", "False", "False", "map", "call", "call")

@@ -1,7 +1,7 @@
-"""How long an access, a call and a round trip take: the figures beside the clauses on structure.
+"""The time of an access, a call and a conversion: figures beside the clauses on structure.
 
-Each clause races contenders within one process, while the lane alternates implementations and JAX
-versions, so that what is compared was measured at the same moment.
+Each clause races contenders within one process, while the time lane alternates implementations and
+JAX versions, so that contenders are measured at the same time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SIZES: Mapping[str, Size] = table(
 
 
 def named(contenders: Sequence[str], of: Mapping[str, Expectation]) -> Expectation:
-    """What is expected of each contender's step."""
+    """Expect this of each contender's step."""
     return steps(**{name.replace(" ", "_"): of[name] for name in contenders})
 
 
@@ -86,7 +86,7 @@ def _first_row_of_all(place: Place) -> Any:
 
 
 def first_row(model: Model) -> Expectation:
-    """What every index returns; the shard is this process's, whose row it has."""
+    """Expect the first row from every index; the shard is this process's, with its first row."""
     indexed, shard = (returns(one, text="the first row's start") for one in (model, _own_row))
     return named(INDEX, {"index": indexed, "index under jit": indexed, LOCAL: shard})
 
@@ -169,7 +169,7 @@ def first_rows(program: Program) -> Model:
     ),
 )
 def call(impl: Implementation, cluster: Cluster, program: Program) -> None:
-    """A call of the map with its own output."""
+    """Time a call of the mapped function with its own output."""
     x = program.argument(impl, cluster)
     mapped = impl.map(program.body())
     mapped(x)  # what is timed is JAX's own function, without our witness around it
@@ -189,7 +189,7 @@ def call(impl: Implementation, cluster: Cluster, program: Program) -> None:
     ),
 )
 def levels(impl: Implementation, cluster: Cluster, program: Program) -> None:
-    """A call of the map, and of the same map under jit."""
+    """Time a call of the mapped function, and of the same one under jit."""
     x = program.argument(impl, cluster)
     mapped, inner = impl.map(program.body()), impl.map(program.body())
     mapped(x)
@@ -209,7 +209,7 @@ def levels(impl: Implementation, cluster: Cluster, program: Program) -> None:
     timing=Timing(CALL, ("indexing.round-trip.none", "indexing.round-trip.fix-shard-map")),
 )
 def large_call(impl: Implementation, cluster: Cluster) -> None:
-    """A call of the map with 1 MiB per device, its own output."""
+    """Time a call of the mapped function with 1 MiB per device, its own output."""
     x = large(impl, cluster, MIB)
     mapped = impl.map(lambda y: y + 1)
     mapped(x)
