@@ -118,9 +118,7 @@ NOT_IN_THE_PROGRAM = steps(
 
 
 def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
-    """Expect, for each channel, the number of warnings and log records of a step that contain
-    `word`.
-    """
+    """Expect, in each step, this number of warnings and log records that contain `word`."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
         if step.raised is not None:

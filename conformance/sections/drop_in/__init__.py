@@ -1,9 +1,9 @@
-"""What the drop-in clauses share: the replacements under test, and what they are held against.
+"""Parts that the drop-in clauses share: the replacements under test, and their references.
 
-The replacements are built as the document prescribes. Each result is held against a NumPy model of
-what the original returns, and against the original itself where this JAX still has it. Nothing is
-mapped for that: it is what JAX does, whichever map is used. That maps take such arrays, which is
-what they are made for, is asked of each implementation by clauses of its own (`drop_in.mapped`).
+The replacements are built as the document prescribes. Each result is compared with a NumPy model of
+the original's, and with the original itself where this JAX still has it. No function is mapped for
+that: it is the same under every implementation. That mapped functions accept such arrays, which is
+their purpose, is tested for each implementation by `drop_in.mapped`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is left behind by an error: the next program of the same process must still be right.
+"""The state after an error: the next program of the same process must still be right.
 
-The document is silent. Each mistake is one of the documented errors, made twice, as a second
-misplaced call takes another path than the first. It has to be raised, or nothing was asked; in
-which words is its own clause's subject. What is judged is what follows: a fresh map, the same
-wrapper with arguments that fit, and a wrapper that was warm before.
+The document is silent. Each mistake is one of the documented errors, made twice, because a second
+wrong call takes another path than the first. It must be raised, or nothing is tested; its message
+is tested by its own clause. Judged is what follows: a new mapped function, the same wrapper with
+valid arguments, and a wrapper that was called before.
 """
 
 from __future__ import annotations

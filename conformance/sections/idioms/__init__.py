@@ -82,14 +82,15 @@ Program = Callable[[Implementation, Cluster, Watch], Turn]
 
 @dataclass(frozen=True, slots=True)
 class Idiom:
-    """A `program`: of an implementation, a cluster and a watch it makes what takes one step.
+    """A pattern: `program` takes an implementation, a cluster and a watch, and returns a function
+    that runs one step.
 
-    `model(place, n)` is what this process holds of the result of step `n`, the first of which is 1;
+    `model(place, n)` is this process's part of the result of step `n`, counted from 1;
     `moves(place)` are the bytes on one device of each kind of collective in one step. `gives` says
-    that a step donates its state; `order(place)` is on which of this process's devices the rows of
-    the results lie, None where they are on the host; `mistakes` are models of wrong results.
-    `of_legacy` is `moves` of legacy pmap, where that moves more; a program that `compiles` is not
-    asked whether it does so again; of one that was `refused` only the numbers are asked.
+    that a step donates its state; `order(place)` lists the local devices of the result's rows, None
+    if they are on the host; `mistakes` are models of wrong results. `of_legacy` is `moves` of
+    legacy pmap, if that communicates more; a program that `compiles` in each step is not tested for
+    it; one that was `refused` is tested for its values only.
     """
 
     key: str

@@ -1,9 +1,9 @@
-"""What an access to a global array moves as the pod grows: compiled for TPU, run on nothing.
+"""Communication of an access to a global array by pod size: compiled for TPU, and not run.
 
-The clauses of this section ask on eight devices whether an access moves more than it has to; on a
-thousand the same program may move a hundred times as much. These are figures beside them, for the
-forms that are one program each. A pmap's output lies on one process's devices, however many others
-there are; so its figure is that of one host, and only arrays of all devices are asked here.
+The clauses of this section test on eight devices whether an access communicates more than it needs;
+on a thousand the same program may communicate a hundred times as much. These figures stand beside
+them, for the forms that are one program each. A pmap's output is on one process's devices, whatever
+the number of others, so its figure is that of one host, and only global arrays are measured here.
 """
 
 from __future__ import annotations

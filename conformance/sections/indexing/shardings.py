@@ -151,7 +151,8 @@ def results(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
 def legacy_cost(layout: Layout, form: Form) -> Expectation:
     """Expect no communication; the array goes through the host unless the index has a fast path.
 
-    Nothing moves if each device has its part of the result, or for a Python integer into rows.
+    The fast path is for an array that is not sharded along the mapped axis, or a Python integer
+    into rows.
     """
     fast = layout.axis is None or (layout.axis == 0 and not form.jitted)
     return STAYS if fast else BOUNCES

@@ -139,7 +139,7 @@ def _over_i(place: Place, sharding: Mapping[str, Any]) -> bool:
     ),
 )
 def sharding_rank(impl: Implementation, cluster: Cluster) -> None:
-    """The sharding of a map's output, and the shape that it gives a shard."""
+    """The sharding of a mapped function's output, and the shard shape that it gives."""
     data, function = impl.given(cluster.rows(SIZE)), impl.map(double())
     for name in ("first call", "second call"):
         output = cluster.step(name, function, data)

@@ -1,11 +1,11 @@
-"""Whether the microbatches of a pipeline overlap: two stages, each on a device of its own.
+"""Overlap of a pipeline's microbatches: two stages, each on its own device.
 
-No clock decides. The second stage takes some hundred times as long as the first; so where they run
-at once, the first has done the last microbatch long before the second is done with the last but
-one. Where each stage is awaited before the next is enqueued that cannot be: the control. (A
-callback in the stages would tell more, but the CPU runs a program with a callback in the thread
-that calls it. And that the first is ahead is asked once, of the last microbatch: who asks it of
-each has the time of one second stage to ask in, which a busy machine may take from them.)
+No clock decides. The second stage takes some hundred times as long as the first: if they run at
+once, the first has finished the last microbatch long before the second has finished the last but
+one. If each stage is awaited before the next is enqueued, that is impossible: the control. (A
+callback in the stages would show more, but the CPU runs a program with a callback in the thread
+that calls it. The order is tested once, for the last microbatch, because a test of each would have
+only the time of one second stage, which a busy machine may take up.)
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def own_blocks(place: Place) -> Any:
     ),
 )
 def local_shards(impl: Implementation, cluster: Cluster) -> None:
-    """Read the shards of this process's devices."""
+    """Each process holds its own devices' shards of the toy program's array."""
     arrays: list[Any] = []
 
     def make() -> Any:
@@ -134,9 +134,7 @@ def device_ids(impl: Implementation, cluster: Cluster) -> None:
     ),
 )
 def device_names(impl: Implementation, cluster: Cluster) -> None:
-    """Read the names of this process's devices, as the toy program's `f"device {shard.device}"`
-    does.
-    """
+    """The names of this process's devices, as in the toy program's `f"device {shard.device}"`."""
     for step in ("first call", "second call"):
         cluster.step(step, lambda: np.int64(len(jax.local_devices())))
         cluster.note("names", [[f"{device}", device.id] for device in jax.local_devices()])

@@ -1,10 +1,10 @@
-"""What clauses on gradients share: the loss, how its parameters are passed, shard_map's check.
+"""Parts that clauses on gradients share: the loss, the ways to pass its parameters, shard_map's
+check.
 
-The documents say nothing about gradients, so legacy pmap is the oracle. Its rule, which the models
-spell out, is that a gradient taken in the body is that of all devices' losses together with
-respect to this device's own parameters: what a device passes to a collective is paid back by all.
-A sum or a factor too many is the kind of difference that no error ever shows, so the models of the
-likely mistakes have names, and a cell that holds one of them says which.
+The documents say nothing about gradients, so legacy pmap is the reference. By its rule, which the
+models spell out, a gradient taken in the body is that of all devices' losses together with respect
+to this device's own parameters. No error shows a sum or a factor too many, so the models of the
+likely mistakes have names, and a cell that returns one of them names it.
 """
 
 from __future__ import annotations

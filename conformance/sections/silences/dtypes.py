@@ -93,7 +93,7 @@ DTYPES: Mapping[str, Dtype] = table(
 
 
 def through(dtype: Dtype) -> Any:
-    """Return the results of a mapped body: a row, another device's row, and an unmapped row."""
+    """Return the model of each row, the row before it, and the unmapped second row."""
 
     @described("each row, the one before it, and the second row whole")
     def model(place: Place) -> Any:
