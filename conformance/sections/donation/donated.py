@@ -117,7 +117,7 @@ NOT_IN_THE_PROGRAM = steps(
 )
 
 
-def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
+def mentions(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
     """Expect, in each step, this number of warnings and log records that contain `word`."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
@@ -135,11 +135,11 @@ def told(word: str, wanted: Mapping[str, int], text: str) -> Expectation:
     return OfEachStep(text, check_step, emits=every_such)
 
 
-SILENT = told("onated", {}, "nothing is said of donation")
-SAID_ONCE = told(
+SILENT = mentions("onated", {}, "nothing is said of donation")
+SAID_ONCE = mentions(
     "not usable", {"first call": 1}, "a warning says once that donated buffers were not usable"
 )
-SAID_EACH_TIME = told(
+SAID_EACH_TIME = mentions(
     "resharding", {"first call": 1, "second call": 1}, "each call says once that it reshards"
 )
 

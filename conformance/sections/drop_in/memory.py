@@ -222,9 +222,9 @@ def peaks(impl: Implementation, cluster: Cluster, cost: Cost) -> None:
         if mine is not None and its is not None:
             cluster.note(ABOVE, round(mine - its, 3))
 
-    def held() -> Any:
+    def ends_by_device() -> Any:
         result = replacement(argument, there, stack)
         shards = {s.device: np.asarray(s.data) for s in result.addressable_shards}
         return np.array([[shards[one].min(), shards[one].max()] for one in there])
 
-    cluster.step("result", held)
+    cluster.step("result", ends_by_device)

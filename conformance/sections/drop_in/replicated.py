@@ -93,7 +93,7 @@ class Value:
     topologies: tuple[str, ...] = ONE_PROCESS
     width: int = 8
 
-    def of(self, place: Place) -> Tree:
+    def build(self, place: Place) -> Tree:
         """Return the value, made from the first row of this process."""
         return self.made(place.rows(self.width)[0])
 
@@ -101,7 +101,7 @@ class Value:
     def copies(self, place: Place) -> Tree:
         local = list(range(place.topology.devices_per_process))
         count = len(self.pick(local))
-        return jax.tree.map(lambda leaf: narrow(np.stack([leaf] * count)), self.of(place))
+        return jax.tree.map(lambda leaf: narrow(np.stack([leaf] * count)), self.build(place))
 
     @property
     def left_out(self) -> str:
@@ -113,7 +113,7 @@ class Value:
         return reproduced(
             "a copy per device along a new leading axis",
             self.copies,
-            lambda place: weak_leaves(self.of(place)),
+            lambda place: weak_leaves(self.build(place)),
         )
 
 
@@ -272,7 +272,7 @@ def replicated_as_original(
 ) -> None:
     """The replacement, and the original where there is one."""
     chosen = value.pick(cluster.local_devices)
-    argument = value.given(value.of(cluster), chosen)
+    argument = value.given(value.build(cluster), chosen)
     replace(impl, cluster, REPLICATED, argument, chosen, stacking)
 
 
@@ -293,11 +293,11 @@ MAPPED: Mapping[str, Value] = {
     ),
     needs=devices(2),
     expect=lambda value: everywhere(
-        taken(value.copies, lambda place: weak_leaves(value.of(place)))
+        taken(value.copies, lambda place: weak_leaves(value.build(place)))
     ),
 )
 def replicated_into_map(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """Call the replacement, then a mapped function on its result."""
     chosen = value.pick(cluster.local_devices)
-    argument = value.given(value.of(cluster), chosen)
+    argument = value.given(value.build(cluster), chosen)
     give_to_map(impl, cluster, REPLICATED, argument, chosen, all_devices=value.pick is all_of)

@@ -108,7 +108,7 @@ class Shards:
     topologies: tuple[str, ...] = ONE_PROCESS
     width: int = WIDTH
 
-    def of(self, place: Place) -> list[Tree]:
+    def build(self, place: Place) -> list[Tree]:
         """One shard for each of the devices that are picked of this process's."""
         rows = place.rows(self.width)
         count = len(self.pick(list(rows)))
@@ -116,7 +116,7 @@ class Shards:
 
     @described("the shards, leaf by leaf along a new leading axis")
     def stacked(self, place: Place) -> Tree:
-        return jax.tree.map(lambda *leaves: narrow(np.stack(leaves)), *self.of(place))
+        return jax.tree.map(lambda *leaves: narrow(np.stack(leaves)), *self.build(place))
 
     @property
     def left_out(self) -> str:
@@ -128,7 +128,7 @@ class Shards:
         return reproduced(
             "the shards along a new leading axis",
             self.stacked,
-            lambda place: weak_leaves(self.of(place)[0]),
+            lambda place: weak_leaves(self.build(place)[0]),
         )
 
 
@@ -334,7 +334,7 @@ def sharded_as_original(
 ) -> None:
     """The replacement, and the original where there is one."""
     chosen = shards.pick(cluster.local_devices)
-    argument = shards.given(shards.of(cluster), chosen)
+    argument = shards.given(shards.build(cluster), chosen)
     replace(impl, cluster, SHARDED, argument, chosen, stacking)
 
 
@@ -364,11 +364,11 @@ MAPPED: Mapping[str, Shards] = {
     ),
     needs=devices(2),
     expect=lambda shards: everywhere(
-        taken(shards.stacked, lambda place: weak_leaves(shards.of(place)[0]))
+        taken(shards.stacked, lambda place: weak_leaves(shards.build(place)[0]))
     ),
 )
 def sharded_into_map(impl: Implementation, cluster: Cluster, shards: Shards) -> None:
     """Call the replacement, then a mapped function on its result."""
     chosen = shards.pick(cluster.local_devices)
-    argument = shards.given(shards.of(cluster), chosen)
+    argument = shards.given(shards.build(cluster), chosen)
     give_to_map(impl, cluster, SHARDED, argument, chosen, all_devices=shards.pick is all_of)

@@ -65,7 +65,7 @@ class Use:
     unfetchable: bool = False
     split: bool = False
 
-    def of(self, array: Any) -> Any:
+    def by_numpy(self, array: Any) -> Any:
         """Return NumPy's result of this use."""
         return (self.model or self.use)(array)
 
@@ -120,14 +120,14 @@ def output(impl: Implementation, cluster: Cluster) -> Any:
 
 def of_own_rows(use: Use) -> Callable[[Place], Any]:
     """The use of this process's rows, which are what a pmap returns."""
-    return lambda place: use.of(place.rows(3) * 2)
+    return lambda place: use.by_numpy(place.rows(3) * 2)
 
 
 def of_all_rows(use: Use) -> Callable[[Place], Any]:
     """The use of the global array; of a result that is split, this process's part."""
 
     def model(place: Place) -> Any:
-        used = use.of(place.all_rows(3) * 2)
+        used = use.by_numpy(place.all_rows(3) * 2)
         return place.mine(used) if use.split else used
 
     return model

@@ -249,7 +249,7 @@ def gave_up() -> Expectation:
 AXIS = "batch"  # what the programs call the devices' axis
 
 
-def given(impl: Implementation, rows: Any) -> Any:
+def mapped_argument(impl: Implementation, rows: Any) -> Any:
     """Return this process's rows as a mapped argument; under shard_map on its own mesh."""
     return impl.given(rows, AXIS)
 
@@ -257,7 +257,9 @@ def given(impl: Implementation, rows: Any) -> Any:
 def copies(impl: Implementation, cluster: Cluster, tree: Any) -> Any:
     """A replicated state: each leaf once for each of this process's devices."""
     count = len(cluster.local_devices)
-    return jax.tree.map(lambda leaf: given(impl, np.stack([np.asarray(leaf)] * count)), tree)
+    return jax.tree.map(
+        lambda leaf: mapped_argument(impl, np.stack([np.asarray(leaf)] * count)), tree
+    )
 
 
 def on_each(place: Place, leaf: Any) -> Any:
@@ -285,7 +287,9 @@ def examples(place: Place, n: int) -> tuple[Any, Any]:
 def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """Return this process's part of the examples of step `n`, as a mapped argument."""
     features, targets = examples(cluster, n)
-    return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
+    return mapped_argument(impl, cluster.mine(features)), mapped_argument(
+        impl, cluster.mine(targets)
+    )
 
 
 def square_loss(weights: Any, features: Any, targets: Any) -> Any:

@@ -31,8 +31,8 @@ from conformance.sections.idioms import (
     descent,
     examples,
     follow,
-    given,
     in_place,
+    mapped_argument,
     numbers,
     on_each,
     steady,
@@ -91,7 +91,7 @@ def learned(place: Place, n: int) -> Any:
 def barrier(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """A psum of ones over all devices, waited for: all processes have come here."""
     wait = impl.map(watch.traced(lambda one: jax.lax.psum(one, AXIS)), AXIS)
-    ones = given(impl, np.ones(len(cluster.local_devices), np.float32))
+    ones = mapped_argument(impl, np.ones(len(cluster.local_devices), np.float32))
     return lambda n: wait(ones).block_until_ready()
 
 

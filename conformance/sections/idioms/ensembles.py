@@ -29,8 +29,8 @@ from conformance.sections.idioms import (
     communicates,
     examples,
     follow,
-    given,
     in_place,
+    mapped_argument,
     mine,
     numbers,
     on_each,
@@ -54,7 +54,7 @@ def ensemble(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return new, jax.lax.pmean(x @ new, "batch")
 
     step = impl.map(watch.traced(body), "batch", in_axes=(0, None, None))
-    weights = given(impl, cluster.mine(members(cluster)))
+    weights = mapped_argument(impl, cluster.mine(members(cluster)))
 
     def turn(n: int) -> Any:
         nonlocal weights
@@ -78,8 +78,8 @@ def sweep(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return new, square_loss(new, x, y)
 
     step = impl.map(watch.traced(body), "batch", in_axes=(0, 0, None, None))
-    weights = given(impl, cluster.mine(members(cluster)))
-    rates = given(impl, cluster.mine(rates_of(cluster)[:, 0]))
+    weights = mapped_argument(impl, cluster.mine(members(cluster)))
+    rates = mapped_argument(impl, cluster.mine(rates_of(cluster)[:, 0]))
 
     def turn(n: int) -> Any:
         nonlocal weights
@@ -150,7 +150,7 @@ def ring(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return jax.lax.ppermute(new, "batch", [(d, (d + 1) % count) for d in range(count)])
 
     step = impl.map(watch.traced(body), "batch")
-    weights = given(impl, cluster.mine(members(cluster)))
+    weights = mapped_argument(impl, cluster.mine(members(cluster)))
 
     def turn(n: int) -> Any:
         nonlocal weights
@@ -170,7 +170,7 @@ def population(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return jnp.where(worst, everyone[fitness.argmax()], weights) + 1
 
     step = impl.map(watch.traced(body), "batch")
-    weights = given(impl, cluster.rows(WIDTH))
+    weights = mapped_argument(impl, cluster.rows(WIDTH))
 
     def turn(n: int) -> Any:
         nonlocal weights

@@ -27,8 +27,8 @@ from conformance.sections.idioms import (
     communicates,
     examples,
     follow,
-    given,
     in_place,
+    mapped_argument,
     mine,
     numbers,
     on_each,
@@ -79,7 +79,7 @@ def counted(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     evaluate = impl.map(watch.traced(body), "batch", in_axes=(None, 0, 0, 0))
 
     def turn(n: int) -> Any:
-        x, labels, mask = (given(impl, cluster.mine(one)) for one in padded(cluster, n))
+        x, labels, mask = (mapped_argument(impl, cluster.mine(one)) for one in padded(cluster, n))
         return evaluate(KERNEL, x, labels, mask)
 
     return turn
@@ -162,7 +162,7 @@ def normalised(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
     step = impl.map(watch.traced(body), "batch")
     rows = np.ones((len(cluster.local_devices), WIDTH), np.float32)
-    state = {"mean": given(impl, rows * 0), "var": given(impl, rows)}
+    state = {"mean": mapped_argument(impl, rows * 0), "var": mapped_argument(impl, rows)}
 
     def turn(n: int) -> Any:
         nonlocal state
@@ -178,7 +178,7 @@ def reconciled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     """
     step = impl.map(watch.traced(lambda mean, x: (mean + x.mean(0)) / 2), "batch")
     reconcile = impl.map(watch.traced(lambda mean: jax.lax.pmean(mean, "batch")), "batch")
-    mean = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
+    mean = mapped_argument(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
 
     def turn(n: int) -> Any:
         nonlocal mean

@@ -23,7 +23,7 @@ from conformance.probing.bodies import Body
 from conformance.probing.compiling import compiled_as_by_default
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
-from conformance.sections.idioms import AXIS, given
+from conformance.sections.idioms import AXIS, mapped_argument
 from conformance.sections.idioms.sized import ends_and_sum
 
 DEADLINE_S = 10.0  # a call takes less than a tenth of a second
@@ -175,7 +175,7 @@ KERNELS = table(
 def compute(impl: Implementation, cluster: Cluster, kernel: Kernel) -> None:
     """A map of the body, compiled as a user's is, is called twice; ends and sums are compared."""
     mapped = impl.map(kernel.body, AXIS)
-    args = [given(impl, cluster.mine(one)) for one in data(cluster, kernel)]
+    args = [mapped_argument(impl, cluster.mine(one)) for one in data(cluster, kernel)]
 
     def call() -> Any:
         return ends_and_sum(local_rows(mapped(*args)))

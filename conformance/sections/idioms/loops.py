@@ -34,8 +34,8 @@ from conformance.sections.idioms import (
     descend,
     examples,
     follow,
-    given,
     in_place,
+    mapped_argument,
     mine,
     numbers,
     on_each,
@@ -61,7 +61,9 @@ def unrolled_examples(place: Place, n: int) -> tuple[Any, Any]:
 def unrolled(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """Return this process's part of several batches, as a mapped argument."""
     features, targets = unrolled_examples(cluster, n)
-    return given(impl, cluster.mine(features)), given(impl, cluster.mine(targets))
+    return mapped_argument(impl, cluster.mine(features)), mapped_argument(
+        impl, cluster.mine(targets)
+    )
 
 
 def scanned(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
@@ -163,7 +165,7 @@ def chains(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         return jax.lax.while_loop(unfinished, grow, (state, (state * 0).astype(jnp.int32)))
 
     sample = impl.map(watch.traced(body), "batch")
-    return lambda n: sample(given(impl, cluster.rows() * n))
+    return lambda n: sample(mapped_argument(impl, cluster.rows() * n))
 
 
 def over_both(gradient: Any) -> Any:

@@ -16,7 +16,7 @@ from conformance.judging.columns import everywhere
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
-from conformance.sections.idioms import AXIS, FLOAT_BYTES, given
+from conformance.sections.idioms import AXIS, FLOAT_BYTES, mapped_argument
 from conformance.sections.idioms.sized import (
     STATE_BYTES,
     Loop,
@@ -166,7 +166,7 @@ def evaluated(impl: Implementation, cluster: Cluster) -> Loop:
     before, _ = trained(impl, cluster)
     score = scores()
     evaluate = impl.map(lambda state, x: score(state["items"], x), AXIS)
-    x = given(impl, cluster.mine(features(cluster)))
+    x = mapped_argument(impl, cluster.mine(features(cluster)))
     return Loop(before, lambda state: evaluate(state, x), local_rows)
 
 
@@ -174,7 +174,7 @@ def whole_numpy(impl: Implementation, cluster: Cluster) -> Loop:
     """in_axes=(None, 0): a table goes whole from the host to each device."""
     rows = rows_of(cluster, 1)
     predict = impl.map(scores(), AXIS, in_axes=(None, 0))
-    x = given(impl, cluster.mine(features(cluster)))
+    x = mapped_argument(impl, cluster.mine(features(cluster)))
     return Loop(lambda: unaligned(initial(rows, np)), lambda table: predict(table, x), local_rows)
 
 
@@ -194,7 +194,7 @@ def whole_array(impl: Implementation, cluster: Cluster) -> Loop:
     rows = rows_of(cluster, 1)
     make = jax.jit(lambda: initial(rows))
     predict = impl.map(scores(), AXIS, in_axes=(None, 0))
-    x = given(impl, cluster.mine(features(cluster)))
+    x = mapped_argument(impl, cluster.mine(features(cluster)))
     return Loop(make, lambda table: predict(table, x), local_rows)
 
 
@@ -203,7 +203,7 @@ def initialised(impl: Implementation, cluster: Cluster) -> Loop:
     rows = rows_of(cluster, 1)
     init = impl.map(lambda x: initial(rows), AXIS, out_axes=None)
     predict = impl.map(scores(), AXIS, in_axes=(None, 0))
-    x = given(impl, cluster.mine(features(cluster)))
+    x = mapped_argument(impl, cluster.mine(features(cluster)))
     return Loop(lambda: None, lambda _: predict(init(x), x), local_rows)
 
 

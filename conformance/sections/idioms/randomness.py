@@ -30,8 +30,8 @@ from conformance.sections.idioms import (
     communicates,
     follow,
     gave_up,
-    given,
     in_place,
+    mapped_argument,
     mine,
     numbers,
     on_each,
@@ -99,7 +99,7 @@ def split_for_devices(impl: Implementation, cluster: Cluster, watch: Watch) -> T
         nonlocal key
         key, now = jax.random.split(key)
         keys = np.asarray(jax.random.split(now, len(cluster.devices)))
-        return draw(given(impl, cluster.mine(keys)))
+        return draw(mapped_argument(impl, cluster.mine(keys)))
 
     return turn
 
@@ -121,7 +121,7 @@ def folded_with_index(impl: Implementation, cluster: Cluster, watch: Watch) -> T
 
     draw = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
     key = np.asarray(jax.random.PRNGKey(SEED))
-    rows = given(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
+    rows = mapped_argument(impl, np.zeros((len(cluster.local_devices), WIDTH), np.float32))
     return lambda n: draw(key, np.int32(n), rows)
 
 
@@ -141,7 +141,7 @@ def carried(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     step = impl.map(watch.traced(body), "batch", donate_argnums=(0,))
     keys = np.asarray(jax.random.split(jax.random.PRNGKey(SEED), len(cluster.devices)))
     sums = np.zeros((len(cluster.local_devices), WIDTH), np.float32)
-    state = {"key": given(impl, cluster.mine(keys)), "sum": given(impl, sums)}
+    state = {"key": mapped_argument(impl, cluster.mine(keys)), "sum": mapped_argument(impl, sums)}
     state = impl.map(lambda one: one)(state)
 
     def turn(n: int) -> Any:
@@ -174,7 +174,7 @@ def dropped_out(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
     step = impl.map(watch.traced(body), "batch", in_axes=(None, None, 0))
     key = np.asarray(jax.random.PRNGKey(SEED))
-    rows = given(impl, cluster.rows(WIDTH))
+    rows = mapped_argument(impl, cluster.rows(WIDTH))
     return lambda n: step(key, np.int32(n), rows)
 
 
@@ -197,7 +197,7 @@ def of_the_first(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
 
     def turn(n: int) -> Any:
         keys = np.asarray(jax.random.split(jax.random.PRNGKey(n), len(cluster.devices)))
-        return init(given(impl, cluster.mine(keys)))
+        return init(mapped_argument(impl, cluster.mine(keys)))
 
     return turn
 

@@ -24,7 +24,7 @@ from conformance.probing.bodies import Body
 from conformance.probing.memory import known_peak, meter_of, peak_with
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.probing.recording import local_rows
-from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, given
+from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, mapped_argument
 
 MIB = 2**20
 STATE_BYTES = 64 * MIB  # of a loop's state on this process's devices
@@ -173,7 +173,7 @@ def features(place: Place) -> Any:
 def batch(impl: Implementation, cluster: Cluster, n: int) -> tuple[Any, Any]:
     """Return this process's part of the examples of step `n`, as a mapped argument."""
     which, targets = examples(cluster, n)
-    return given(impl, cluster.mine(which)), given(impl, cluster.mine(targets))
+    return mapped_argument(impl, cluster.mine(which)), mapped_argument(impl, cluster.mine(targets))
 
 
 def factorise() -> Body:
@@ -206,7 +206,7 @@ def trained(
     it.
     """
     rows = rows_of(cluster)
-    ones = given(impl, np.ones(len(cluster.local_devices), np.float32))
+    ones = mapped_argument(impl, np.ones(len(cluster.local_devices), np.float32))
     start = impl.map(lambda one: {"items": initial(rows) * one, "users": initial(rows) * one}, AXIS)
     step = impl.map(factorise(), AXIS, **options)
     first = batch(impl, cluster, 1)

@@ -33,8 +33,8 @@ from conformance.sections.idioms import (
     examples,
     follow,
     gave_up,
-    given,
     in_place,
+    mapped_argument,
     numbers,
     on_each,
     own_gradients,
@@ -226,7 +226,9 @@ def skipping(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
         nonlocal weights
         x, y = examples(cluster, n)
         y[-1] = np.inf if n % 2 == 0 else y[-1]  # on the last device of all
-        weights, fine = step(weights, given(impl, cluster.mine(x)), given(impl, cluster.mine(y)))
+        weights, fine = step(
+            weights, mapped_argument(impl, cluster.mine(x)), mapped_argument(impl, cluster.mine(y))
+        )
         return weights, fine
 
     return turn

@@ -62,22 +62,22 @@ class Form:
     split: bool = False
     sort: str = ""
 
-    def of(self, array: Any) -> Any:
+    def by_numpy(self, array: Any) -> Any:
         """Return NumPy's result: a list if the access returns several arrays."""
         return (self.model or self.use)(array, *self.arguments)
 
-    def held(self, place: Place, implementation: str) -> Any:
+    def local_part(self, place: Place, implementation: str) -> Any:
         """Return a process's part of the result: its own rows of a sharded result of all
         processes.
         """
-        answer = self.of(rows_of(place, implementation))
+        answer = self.by_numpy(rows_of(place, implementation))
         return place.mine(answer) if self.split and implementation == SHARD_MAP else answer
 
     def right(self, implementation: str) -> Expectation:
         """The rows that NumPy picks."""
 
         def model(place: Place) -> Any:
-            return self.held(place, implementation)
+            return self.local_part(place, implementation)
 
         return returns(model, text=f"what NumPy gives for {self.text}")
 
@@ -174,7 +174,7 @@ def moved(seen: Compiled, x: Any, *, rows: int = 1) -> dict[str, Any]:
     }
 
 
-def told(seen: dict[str, Any]) -> str:
+def describe_moved(seen: dict[str, Any]) -> str:
     """`MOVED` in words: `1 all-reduce, 48 B: 1 x the result, 0.125 x the array; ...`."""
     operations = ", ".join(f"{count} {name}" for name, count in seen["collectives"].items())
     where = "through the host" if seen["host"] else "on the devices"
@@ -199,7 +199,7 @@ def moves(
         MOVED,
         text,
         lambda _, seen: holds(seen),
-        show=told,
+        show=describe_moved,
         parts=parts,
         at_most=at_most,
         compiled=True,

@@ -166,7 +166,7 @@ READINGS: Mapping[str, Form] = table(
         accessed(
             NO_COLLECTIVE,
             returns(
-                lambda place: reading.of(double_summed(place)),
+                lambda place: reading.by_numpy(double_summed(place)),
                 text=f"what NumPy gives for {reading.text}",
             ),
         )

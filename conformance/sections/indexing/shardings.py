@@ -127,7 +127,7 @@ def values(layout: Layout, form: Form, implementation: str) -> Expectation:
     """Expect NumPy's result, this process's part of it."""
 
     def model(place: Place) -> Any:
-        answer = form.of(layout.model(place, implementation))
+        answer = form.by_numpy(layout.model(place, implementation))
         # Of a result that is split by devices a process of shard_map holds its own part.
         split = implementation == SHARD_MAP and "i" in layout.spec
         return place.mine(answer) if split else answer

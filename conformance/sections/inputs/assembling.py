@@ -276,7 +276,7 @@ def _count(place: Place) -> int:
 
 
 @described("this process's rows, doubled, or none where it takes no part")
-def held(place: Place) -> Any:
+def local_rows(place: Place) -> Any:
     return (place.rows(WIDTH) * 2)[: _count(place)]
 
 
@@ -290,7 +290,7 @@ def held(place: Place) -> Any:
     needs=processes(TAKING_PART),
     topologies=SEVERAL_PROCESSES,
     expect=of_shard_map(
-        steps(control=CONTROL, first_call=returns(held), second_call=returns(held)),
+        steps(control=CONTROL, first_call=returns(local_rows), second_call=returns(local_rows)),
         TAKEN_AS_THEY_ARE,
     ),
 )

@@ -40,7 +40,7 @@ def row_of(devices: Sequence[jax.Device]) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(np.array(devices), ("a",))
 
 
-def held(array: Any) -> list[Any]:
+def local_parts(array: Any) -> list[Any]:
     """Return this process's shards of an array, by device; an empty list if it has none."""
     shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
     return [np.asarray(shard.data) for shard in shards]
@@ -53,7 +53,7 @@ def say(cluster: Cluster, name: str, function: Callable[[], str]) -> None:
         cluster.note(TEXT, text)
 
 
-def says(said: str, wanted: Callable[[Place], str]) -> OfEachStep:
+def notes_text(said: str, wanted: Callable[[Place], str]) -> OfEachStep:
     """Every step notes this text; `said` is what the text is, in words."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:

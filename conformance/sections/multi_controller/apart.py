@@ -16,8 +16,8 @@ from conformance.sections.multi_controller.fates import (
     OF_A_JOB,
     SHORT_S,
     hung,
+    prints_lines,
     run,
-    says,
 )
 
 
@@ -91,7 +91,8 @@ attempt("own", lambda: y.addressable_data(0))
 attempt("mixed", lambda: total(y))
 """,
         every(
-            says(0, "sum 3.0", "own [2.]", "mixed 5.0"), says(1, "sum 3.0", "own [3.]", "mixed 5.0")
+            prints_lines(0, "sum 3.0", "own [2.]", "mixed 5.0"),
+            prints_lines(1, "sum 3.0", "own [3.]", "mixed 5.0"),
         ),
     ),
     Apart(

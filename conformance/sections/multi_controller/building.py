@@ -18,7 +18,7 @@ from conformance.judging.expectation import OfEachStep, raises, returns, steps, 
 from conformance.judging.observation import Step
 from conformance.judging.texts import described, text_of
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller import WIDTH, held, row_of, spread
+from conformance.sections.multi_controller import WIDTH, local_parts, row_of, spread
 
 MORE = 100  # by which each process's data are more than the data of the one before
 
@@ -95,7 +95,7 @@ GIVEN: Mapping[str, Given] = table(
 def put_others(impl: Implementation, cluster: Cluster, given: Given) -> None:
     """Every process gives `device_put` the full array, each another one."""
     sharding = spread(row_of(jax.devices()), *given.spec)
-    cluster.twice(lambda: held(jax.device_put(full(cluster), sharding)))
+    cluster.twice(lambda: local_parts(jax.device_put(full(cluster), sharding)))
 
 
 @clause(
@@ -112,7 +112,7 @@ def jit_others(impl: Implementation, cluster: Cluster) -> None:
     """A jitted function over all devices gets a NumPy array that differs between processes."""
     sharding = spread(row_of(jax.devices()))
     function = jax.jit(lambda x: 2 * x, in_shardings=sharding, out_shardings=sharding)
-    cluster.twice(lambda: held(function(full(cluster))))
+    cluster.twice(lambda: local_parts(function(full(cluster))))
 
 
 @described("this process's rows plus its own data: rows of two different programs in one array")
@@ -133,7 +133,7 @@ def jit_other_beside(impl: Implementation, cluster: Cluster) -> None:
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
     number = np.float32(MORE * cluster.process)
     function = jax.jit(lambda x, n: x + n)
-    cluster.twice(lambda: held(function(rows, number)))
+    cluster.twice(lambda: local_parts(function(rows, number)))
 
 
 # --- As it should be ------------------------------------------------------------------------------
@@ -161,6 +161,6 @@ def same_values(impl: Implementation, cluster: Cluster) -> None:
     """The same NumPy array in all processes, by `device_put` and as an argument under jit."""
     rows, mesh = cluster.all_rows(WIDTH), row_of(jax.devices())
     whole = spread(mesh)
-    cluster.step("put", lambda: held(2 * jax.device_put(rows, spread(mesh, "a"))))
+    cluster.step("put", lambda: local_parts(2 * jax.device_put(rows, spread(mesh, "a"))))
     function = jax.jit(lambda x: 2 * x, in_shardings=whole, out_shardings=whole)
-    cluster.step("replicated", lambda: held(function(rows)))
+    cluster.step("replicated", lambda: local_parts(function(rows)))

@@ -32,10 +32,10 @@ from conformance.sections.multi_controller import (
     WIDTH,
     Across,
     alike,
-    held,
+    local_parts,
+    notes_text,
     row_of,
     say,
-    says,
     spread,
 )
 
@@ -163,7 +163,7 @@ def mesh_over_all(impl: Implementation, cluster: Cluster) -> None:
     mesh = jax.sharding.Mesh(jax.devices(), ("a",))
     rows = cluster.all_rows(WIDTH)
     array = jax.device_put(rows, spread(mesh, "a"))
-    cluster.step("placed", held, array)
+    cluster.step("placed", local_parts, array)
     cluster.step("summed", lambda: jnp.sum(array, axis=0))
 
 
@@ -322,7 +322,7 @@ def devices_drawn(text: str) -> list[int]:
     requires=("rich",),
     expect=of_jax(
         every(
-            says("nothing but a drawing, in process 0 alone", lambda place: ""),
+            notes_text("nothing but a drawing, in process 0 alone", lambda place: ""),
             noted("drawn", "each device once, in order", lambda place, seen: seen == [True, True]),
         )
     ),

@@ -108,7 +108,7 @@ def run(
     ended = run_text(program, job, quiet_s=quiet_s, alone=True, imported=imported, **variables)
     for number, one in enumerate(ended):
         cluster.step(f"process {number}", lambda: None)
-        cluster.note(TEXT, told(one))
+        cluster.note(TEXT, describe_end(one))
         if FATAL in one.err:
             cluster.note(LEARNED, learned_by(one.err))
 
@@ -121,7 +121,7 @@ def learned_by(err: str) -> str:
     return next((how for words, how in _LEARNED_BY.items() if words in said), "")
 
 
-def told(one: Ended) -> str:
+def describe_end(one: Ended) -> str:
     """Describe in one line how a process ended, its output, and what ended it."""
     said = [line for line in one.out.splitlines() if line]
     raised = _RAISED.findall(one.err)
@@ -146,7 +146,7 @@ def ends(process: int, pattern: str, said: str) -> OfEachStep:
     )
 
 
-def says(process: int, *lines: str) -> OfEachStep:
+def prints_lines(process: int, *lines: str) -> OfEachStep:
     """A process of the job ends with status 0 and says these lines."""
     text = " | ".join(("exit 0", *lines))
     return ends(process, re.escape(text), f"ends with status 0 and says {' | '.join(lines)!r}")

@@ -23,7 +23,15 @@ from conformance.judging.expectation import Model, OfEachStep, raises, returns, 
 from conformance.judging.observation import Step
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller import NOT_HERE, WIDTH, held, row_of, say, says, spread
+from conformance.sections.multi_controller import (
+    NOT_HERE,
+    WIDTH,
+    local_parts,
+    notes_text,
+    row_of,
+    say,
+    spread,
+)
 
 
 def over_all(cluster: Cluster) -> Any:
@@ -196,7 +204,7 @@ def put_under_guard(impl: Implementation, cluster: Cluster) -> None:
     topologies=SEVERAL_PROCESSES,
     expect=of_jax(
         twice(
-            says(
+            notes_text(
                 "the whole array, in process 0 alone",
                 lambda place: str(place.all_rows(WIDTH)) if place.process == 0 else "",
             )
@@ -375,5 +383,5 @@ def under_jit(impl: Implementation, cluster: Cluster, look: Look) -> None:
 def shards_alone(impl: Implementation, cluster: Cluster) -> None:
     """Process 0 alone reads its shards, and the next program of all processes works."""
     array = over_all(cluster)
-    cluster.step("alone", lambda: held(array) if cluster.process == 0 else [])
+    cluster.step("alone", lambda: local_parts(array) if cluster.process == 0 else [])
     cluster.step("together", lambda: array.sum())

@@ -24,8 +24,8 @@ from conformance.sections.multi_controller.fates import (
     THREE,
     TWO,
     ends,
+    prints_lines,
     run,
-    says,
 )
 
 ONCE = "RuntimeError distributed.initialize should only be called once."
@@ -40,7 +40,7 @@ TOUCHED = (
     "multi_controller.initialize.one-process",
     claim="multi-process.initialize-one-process-harmless",
     left_out=OF_A_JOB,
-    expect=of_jax(says(0, "sum 3.0", "devices 2 2", "processes 1", "rows [1. 2.]")),
+    expect=of_jax(prints_lines(0, "sum 3.0", "devices 2 2", "processes 1", "rows [1. 2.]")),
     deadline_s=DEADLINE_S,
 )
 def one_process(impl: Implementation, cluster: Cluster) -> None:
@@ -102,7 +102,7 @@ print("devices", jax.device_count())
     fact="multi_controller.initialize.after-devices",
     title="`jax.distributed.initialize` raises after `{before.code}`.",
     left_out=OF_A_JOB,
-    expect=of_jax(says(0, f"initialized {TOUCHED}", "devices 2")),
+    expect=of_jax(prints_lines(0, f"initialized {TOUCHED}", "devices 2")),
     deadline_s=DEADLINE_S,
 )
 def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> None:
@@ -119,7 +119,9 @@ def after_devices(impl: Implementation, cluster: Cluster, before: Before) -> Non
         "`jax.distributed.initialize` works after `{before.code}`: each process sees both devices."
     ),
     left_out=OF_A_JOB,
-    expect=of_jax(every(*(says(number, "initialized None", "devices 2") for number in range(2)))),
+    expect=of_jax(
+        every(*(prints_lines(number, "initialized None", "devices 2") for number in range(2)))
+    ),
     deadline_s=DEADLINE_S,
 )
 def after_others(impl: Implementation, cluster: Cluster, before: Before) -> None:
@@ -143,7 +145,7 @@ class Called:
 
 def both(*lines: str) -> Expectation:
     """Both processes of a job say the same."""
-    return every(*(says(number, *lines) for number in range(2)))
+    return every(*(prints_lines(number, *lines) for number in range(2)))
 
 
 CALLED: Mapping[str, Called] = table(
@@ -185,7 +187,7 @@ print("devices", jax.device_count())
 """,
         every(
             both("devices 2"),
-            says(
+            prints_lines(
                 2,
                 "initialized ValueError process_id and num_processes must be nonnegative, with "
                 "process_id < num_processes. Got process_id=2, num_processes=2.",
@@ -239,8 +241,8 @@ attempt("devices", jax.device_count)
     left_out=OF_A_JOB,
     expect=of_jax(
         every(
-            says(0, "initialized None", "devices 2", "done"),
-            says(1, "initialized None", "devices 2", "done"),
+            prints_lines(0, "initialized None", "devices 2", "done"),
+            prints_lines(1, "initialized None", "devices 2", "done"),
             ends(2, REFUSED, "is told that its number is taken"),
         )
     ),
@@ -290,7 +292,7 @@ MISSING: Mapping[str, Missing] = table(Missing("other", 1), Missing("first", 0))
     left_out=OF_A_JOB,
     expect=lambda missing: of_jax(
         every(
-            says(missing.absent),
+            prints_lines(missing.absent),
             ends(
                 1 - missing.absent,
                 r"exit 0 \| initialized \w+ DEADLINE_EXCEEDED.*",

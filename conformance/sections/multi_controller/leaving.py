@@ -20,8 +20,8 @@ from conformance.sections.multi_controller.fates import (
     by_heartbeat,
     ends,
     hung,
+    prints_lines,
     run,
-    says,
     terminated,
 )
 
@@ -121,7 +121,7 @@ GOING: Mapping[str, Going] = table(
         0,
         LEAVE,
         WAIT,
-        every(terminated(1, "sum 3.0"), at_once(1), says(0, "sum 3.0")),
+        every(terminated(1, "sum 3.0"), at_once(1), prints_lines(0, "sum 3.0")),
     ),
     Going(
         "exits-between",
@@ -129,7 +129,7 @@ GOING: Mapping[str, Going] = table(
         1,
         LEAVE,
         WAIT,
-        every(terminated(0, "sum 3.0"), by_heartbeat(0), says(1, "sum 3.0")),
+        every(terminated(0, "sum 3.0"), by_heartbeat(0), prints_lines(1, "sum 3.0")),
     ),
     Going(
         "exits-inside",
@@ -140,7 +140,7 @@ GOING: Mapping[str, Going] = table(
         every(
             terminated(0, "sum 3.0", f"in it {CLOSED}", f"later {CLOSED}"),
             by_heartbeat(0),
-            says(1, "sum 3.0"),
+            prints_lines(1, "sum 3.0"),
         ),
     ),
     Going(
@@ -149,7 +149,7 @@ GOING: Mapping[str, Going] = table(
         0,
         LEAVE,
         COLLECTIVE,
-        every(terminated(1, CLOSED_OR_ENDED), at_once(1), says(0, "sum 3.0")),
+        every(terminated(1, CLOSED_OR_ENDED), at_once(1), prints_lines(0, "sum 3.0")),
     ),
     Going(
         "stopped-between",
@@ -191,7 +191,7 @@ GOING: Mapping[str, Going] = table(
         RAISE,
         WAIT,
         every(
-            says(0, "sum 3.0", "done"),
+            prints_lines(0, "sum 3.0", "done"),
             ends(1, r"exit 1 \| sum 3.0 \| ValueError: mine", "ends with its own error"),
         ),
     ),
@@ -203,7 +203,7 @@ GOING: Mapping[str, Going] = table(
         RAISE,
         WAIT,
         every(
-            says(1, "sum 3.0", "done"),
+            prints_lines(1, "sum 3.0", "done"),
             ends(0, r"exit 1 \| sum 3.0 \| ValueError: mine", "ends with its own error"),
         ),
     ),
@@ -237,7 +237,7 @@ GOING: Mapping[str, Going] = table(
         1,
         RETURN,
         WAIT,
-        every(says(0, "sum 3.0", "done"), says(1, "sum 3.0", "done")),
+        every(prints_lines(0, "sum 3.0", "done"), prints_lines(1, "sum 3.0", "done")),
     ),
     Going(
         "first-returns-between",
@@ -245,7 +245,7 @@ GOING: Mapping[str, Going] = table(
         0,
         RETURN,
         WAIT,
-        every(says(0, "sum 3.0", "done"), says(1, "sum 3.0", "done")),
+        every(prints_lines(0, "sum 3.0", "done"), prints_lines(1, "sum 3.0", "done")),
     ),
     Going(
         "returns-inside",

@@ -66,11 +66,11 @@ def put_as_told(put: Put) -> Columns:
 
     def model(pmap: bool) -> Model:
         @described("this process's part of the output that all processes have alike")
-        def held(place: Place) -> Any:
+        def local_part(place: Place) -> Any:
             total = place.all_rows(place.topology.devices).sum(0)
             return put.model(place, np.tile(total, (rows_held(place, pmap=pmap), 1)))
 
-        return held
+        return local_part
 
     return by_column(model)
 

@@ -218,7 +218,7 @@ AXIS_SIZES: Mapping[str, AxisSize] = table(
         "shard_map has no axis_size: its mesh has a size",
     ),
 )
-def told(impl: Implementation, cluster: Cluster, size: AxisSize) -> None:
+def with_axis_size(impl: Implementation, cluster: Cluster, size: AxisSize) -> None:
     """Call a mapped function whose `axis_size` is its length over all processes."""
     control(impl, cluster)
     function = impl.map(added_and_counted(), axis_size=size.of(cluster))

@@ -21,11 +21,11 @@ from conformance.sections.multi_controller import (
     WIDTH,
     by_half,
     either,
-    held,
     in_second_half,
+    local_parts,
     near,
+    notes_text,
     row_of,
-    says,
     spread,
 )
 
@@ -90,7 +90,7 @@ def placed(impl: Implementation, cluster: Cluster) -> None:
 
     def run(make: Any) -> Any:
         arrays.append(make())
-        return held(arrays[-1])
+        return local_parts(arrays[-1])
 
     def lies() -> list[int]:
         owners = {device.process_index for device in arrays[-1].sharding.device_set}
@@ -115,8 +115,8 @@ def _number(place: Place, step: Step) -> tuple[bool, str]:
         return False, f"said {text!r}: {step}"
 
 
-SAYS_NUMBER = OfEachStep("prints the sum", _number, claims=says("", lambda _: "").claims)
-SAYS_SHAPE = says("its shape and dtype", lambda place: "Array(shape=(), dtype=float32)")
+SAYS_NUMBER = OfEachStep("prints the sum", _number, claims=notes_text("", lambda _: "").claims)
+SAYS_SHAPE = notes_text("its shape and dtype", lambda place: "Array(shape=(), dtype=float32)")
 NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
 
 
@@ -167,7 +167,7 @@ def summed(impl: Implementation, cluster: Cluster) -> None:
     result = jnp.sum(jnp.sin(array))
 
     def copy() -> Any:
-        copies = held(result)
+        copies = local_parts(result)
         return copies[0] if copies else []
 
     cluster.step("summed", copy)
@@ -217,7 +217,7 @@ def others_absent(impl: Implementation, cluster: Cluster) -> None:
     rows = jax.device_put(cluster.all_rows(WIDTH), spread(row_of(jax.devices()), "a"))
     takes_part = in_second_half(cluster)
     for name in ("without the others", "once more"):
-        cluster.step(name, lambda: held(jnp.sum(jnp.sin(array)))[0] if takes_part else [])
+        cluster.step(name, lambda: local_parts(jnp.sum(jnp.sin(array)))[0] if takes_part else [])
     cluster.step("all together", lambda: jnp.sum(rows))
 
 

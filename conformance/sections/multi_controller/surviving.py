@@ -16,8 +16,8 @@ from conformance.sections.multi_controller.fates import (
     at_once,
     by_heartbeat,
     ends,
+    prints_lines,
     run,
-    says,
     terminated,
 )
 
@@ -41,7 +41,7 @@ os._exit(0)
     "multi_controller.leaving.killed-recoverable",
     claim="pmap-silence.process-that-goes",
     left_out=OF_A_JOB,
-    expect=of_jax(every(says(0, "sum 3.0", "done"), ends(1, GONE + r"3\.0", "is gone"))),
+    expect=of_jax(every(prints_lines(0, "sum 3.0", "done"), ends(1, GONE + r"3\.0", "is gone"))),
     deadline_s=DEADLINE_S,
 )
 def killed_recoverable(impl: Implementation, cluster: Cluster) -> None:
@@ -87,7 +87,7 @@ def one_of_four_killed(impl: Implementation, cluster: Cluster) -> None:
     claim="multi-process.initialize-on-all-processes",
     left_out=OF_A_JOB,
     expect=of_jax(
-        every(*(says(n, "sum 3.0", "again None", "devices 2", "sum 3.0") for n in range(2)))
+        every(*(prints_lines(n, "sum 3.0", "again None", "devices 2", "sum 3.0") for n in range(2)))
     ),
     deadline_s=DEADLINE_S,
 )

@@ -23,7 +23,7 @@ from conformance.judging.expectation import OfEachStep, every, noted, returns, s
 from conformance.judging.observation import Step
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller import TEXT, alike, held, near, spread
+from conformance.sections.multi_controller import TEXT, alike, local_parts, near, spread
 
 EIGHT_DEVICES = "the toy program is written for eight devices"
 BETWEEN = 131072  # what the tutorial's ids of neighbouring processes differ by
@@ -79,7 +79,7 @@ def local_shards(impl: Implementation, cluster: Cluster) -> None:
 
     def make() -> Any:
         arrays.append(toy_array())
-        return held(arrays[0])
+        return local_parts(arrays[0])
 
     def owners() -> Any:
         own = jax.local_devices()

@@ -22,8 +22,8 @@ from conformance.sections.multi_controller.fates import (
     OF_A_JOB,
     SHORT_S,
     ends,
+    prints_lines,
     run,
-    says,
 )
 
 TWO_BY_TWO = Topology(2, 2)
@@ -46,7 +46,7 @@ def on(some, *spec):
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
 
 
-def held(array):
+def shards(array):
     return [np.asarray(shard.data).tolist() for shard in array.addressable_shards]
 
 
@@ -74,28 +74,28 @@ PUTS: Mapping[str, Put] = table(
         "halves",
         "an array is put from one half of the devices to the other",
         EQUAL,
-        'held(jax.device_put(half, on(devices[2:], "a")))',
+        'shards(jax.device_put(half, on(devices[2:], "a")))',
         ("[]", "[[1.0], [2.0]]"),
     ),
     Put(
         "one-device",
         "an array is put from the first device to the last",
         EQUAL,
-        'held(jax.device_put(first, on(devices[3:], "a")))',
+        'shards(jax.device_put(first, on(devices[3:], "a")))',
         ("[]", "[[1.0]]"),
     ),
     Put(
         "reversed",
         "an array is put on all devices in reverse order",
         EQUAL,
-        'held(jax.device_put(jax.device_put(rows, on(devices, "a")), on(devices[::-1], "a")))',
+        'shards(jax.device_put(jax.device_put(rows, on(devices, "a")), on(devices[::-1], "a")))',
         ("[[3.0], [4.0]]", "[[1.0], [2.0]]"),
     ),
     Put(
         "two-stages",
         "the result of a stage is put on the other half of the devices, where the next stage runs",
         "multi-process.pipeline-two-stages",
-        'held(plus_one(jax.device_put(double(half), on(devices[2:], "a"))))',
+        'shards(plus_one(jax.device_put(double(half), on(devices[2:], "a"))))',
         ("[]", "[[3.0], [5.0]]"),
     ),
     Put(
@@ -103,7 +103,7 @@ PUTS: Mapping[str, Put] = table(
         "microbatches pass four stages, each on its own device",
         "multi-process.pipeline-microbatches-values",
         """[
-    held(plus_one(put(double(put(plus_one(put(double(put(batch, 0)), 1)), 2)), 3)))
+    shards(plus_one(put(double(put(plus_one(put(double(put(batch, 0)), 1)), 2)), 3)))
     for put in [lambda x, n: jax.device_put(x, devices[n])]
     for batch in rows
 ]""",
@@ -119,7 +119,7 @@ PUTS: Mapping[str, Put] = table(
     fact="multi_controller.transfer-address",
     left_out=OF_A_JOB,
     expect=lambda put: of_jax(
-        every(*(says(n, "made", f"put {one}") for n, one in enumerate(put.held)))
+        every(*(prints_lines(n, "made", f"put {one}") for n, one in enumerate(put.held)))
     ),
     deadline_s=DEADLINE_S,
 )
@@ -189,7 +189,7 @@ def refused(unequal: Unequal) -> Expectation:
 )
 def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> None:
     """`device_put` across processes between other counts or shapes, with an address."""
-    code = f'attempt("put", lambda: held(jax.device_put(half, {unequal.target})))\n'
+    code = f'attempt("put", lambda: shards(jax.device_put(half, {unequal.target})))\n'
     run(cluster, BEGIN + FREE_PORT + ADDRESS + code, TWO_BY_TWO, quiet_s=SHORT_S)
 
 
@@ -198,7 +198,7 @@ def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> Non
     claim=EQUAL,
     left_out=OF_A_JOB,
     expect=of_jax(
-        every(*(says(n, "made", f"put {one}") for n, one in enumerate(PUTS["halves"].held)))
+        every(*(prints_lines(n, "made", f"put {one}") for n, one in enumerate(PUTS["halves"].held)))
     ),
     deadline_s=DEADLINE_S,
 )

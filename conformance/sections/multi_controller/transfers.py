@@ -20,7 +20,7 @@ from conformance.judging.columns import of_jax
 from conformance.judging.expectation import Model, raises, returns, steps, twice
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller import WIDTH, either, held, row_of, spread
+from conformance.sections.multi_controller import WIDTH, either, local_parts, row_of, spread
 
 ADDRESS = (
     "the transfer address that JAX's error asks for is read before the first device is touched"
@@ -138,7 +138,7 @@ def put(impl: Implementation, cluster: Cluster, move: Move) -> None:
     everyone = jax.devices()
     rows = move.source(cluster.all_rows(WIDTH))
     array = jax.device_put(rows, on(move.source(everyone), "a"))
-    cluster.twice(lambda: held(jax.device_put(array, on(move.target(everyone), "a"))))
+    cluster.twice(lambda: local_parts(jax.device_put(array, on(move.target(everyone), "a"))))
 
 
 # --- What is not supported ------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def put_unequal(impl: Implementation, cluster: Cluster, unequal: Unequal) -> Non
     everyone = jax.devices()
     rows = first_half(cluster.all_rows(WIDTH))
     array = jax.device_put(rows, on(first_half(everyone), "a"))
-    cluster.twice(lambda: held(jax.device_put(array, unequal.target(everyone))))
+    cluster.twice(lambda: local_parts(jax.device_put(array, unequal.target(everyone))))
 
 
 # --- Pipelines ------------------------------------------------------------------------------------
@@ -244,10 +244,10 @@ def two_stages(impl: Implementation, cluster: Cluster) -> None:
 
     def first() -> Any:
         made.append(f(x))
-        return held(made[0])
+        return local_parts(made[0])
 
     cluster.step("first stage", first)
-    cluster.step("second stage", lambda: held(g(jax.device_put(made[0], halves[1]))))
+    cluster.step("second stage", lambda: local_parts(g(jax.device_put(made[0], halves[1]))))
 
 
 BATCHES, STAGES = 12, 4
@@ -285,6 +285,6 @@ def microbatches(impl: Implementation, cluster: Cluster) -> None:
             for device, stage in zip(chosen, stages, strict=True):
                 batch = stage(jax.device_put(batch, device))
             results.append(batch)
-        return [shard for result in results for shard in held(result)]
+        return [shard for result in results for shard in local_parts(result)]
 
     cluster.twice(run)

@@ -15,8 +15,8 @@ from conformance.sections.multi_controller.fates import (
     DEADLINE_S,
     OF_A_JOB,
     SHORT_S,
+    prints_lines,
     run,
-    says,
 )
 
 # Before jax is imported: process 0 has two devices, process 1 has one.
@@ -29,7 +29,7 @@ ROWS = """
 own = np.arange(1, 1 + jax.local_device_count(), dtype=np.float32) + 2 * number
 
 
-def held(array):
+def shards(array):
     return [np.asarray(shard.data).tolist() for shard in array.addressable_shards]
 
 
@@ -66,14 +66,14 @@ USES: Mapping[str, Use] = table(
         "process-local-data",
         "An array is made from the processes' own rows: JAX asks for the global shape.",
         MADE,
-        'held(jax.make_array_from_process_local_data(spread("a"), own))',
+        'shards(jax.make_array_from_process_local_data(spread("a"), own))',
         (NO_SHAPE, NO_SHAPE),
     ),
     Use(
         "process-local-data-with-shape",
         "An array is made from the processes' own rows and the global shape, as the error asks.",
         MADE,
-        'held(jax.make_array_from_process_local_data(spread("a"), own, (3,)))',
+        'shards(jax.make_array_from_process_local_data(spread("a"), own, (3,)))',
         ("[[1.0], [2.0]]", "[[3.0]]"),
     ),
     Use(
@@ -87,7 +87,7 @@ USES: Mapping[str, Use] = table(
         "shard-map",
         "A shard_map over all three devices spans them all.",
         "pmap-silence.uneven-process-devices",
-        """held(jax.jit(jax.shard_map(
+        """shards(jax.jit(jax.shard_map(
     lambda x: jax.lax.psum(x, "a"), mesh=mesh,
     in_specs=jax.sharding.PartitionSpec("a"), out_specs=jax.sharding.PartitionSpec(),
 ))(x))""",
@@ -102,7 +102,7 @@ USES: Mapping[str, Use] = table(
     title="Two devices in one process and one in the other: {use.title}",
     left_out=OF_A_JOB,
     expect=lambda use: of_jax(
-        every(*(says(n, "sum 6.0", f"got {said}") for n, said in enumerate(use.said)))
+        every(*(prints_lines(n, "sum 6.0", f"got {said}") for n, said in enumerate(use.said)))
     ),
     deadline_s=DEADLINE_S,
 )

@@ -180,14 +180,18 @@ def trained_with_sum(place: Place) -> Any:
 def training(passed: Passing) -> Expectation:
     """The trained weights, whole or one copy per device."""
 
-    def held(model: Model) -> Model:
+    def on_each_device(model: Model) -> Model:
         if passed.axis is None:
             return model
         return lambda place: np.broadcast_to(model(place), (place.topology.devices_per_process, 3))
 
     mistake = "trained with the sum of the gradients in place of their mean"
     return twice(
-        returns(held(trained), text=text_of(trained), mistakes={mistake: held(trained_with_sum)})
+        returns(
+            on_each_device(trained),
+            text=text_of(trained),
+            mistakes={mistake: on_each_device(trained_with_sum)},
+        )
     )
 
 

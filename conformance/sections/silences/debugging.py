@@ -259,7 +259,7 @@ class Callback:
             rows = place.all_rows()
             return (np.full_like(rows, rows.sum()) if self.sums else rows) * self.factor
 
-        def given(place: Place, seen: Any) -> bool:
+        def is_received(place: Place, seen: Any) -> bool:
             rows = place.all_rows()
             return bool(
                 seen == sorted((np.full_like(rows, rows.sum()) if self.sums else rows).tolist())
@@ -269,7 +269,7 @@ class Callback:
             twice(
                 every(
                     returns(model, text="what the host returned to each device"),
-                    noted("host", "the host is given each device's value once", given),
+                    noted("host", "the host is given each device's value once", is_received),
                 )
             )
         )

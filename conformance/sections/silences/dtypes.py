@@ -41,18 +41,18 @@ class Dtype:
         """Return the name in jax.numpy."""
         return self.key.replace("-", "_")
 
-    def given(self) -> Any:
+    def argument_dtype(self) -> Any:
         """The dtype of the argument."""
         name = {"bool": "bool_"}.get(self.name, self.name)
         return np.dtype(getattr(jax.numpy, name))
 
     def kept(self) -> Any:
         """The dtype of a result."""
-        return np.dtype(self.becomes) if self.becomes else self.given()
+        return np.dtype(self.becomes) if self.becomes else self.argument_dtype()
 
     def rows(self, place: Place) -> Any:
         """The bits of each row's number, in the argument's dtype."""
-        return (self.bits(place) + self.least).astype(self.given())
+        return (self.bits(place) + self.least).astype(self.argument_dtype())
 
     def bits(self, place: Place) -> Any:
         """The bits of each row's number."""

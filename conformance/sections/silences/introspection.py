@@ -249,7 +249,7 @@ ASKED = "what is asked"
 OLDER = {"trace": answers("True")}  # what legacy answers before 0.7.2, where it answers otherwise
 
 
-def told(question: Question) -> Columns:
+def expected_answers(question: Question) -> Columns:
     """Legacy's answer, or the better one where legacy has none."""
     new = question.new or question.answer
     jit = question.of_jit or question.answer
@@ -269,9 +269,9 @@ def told(question: Question) -> Columns:
     claim=TELLS,
     title="Introspection of a mapped function: {question.text}.",
     left_out=ONE_PROCESS_ALONE,
-    expect=told,
+    expect=expected_answers,
 )
-def tells(impl: Implementation, cluster: Cluster, question: Question) -> None:
+def introspect(impl: Implementation, cluster: Cluster, question: Question) -> None:
     """Put a question to a mapped function of two arguments, or to its stages."""
     control(impl, cluster)
     function = impl.map(nested()).function

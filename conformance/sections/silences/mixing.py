@@ -71,13 +71,13 @@ def lies(there: tuple[int, ...], committed: bool) -> Expectation:
             if leaf.sharding
         ]
         right = bool(seen) and all(one == (sorted(there), committed) for one in seen)
-        return right, "; ".join(f"on {where}, {said(bound)}" for where, bound in seen)
+        return right, "; ".join(f"on {where}, {commitment(bound)}" for where, bound in seen)
 
-    text = f"on {list(there)}, {said(committed)}, as legacy's"
+    text = f"on {list(there)}, {commitment(committed)}, as legacy's"
     return OfEachStep(text, check_step, claims=frozenset({COMMITTED, SHARDING_TYPE}))
 
 
-def said(committed: bool | None) -> str:
+def commitment(committed: bool | None) -> str:
     """In words."""
     return "committed" if committed else "not committed"
 
@@ -107,7 +107,7 @@ def over(value: Rows, devices: list[jax.Device], *spec: str, explicit: bool = Fa
 Make = Callable[[Implementation, list[jax.Device], Rows], Any]
 
 
-def of(left: Make, right: Make, jit: bool = False) -> Any:
+def adding(left: Make, right: Make, jit: bool = False) -> Any:
     """The program that adds the two."""
 
     def program(impl: Implementation, devices: list[jax.Device], rows: Rows) -> Callable[[], Any]:
@@ -135,19 +135,22 @@ def equal(impl: Implementation, devices: list[jax.Device], rows: Rows) -> Any:
 
 MIXES: Mapping[str, Mix] = table(
     Mix(
-        "row-numpy", "a row and a NumPy array", of(row(0), lambda *_: ONES), lambda a: a[0] * 2 + 1
+        "row-numpy",
+        "a row and a NumPy array",
+        adding(row(0), lambda *_: ONES),
+        lambda a: a[0] * 2 + 1,
     ),
     Mix(
         "row-new",
         "a row and a new jax.Array",
-        of(row(3), lambda *_: jnp.ones(WIDTH)),
+        adding(row(3), lambda *_: jnp.ones(WIDTH)),
         lambda a: a[3] * 2 + 1,
     ),
-    Mix("row-row", "two rows", of(row(0), row(5)), lambda a: a[0] * 2 + a[5] * 2),
+    Mix("row-row", "two rows", adding(row(0), row(5)), lambda a: a[0] * 2 + a[5] * 2),
     Mix(
         "row-device-0",
         "a row and an array on device 0",
-        of(row(0), lambda _, d, a: on(d[0], ONES)),
+        adding(row(0), lambda _, d, a: on(d[0], ONES)),
         lambda a: a[0] * 2 + 1,
         (0,),
         True,
@@ -155,7 +158,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "row-device-3",
         "a row and an array on device 3",
-        of(row(0), lambda _, d, a: on(d[3], ONES)),
+        adding(row(0), lambda _, d, a: on(d[3], ONES)),
         lambda a: a[0] * 2 + 1,
         (3,),
         True,
@@ -163,7 +166,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "row-3-device-0",
         "the fourth row and an array on device 0",
-        of(row(3), lambda _, d, a: on(d[0], ONES)),
+        adding(row(3), lambda _, d, a: on(d[0], ONES)),
         lambda a: a[3] * 2 + 1,
         (0,),
         True,
@@ -171,7 +174,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "jit-row-device-3",
         "a row and an array on device 3, under jit",
-        of(row(0), lambda _, d, a: on(d[3], ONES), jit=True),
+        adding(row(0), lambda _, d, a: on(d[3], ONES), jit=True),
         lambda a: a[0] * 2 + 1,
         (3,),
         True,
@@ -179,22 +182,22 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "slice-device-3",
         "a slice and an array on device 3",
-        of(lambda i, d, a: output(i, a)[2:4], lambda _, d, a: on(d[3], a[2:4])),
+        adding(lambda i, d, a: output(i, a)[2:4], lambda _, d, a: on(d[3], a[2:4])),
         lambda a: a[2:4] * 3,
         (3,),
         True,
     ),
-    Mix("numpy", "an output and a NumPy array", of(whole, lambda i, d, a: a), lambda a: a * 3),
+    Mix("numpy", "an output and a NumPy array", adding(whole, lambda i, d, a: a), lambda a: a * 3),
     Mix(
         "new",
         "an output and a new jax.Array",
-        of(whole, lambda i, d, a: jnp.asarray(a)),
+        adding(whole, lambda i, d, a: jnp.asarray(a)),
         lambda a: a * 3,
     ),
     Mix(
         "device-0",
         "an output and an array on device 0",
-        of(whole, lambda _, d, a: on(d[0], a)),
+        adding(whole, lambda _, d, a: on(d[0], a)),
         lambda a: a * 3,
         (0,),
         True,
@@ -202,7 +205,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "device-3",
         "an output and an array on device 3",
-        of(whole, lambda _, d, a: on(d[3], a)),
+        adding(whole, lambda _, d, a: on(d[3], a)),
         lambda a: a * 3,
         (3,),
         True,
@@ -210,7 +213,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "jit-device-0",
         "an output and an array on device 0, under jit",
-        of(whole, lambda _, d, a: on(d[0], a), jit=True),
+        adding(whole, lambda _, d, a: on(d[0], a), jit=True),
         lambda a: a * 3,
         (0,),
         True,
@@ -218,19 +221,19 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "other-name",
         "outputs of mapped functions with two axis names",
-        of(whole, lambda i, d, a: output(i, a, "j")),
+        adding(whole, lambda i, d, a: output(i, a, "j")),
         lambda a: a * 4,
     ),
     Mix(
         "other-order",
         "outputs of mapped functions over the devices in two orders",
-        of(whole, lambda i, d, a: output(i, a, devices=d[::-1])),
+        adding(whole, lambda i, d, a: output(i, a, devices=d[::-1])),
         lambda a: a * 4,
     ),
     Mix(
         "other-devices",
         "outputs of mapped functions over two halves of the devices",
-        of(
+        adding(
             lambda i, d, a: output(i, a[:4], devices=d[:4]),
             lambda i, d, a: output(i, a[4:], devices=d[4:]),
         ),
@@ -239,7 +242,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "other-count",
         "sums of outputs of mapped functions over all devices and over half of them",
-        of(
+        adding(
             lambda i, d, a: output(i, a).sum(0),
             lambda i, d, a: output(i, a[:4], devices=d[:4]).sum(0),
         ),
@@ -248,7 +251,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "mesh-other-name",
         "an output and an array over a mesh whose axis has another name",
-        of(whole, lambda _, d, a: over(a, d, "k")),
+        adding(whole, lambda _, d, a: over(a, d, "k")),
         lambda a: a * 3,
         ALL,
         True,
@@ -256,7 +259,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "mesh-replicated",
         "an output and an array replicated over a mesh whose axis has another name",
-        of(whole, lambda _, d, a: over(a, d)),
+        adding(whole, lambda _, d, a: over(a, d)),
         lambda a: a * 3,
         ALL,
         True,
@@ -264,7 +267,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "mesh-other-order",
         "an output and an array over the devices in another order",
-        of(whole, lambda _, d, a: over(a, d[::-1], "k")),
+        adding(whole, lambda _, d, a: over(a, d[::-1], "k")),
         lambda a: a * 3,
         ALL,
         True,
@@ -272,7 +275,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "mesh-explicit",
         "an output and an array over an Explicit axis",
-        of(whole, lambda _, d, a: over(a, d, "k", explicit=True)),
+        adding(whole, lambda _, d, a: over(a, d, "k", explicit=True)),
         lambda a: a * 3,
         ALL,
         True,
@@ -280,7 +283,7 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "jit-mesh-explicit",
         "an output and an array over an Explicit axis, under jit",
-        of(whole, lambda _, d, a: over(a, d, "k", explicit=True), jit=True),
+        adding(whole, lambda _, d, a: over(a, d, "k", explicit=True), jit=True),
         lambda a: a * 3,
         ALL,
         True,
@@ -288,13 +291,13 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "equal-numpy",
         "an output of out_axes=None and a NumPy array",
-        of(equal, lambda *_: ONES),
+        adding(equal, lambda *_: ONES),
         lambda a: a.sum(0) + 1,
     ),
     Mix(
         "equal-device-0",
         "an output of out_axes=None and an array on device 0",
-        of(equal, lambda _, d, a: on(d[0], ONES)),
+        adding(equal, lambda _, d, a: on(d[0], ONES)),
         lambda a: a.sum(0) + 1,
         (0,),
         True,
@@ -302,13 +305,13 @@ MIXES: Mapping[str, Mix] = table(
     Mix(
         "equal-whole",
         "an output of out_axes=None and one of out_axes=0",
-        of(equal, whole),
+        adding(equal, whole),
         lambda a: a.sum(0) + a * 2,
     ),
     Mix(
         "equal-row",
         "an output of out_axes=None and a row",
-        of(equal, row(0)),
+        adding(equal, row(0)),
         lambda a: a.sum(0) + a[0] * 2,
     ),
     Mix(

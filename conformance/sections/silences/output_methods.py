@@ -46,7 +46,7 @@ class Form:
     model: Use | None = None
 
     @described("what NumPy makes of the rows")
-    def of(self, place: Place) -> Any:
+    def by_numpy(self, place: Place) -> Any:
         return (self.model or self.use)(place.all_rows(WIDTH) * 2)
 
 
@@ -287,7 +287,9 @@ UPDATES: Mapping[str, Form] = table(
     fact="silences.output.slice",
     needs=devices(COUNT),
     left_out=LEFT_OUT,
-    expect=lambda form: everywhere(twice(returns_array(form.of, text=f"NumPy's {form.text}"))),
+    expect=lambda form: everywhere(
+        twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
+    ),
 )
 @family(
     "silences.output.iterate.{form}",
@@ -297,7 +299,9 @@ UPDATES: Mapping[str, Form] = table(
     fact="silences.output.iterate",
     needs=devices(COUNT),
     left_out=LEFT_OUT,
-    expect=lambda form: everywhere(twice(returns_array(form.of, text=f"NumPy's {form.text}"))),
+    expect=lambda form: everywhere(
+        twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
+    ),
 )
 @family(
     "silences.output.update.{form}",
@@ -307,7 +311,9 @@ UPDATES: Mapping[str, Form] = table(
     fact="silences.output.update",
     needs=devices(COUNT),
     left_out=LEFT_OUT,
-    expect=lambda form: everywhere(twice(returns_array(form.of, text=f"NumPy's {form.text}"))),
+    expect=lambda form: everywhere(
+        twice(returns_array(form.by_numpy, text=f"NumPy's {form.text}"))
+    ),
 )
 def used(impl: Implementation, cluster: Cluster, form: Form) -> None:
     """An output, used as any array is."""

@@ -142,7 +142,7 @@ class Value:
     false: str
     true: str | None = None
 
-    def of(self, implementation: str) -> str:
+    def setting_for(self, implementation: str) -> str:
         """Return the value that selects this implementation."""
         return self.false if implementation == LEGACY_PMAP else self.true or ""
 

@@ -48,7 +48,7 @@ VALUES: Mapping[str, Value] = table(
 )
 def absl_flag(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The flag on the command line of a program that calls `config_with_absl`, then `app.run`."""
-    follow(cluster, "absl", "config_with_absl", value.of(impl.name))
+    follow(cluster, "absl", "config_with_absl", value.setting_for(impl.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def title(value: Value) -> str:
 )
 def environment_variable(impl: Implementation, cluster: Cluster, value: Value) -> None:
     """The environment variable is set before the process starts."""
-    variable = {VARIABLE: value.of(impl.name)}
+    variable = {VARIABLE: value.setting_for(impl.name)}
     follow(cluster, "session", "map", "call", "call", environment=variable)
 
 

@@ -84,7 +84,7 @@ def temporary(impl: Implementation, cluster: Cluster) -> None:
 DEPRECATED = f"Setting `{FLAG}` is deprecated in JAX v0.9.0 and will be removed in JAX v0.10.0."
 
 
-def told() -> Expectation:
+def notice_of_removal() -> Expectation:
     """The user learns that the old pmap does not run: by a warning that names the switch."""
 
     def check_step(place: Place, step: Step) -> tuple[bool, str]:
@@ -101,9 +101,9 @@ def told() -> Expectation:
     )
 
 
-def obeyed_or(told: Expectation) -> Expectation:
+def obeyed_or(notice: Expectation) -> Expectation:
     """Expect legacy pmap while it exists; afterwards expect `told`, the notice to its user."""
-    return by_release(REMOVED_IN, before=OLD_RAN, since=told)
+    return by_release(REMOVED_IN, before=OLD_RAN, since=notice)
 
 
 def warned(text: str, *, shown: bool = False, says: str = DEPRECATED) -> Expectation:
@@ -156,7 +156,7 @@ FROM_OUTSIDE: Mapping[str, Way] = table(
         "environment",
         f"The variable {VARIABLE}=0",
         ("session", "map", "call", "call"),
-        told(),
+        notice_of_removal(),
         environment={VARIABLE: "0"},
     ),
     Way(
@@ -172,7 +172,7 @@ PARSED_ALONE: Mapping[str, Way] = table(
         "absl-parse-flags",
         f"{FLAG_FALSE}, read by parse_flags_with_absl,",
         ("absl", "parse_flags_with_absl", FLAG_FALSE),
-        told(),
+        notice_of_removal(),
         requires=("absl-py",),
     ),
 )
