@@ -57,7 +57,7 @@ def test_every_clause_is_found_under_its_own_id() -> None:
 
 def test_what_breaks_clusters_on_purpose_is_not_published() -> None:
     assert "faults" not in REAL.sections()
-    assert loading.load(["harness.clusters.faults"]).sections() == ["faults"]
+    assert loading.load(["faulty.faults"]).sections() == ["faults"]
 
 
 def test_a_clause_fixes_another_that_is_there() -> None:

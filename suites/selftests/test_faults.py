@@ -1,6 +1,6 @@
 """Faults: whatever a worker does wrong becomes a verdict, in time, and leaves nothing behind.
 
-Real clusters run the clauses of `clusters.faults`, which break them on purpose. After each fault
+Real clusters run the clauses of `faulty.faults`, which break them on purpose. After each fault
 the pool must hold no process but its zygote, and its next case must be clean on a fresh cluster.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import ENDS_S, MARK, end, gone, marked, new_mark, pids, until
+from processes import ENDS_S, FAULTS, MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
@@ -34,7 +34,6 @@ from harness.running.pool import Pool
 from harness.running.runner import Asked, Runner
 from harness.targets.target import Target, provision, worker_environment
 
-FAULTS = "harness.clusters.faults"
 # After the deadline, stacks included; 0.2 s on an idle machine. What hangs here hangs for an hour,
 # and JAX would end it after HEARTBEAT_S.
 HUNG_LATE_S = 60.0
@@ -444,7 +443,10 @@ class Place:
 
     def launcher(self, python: Path, start_timeout_s: float) -> LocalLauncher:
         target = Target("current", python)
-        environment = {**worker_environment(target, os.environ), MARK: self.mark}
+        environment = {
+            **worker_environment(target, os.environ, catalogue=[FAULTS]),
+            MARK: self.mark,
+        }
         return LocalLauncher(python, environment, self.hub, self.folder, [FAULTS], start_timeout_s)
 
 

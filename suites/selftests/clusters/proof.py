@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import until
+from processes import FAULTS, until
 
 from conformance.catalogue import loading, names
 from conformance.judging import deviations
@@ -29,7 +29,7 @@ from harness.running.pool import Pool
 from harness.running.runner import Asked, Runner
 from harness.targets.target import provision
 
-CATALOGUE = ("harness.clusters.faults", "conformance.sections.errors")
+CATALOGUE = (FAULTS, "conformance.sections.errors")
 TARGET = "current"
 
 # Of clauses that need several processes, and of faults: each in the topologies that matter.
