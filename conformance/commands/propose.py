@@ -340,8 +340,8 @@ def _figure(some: Sequence[Any]) -> Any:
     if len(tables) == len(some):
         if all(COLLECTIVES in one for one in tables):
             return {COLLECTIVES: _any_of([one[COLLECTIVES] for one in tables])}
-        multiples = [one.get(MULTIPLE) for one in tables]
-        if all(isinstance(one, int | float) for one in multiples):
+        multiples = [one[MULTIPLE] for one in tables if isinstance(one.get(MULTIPLE), int | float)]
+        if len(multiples) == len(some):
             least, most = math.floor(min(multiples) * 100), math.ceil(max(multiples) * 100)
             return {MULTIPLE: {AT_LEAST: least / 100, AT_MOST: most / 100}}
     return _any_of(some)
