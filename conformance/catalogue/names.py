@@ -20,26 +20,5 @@ TPU_COMPILE = "tpu-compile"
 # The figure of a step of the time lane: what each of its rounds took.
 SECONDS = "seconds"
 
-CONFORMS = "conforms"
-DEVIATES = "deviates"
-KNOWN_DEVIATION = "known deviation"
-REMOVED = "removed"
-NOT_APPLICABLE = "not applicable"
-CRASHED = "crashed"
-HUNG = "hung"
-FLAKY = "flaky"
-NOT_RUN = "not run"
-VERDICTS = (
-    CONFORMS,
-    DEVIATES,
-    KNOWN_DEVIATION,
-    REMOVED,
-    NOT_APPLICABLE,
-    CRASHED,
-    HUNG,
-    FLAKY,
-    NOT_RUN,
-)
-
 # Where in a call an exception was raised, in the order a call goes through them.
 PHASES = ("construct", "arguments", "trace", "lower", "compile", "execute", "fetch", "unknown")

@@ -18,6 +18,7 @@ from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import NotApplicable
 from conformance.judging.releases import ByRelease, numbers
+from conformance.model.verdicts import Verdict
 
 MOST_LISTED = 20  # lines under one heading, unless all are asked for
 
@@ -85,7 +86,7 @@ def _recorded(
         if cell.clause not in clauses:
             gone.add(cell.clause)
             continue
-        if cell.verdict != names.NOT_RUN:
+        if cell.verdict != Verdict.NOT_RUN:
             ran[cell.clause].add(cell.topology)
         if cell.verdict in UNJUDGED:
             continue
@@ -94,7 +95,7 @@ def _recorded(
         judged.setdefault((cell.clause, cell.implementation), set()).add(jax)
         for entry in about.about(cell, target):
             asked.setdefault(at[id(entry)], set()).add(jax)
-            if cell.verdict == names.KNOWN_DEVIATION or entry.warns is not None:
+            if cell.verdict == Verdict.KNOWN_DEVIATION or entry.warns is not None:
                 excused.add(at[id(entry)])
     if not any(ran.values()):
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")

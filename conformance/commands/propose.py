@@ -7,6 +7,8 @@ without an entry needs one, and an entry whose cell conforms is too wide.
 from __future__ import annotations
 
 import datetime
+import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,22 +17,25 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
-from conformance.judging.codes import Code
+from conformance.judging.codes import Code, figures_of
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.judging.expectation import Fault, Finding
 from conformance.judging.judge import PROOF, Judgement, judge
 from conformance.judging.observation import Observation, Step
+from conformance.judging.perturbing.figures import COLLECTIVES, MULTIPLE
 from conformance.judging.seen import (
+    AT_LEAST,
+    AT_MOST,
     SOME,
     Processes,
     steps_of,
 )
 from conformance.model.records import Cell, Target
+from conformance.model.verdicts import Verdict
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
@@ -56,7 +61,7 @@ class Judged:
 
     @property
     def deviates(self) -> bool:
-        return self.judgement.verdict != names.CONFORMS
+        return self.judgement.verdict != Verdict.CONFORMS
 
     @property
     def compared(self) -> list[Finding]:
@@ -318,7 +323,35 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
     if "mistake" in table:
         return table
     seen = [one for one, _ in some if one is not None]
+    if noted := _figures(codes, seen):
+        return table | {"noted": noted}  # the values may be the right ones
     return table | {"returned": pattern(", ".join(map(str, one.leaves)) for one in seen)}
+
+
+def _figures(codes: Sequence[str], seen: Sequence[Step]) -> dict[str, Any]:
+    """Return the figures that all of these steps noted, of those that the codes are about."""
+    noted = {name: [one.extra.get(name) for one in seen] for name in figures_of(codes)}
+    return {name: _figure(some) for name, some in noted.items() if None not in some}
+
+
+def _figure(some: Sequence[Any]) -> Any:
+    """Return the pattern of a figure: of what moves, which collectives; of memory, the multiple."""
+    tables = [one for one in some if isinstance(one, Mapping)]
+    if len(tables) == len(some):
+        if all(COLLECTIVES in one for one in tables):
+            return {COLLECTIVES: _any_of([one[COLLECTIVES] for one in tables])}
+        multiples = [one[MULTIPLE] for one in tables if isinstance(one.get(MULTIPLE), int | float)]
+        if len(multiples) == len(some):
+            least, most = math.floor(min(multiples) * 100), math.ceil(max(multiples) * 100)
+            return {MULTIPLE: {AT_LEAST: least / 100, AT_MOST: most / 100}}
+    return _any_of(some)
+
+
+def _any_of(some: Sequence[Any]) -> str:
+    """Return a regular expression that matches the JSON of these values and of no other."""
+    texts = dict.fromkeys(json.dumps(one, ensure_ascii=False, sort_keys=True) for one in some)
+    said = [_SPECIAL.sub(_ESCAPED, one) for one in texts]
+    return f"^{said[0]}$" if len(said) == 1 else f"^({'|'.join(said)})$"
 
 
 def _fault(group: Sequence[Judged]) -> dict[str, Any]:

@@ -82,13 +82,15 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
 
 
 def _table(table: Mapping[str, Any]) -> str:
-    """Return a table of texts, numbers, booleans and lists of texts as one line of TOML."""
+    """Return a table as one line of TOML."""
     return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in table.items())} }}"
 
 
 def _value(one: Any) -> str:
     if isinstance(one, str):
         return _text(one)
+    if isinstance(one, Mapping):
+        return _table(one)
     if isinstance(one, list):
         return f"[{', '.join(map(_value, one))}]"
     return json.dumps(one)

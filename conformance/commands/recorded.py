@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from conformance.catalogue import names
 from conformance.commandline.results import ResultsError as ResultsError
 from conformance.commandline.results import no_record, records
 from conformance.judging.deviations import Deviation
 from conformance.model.codec import NoValue
 from conformance.model.records import Cell, Target, Timing
+from conformance.model.verdicts import Verdict
 
 # Verdicts of a cell of which nothing was judged.
-UNJUDGED = (names.REMOVED, names.NOT_APPLICABLE, names.NOT_RUN)
+UNJUDGED = (Verdict.REMOVED, Verdict.NOT_APPLICABLE, Verdict.NOT_RUN)
 
 
 def cells(files: Sequence[Path]) -> Iterator[tuple[Cell, Target]]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.commands.recorded import ResultsError as ResultsError
@@ -27,6 +26,7 @@ from conformance.judging.perturbing.messages import Messages
 from conformance.judging.rejudging import fault_of as fault_of
 from conformance.judging.strength import PASSED, Share, Strength, measure, sampled
 from conformance.model.records import Cell, Target
+from conformance.model.verdicts import Verdict
 
 WEAKEST = 20  # clauses that are listed
 EVERY_S = 2.0  # between two lines of progress
@@ -138,7 +138,7 @@ def lines(found: Strength, *, weakest: int = WEAKEST, examples: bool = False) ->
     """Yield the table by perturbation and section, and the weakest clauses, as text."""
     sections = found.sections
     width = max(len(name) for name in ["all", *found.perturbations])
-    for excused, title in ((False, names.CONFORMS), (True, names.KNOWN_DEVIATION)):
+    for excused, title in ((False, Verdict.CONFORMS), (True, Verdict.KNOWN_DEVIATION)):
         whole = found.total(excused=excused)
         if not whole.judged:
             continue

@@ -112,6 +112,12 @@ _OF_RESULT = {
 }
 
 
+def figures_of(codes: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the figures that findings of these codes are about, if any."""
+    asked = set(codes)
+    return tuple(sorted(name for name, code in _OF_FIGURE.items() if code in asked))
+
+
 def code_of(claims: Iterable[str], step: Step, holds: bool, saw: str) -> Code:
     """Return what a comparison was about: by the finding itself, else by how the step ended.
 

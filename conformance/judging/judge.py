@@ -19,6 +19,7 @@ from conformance.judging.deviations import Deviation
 from conformance.judging.expectation import Fault, Finding, Hangs
 from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 from conformance.judging.seen import steps_of
+from conformance.model.verdicts import Verdict
 
 PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type
@@ -61,18 +62,18 @@ def judge(
     entries = [entry for entry in deviations if entry.warns is None]
     warned = [entry for entry in deviations if entry.warns is not None]
     seen = _compare(clause, implementation, topology, jax, observations, fault, warned)
-    if seen.verdict == names.NOT_APPLICABLE:
+    if seen.verdict == Verdict.NOT_APPLICABLE:
         return seen
     silent = [] if fault else silent_entries(warned, observations)
     if silent:
         reason = f"{silent[0].where} says that a step emits {silent[0].seen}, but none does"
-        return Judgement(names.DEVIATES, reason, seen.findings)
+        return Judgement(Verdict.DEVIATES, reason, seen.findings)
     if not entries:
         return seen
     entry = entries[0]
-    if seen.verdict == names.CONFORMS:
+    if seen.verdict == Verdict.CONFORMS:
         return Judgement(
-            names.DEVIATES,
+            Verdict.DEVIATES,
             f"{entry.where} says that this cell deviates ({entry.seen!r}), but it conforms: "
             "remove or narrow the entry",
             seen.findings,
@@ -86,7 +87,7 @@ def judge(
             + _unnamed(entry, compared),
             seen.findings,
         )
-    return Judgement(names.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
+    return Judgement(Verdict.KNOWN_DEVIATION, seen.reason, seen.findings, entry)
 
 
 def _unnamed(entry: Deviation, compared: Sequence[Finding]) -> str:
@@ -115,7 +116,7 @@ def _compare(
     compiled = [o for o in observations if o.compiled is not None]
     nothing = compile_only.impossible(compiled) if compiled else None
     if nothing is not None:
-        return Judgement(names.NOT_APPLICABLE, nothing)
+        return Judgement(Verdict.NOT_APPLICABLE, nothing)
     if compiled:
         expectation = compile_only.labelled(expectation)
         findings += [f for o in compiled for f in compile_only.proofs(o, topology, PROOF)]
@@ -166,14 +167,14 @@ def _compare(
     failed = [f for f in findings if not f.holds]
     if not failed:
         said = shortened(compile_only.first_of(compared, clause.expect[implementation]).saw)
-        return Judgement(names.CONFORMS, _prefixed(said, compiled), tuple(findings))
+        return Judgement(Verdict.CONFORMS, _prefixed(said, compiled), tuple(findings))
     # What happened explains a missing proof, seldom the other way round.
     first = next((f for f in failed if f.step != PROOF), failed[0])
     said = f"{first.step}: {shortened(first.saw)}"
     step = steps_of(observations).get((first.process, first.step))
     if step is not None and step.raised and step.raised.message.startswith(_OUT_OF_MEMORY):
         said = f"out of the device's memory: {said}"
-    return Judgement(names.DEVIATES, _prefixed(said, compiled), tuple(findings))
+    return Judgement(Verdict.DEVIATES, _prefixed(said, compiled), tuple(findings))
 
 
 def _prefixed(reason: str, compiled: Sequence[Observation]) -> str:
@@ -195,10 +196,10 @@ def _of_fault(clause: Clause, implementation: str, topology: Topology, fault: Fa
         excusable = isinstance(expectation, Hangs)
         reason = f"unproven, it made {made}: {fault.detail}" if excusable else fault.detail
         return Judgement(fault.kind, reason, (finding,))
-    if isinstance(expectation, Hangs) and fault.kind == names.HUNG:
+    if isinstance(expectation, Hangs) and fault.kind == Verdict.HUNG:
         elsewhere = expectation.elsewhere(topology, fault)
         if not elsewhere:
-            return Judgement(names.CONFORMS, f"as expected: {fault.detail}")
+            return Judgement(Verdict.CONFORMS, f"as expected: {fault.detail}")
         return Judgement(fault.kind, f"{elsewhere}: {fault.detail}")
     return Judgement(fault.kind, fault.detail)
 

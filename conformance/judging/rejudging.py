@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation, DeviationError, matching
@@ -50,15 +49,15 @@ class Rejudging:
             raise CannotJudge("of a clause that is no more")
         if implementation not in clause.expect:
             raise CannotJudge("of an implementation of which its clause now expects nothing")
-        if verdict in (names.NOT_RUN, names.FLAKY):
+        if verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             return cell
         topology = Topology.parse(cell.topology)
         excused = not_applicable(clause, implementation, topology)
         if excused is not None:
             return replace(with_judgement(cell, excused), observations=(), fault=None)
-        if verdict == names.NOT_APPLICABLE:
+        if verdict == Verdict.NOT_APPLICABLE:
             raise CannotJudge("not applicable then")
-        if verdict == names.REMOVED:
+        if verdict == Verdict.REMOVED:
             return cell
         return with_judgement(cell, self._judged(clause, topology, cell, target))
 
@@ -74,7 +73,7 @@ class Rejudging:
             seen, fault = observations(cell), fault_of(cell)
             return judge(clause, implementation, topology, jax, seen, fault, entries)
         except DeviationError as error:
-            return Judgement(names.DEVIATES, str(error))
+            return Judgement(Verdict.DEVIATES, str(error))
 
 
 def with_judgement(cell: model.Cell, judgement: Judgement) -> model.Cell:
@@ -110,9 +109,9 @@ def not_applicable(clause: Clause, implementation: str, topology: Topology) -> J
     """Return why a clause does not apply to a cell, whatever the target; None if it does."""
     expectation = clause.expect[implementation]
     if isinstance(expectation, NotApplicable):
-        return Judgement(names.NOT_APPLICABLE, expectation.reason)
+        return Judgement(Verdict.NOT_APPLICABLE, expectation.reason)
     unmet = clause.needs.unmet(topology) or clause.elsewhere(topology)
-    return Judgement(names.NOT_APPLICABLE, unmet) if unmet is not None else None
+    return Judgement(Verdict.NOT_APPLICABLE, unmet) if unmet is not None else None
 
 
 def observations(cell: model.Cell) -> tuple[Observation, ...]:

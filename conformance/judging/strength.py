@@ -12,15 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from conformance.catalogue import names
 from conformance.catalogue.topology import Place
 from conformance.judging.expectation import All, Expectation, OfEachStep
 from conformance.judging.observation import Leaf, Observation, Step
 from conformance.judging.perturbing import PERTURBATIONS, Case, Perturbation, Seen
+from conformance.model.verdicts import Verdict
 
 Compare = Callable[[Place, Step], tuple[bool, str]]
 
-PASSED = (names.CONFORMS, names.KNOWN_DEVIATION)
+PASSED = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
 
 
 @dataclass(frozen=True, slots=True)

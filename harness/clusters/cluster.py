@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from conformance.catalogue.names import CRASHED, HUNG
 from conformance.catalogue.topology import Topology
+from conformance.model.verdicts import Verdict
 from conformance.probing.starving import Delays, starved
 from harness.clusters import deadlines, postmortem
 from harness.clusters.hub import Hub
@@ -240,12 +240,12 @@ class Cluster:
 
     def _fault_of_loss(self, down: TargetDown) -> ClusterFault:
         states = postmortem.unseen(self._process, self._members, up=self._up)
-        return ClusterFault(CRASHED, " ".join(str(down).split()), states)
+        return ClusterFault(Verdict.CRASHED, " ".join(str(down).split()), states)
 
     def _fault_of_lateness(self, index: int | None) -> ClusterFault:
         states = self._examine(index)
         detail = f"process {states[0].process} of {self.topology} never came up"
-        return ClusterFault(HUNG, detail, states)
+        return ClusterFault(Verdict.HUNG, detail, states)
 
     def _fault_of_start(self, index: int) -> ClusterFault:
         """Describe a process that died, or sent an invalid message, before the cluster was up."""
@@ -258,7 +258,7 @@ class Cluster:
         if how == CLOSED and ended:
             how = ending(ended[0].code)[0]
         detail = f"process {first} of {self.topology} {how} while the cluster came up"
-        return ClusterFault(CRASHED, detail, self._examine(first))
+        return ClusterFault(Verdict.CRASHED, detail, self._examine(first))
 
     def _fault_of_trouble(self, name: str) -> ClusterFault:
         """Describe the first failure: wait a moment for the peers, then find who failed first."""
@@ -278,7 +278,7 @@ class Cluster:
         states = self._examine(first)
         detail = f"process {first} {how} {postmortem.whereabouts(states[:1])}"
         detail += f"; then {', '.join(rest)}" if rest else ""
-        return ClusterFault(CRASHED, detail, states)
+        return ClusterFault(Verdict.CRASHED, detail, states)
 
     def _codes(self, until: float) -> dict[int, int]:
         """Return exit codes in the order of the exits, once every process that disconnected has
@@ -301,4 +301,4 @@ class Cluster:
             f"{', '.join(map(str, stuck)) or 'none: all wait for each other'}; "
             f"process {odd.process} {at}; {postmortem.whereabouts(states)}"
         )
-        return ClusterFault(HUNG, detail, states)
+        return ClusterFault(Verdict.HUNG, detail, states)

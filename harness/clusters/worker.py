@@ -119,9 +119,6 @@ class Worker:
         name = f"{order['case']}:{fingerprint(order)}"
         self._meet(f"{name}:begin", deadlines.BARRIER_S)
         parameters = {**order["parameters"], **one.rows}
-        if "channel" in inspect.signature(one.probe).parameters:
-            # A fault clause may ask for the wire itself, to send what no worker should.
-            parameters["channel"] = self._channel
         before = _cpu_seconds()
         seen = recording.observe(
             one.probe,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.commandline.results import ResultsError, no_record, records
 from conformance.commands.recorded import target_of
 from conformance.model.codec import decode_record, encode_record
+from conformance.model.verdicts import Verdict
 from harness.running.cells import CellId
 
 CELLS_BETWEEN_PROGRESS = 10_000
@@ -149,7 +149,7 @@ class Gathered:
         """Add a cell's newest record, if the chooser keeps it."""
         header = (target.target, target.started, target.run)
         self._headers[header] = target
-        known = _Known(target.started, cell.verdict != names.NOT_RUN, header)
+        known = _Known(target.started, cell.verdict != Verdict.NOT_RUN, header)
         try:
             line = encode_record(chooser.kept(cell, target))
         except LeftOut as error:
@@ -196,7 +196,7 @@ def _read(file: Path, chooser: Chooser, found: Gathered, progress: Callable[[str
 def _cell(cell: model.Cell, target: model.Target, chooser: Chooser, found: Gathered) -> None:
     id = CellId(cell.clause, cell.implementation, cell.topology, cell.target)
     key = Key(id, target.jax, target.platform)
-    if chooser.wants(id) and found.decides(key, target, ran=cell.verdict != names.NOT_RUN):
+    if chooser.wants(id) and found.decides(key, target, ran=cell.verdict != Verdict.NOT_RUN):
         found.add(key, target, cell, chooser)
 
 

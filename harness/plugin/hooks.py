@@ -16,10 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from conformance.catalogue import causes, loading, names
+from conformance.catalogue import causes, loading
 from conformance.catalogue.claims import load_claims
 from conformance.commandline.ending import reason
 from conformance.judging import deviations
+from conformance.model.verdicts import RECORDED, Verdict
 from harness.plugin import carrying, changed, hosting, options, replacing, sharding
 from harness.plugin.carrying import Carrying
 from harness.plugin.lost import Lost
@@ -254,8 +255,8 @@ def pytest_runtest_makereport(
         record = item.stash[OUTCOME].record
         if held_back(item.config.stash[_SESSION], record):
             report.outcome = AGAIN  # type: ignore[assignment]
-        elif record.verdict == names.FLAKY:
-            report.outcome = names.FLAKY  # type: ignore[assignment]
+        elif record.verdict == Verdict.FLAKY:
+            report.outcome = Verdict.FLAKY  # type: ignore[assignment]
     return report
 
 
@@ -263,8 +264,8 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str
     """Return how the terminal shows outcomes that pytest does not know."""
     if report.outcome == AGAIN:
         return AGAIN, "R", ("RUN AGAIN LATER", {"yellow": True})
-    if report.outcome == names.FLAKY:
-        return names.FLAKY, "f", ("FLAKY", {"yellow": True})
+    if report.outcome == Verdict.FLAKY:
+        return Verdict.FLAKY, "f", ("FLAKY", {"yellow": True})
     return None
 
 
@@ -305,7 +306,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if session is None or not (session.verdicts or session.timings):
         return
     total = functools.reduce(_add, session.spent, Spent())
-    order = sorted(names.VERDICTS, key=lambda verdict: verdict != names.FLAKY)  # flaky first
+    order = sorted(RECORDED, key=lambda verdict: verdict != Verdict.FLAKY)  # flaky first
     counts = ", ".join(f"{session.verdicts[v]} {v}" for v in order if session.verdicts[v])
     terminalreporter.write_sep("-", "conformance")
     if session.verdicts:

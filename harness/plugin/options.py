@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.catalogue import names
 from conformance.catalogue.topology import Topology
 from conformance.commandline import limits
+from conformance.model.verdicts import Verdict
 from harness.plugin import hosting
 from harness.plugin.hosting import hosts_of, processes_of
 from harness.running import admission, devices, tiers
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 BLOCKS = 6
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 1000
 MOST_REPEATS = 10_000
-FAIL_ON = (names.FLAKY,)
+FAIL_ON = (Verdict.FLAKY,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ def read(config: pytest.Config, progress: Callable[[str], None]) -> Options:
         run=secrets.token_hex(4),
         tier=config.getoption("tier") or (tiers.FULL if _names_cells(config) else tiers.CORE),
         rerun=_reruns(config, hosts),
-        fail_on_flaky=names.FLAKY in config.getoption("fail_on"),
+        fail_on_flaky=Verdict.FLAKY in config.getoption("fail_on"),
         skip_missing=skip_missing,
         hosts=hosts,
     )

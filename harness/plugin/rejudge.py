@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import conformance.model.records as model
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.commandline.results import ResultsError
 from conformance.judging import deviations
 from conformance.judging.rejudging import CannotJudge, Rejudging
+from conformance.model.verdicts import Verdict
 from harness.plugin.gathering import Gathered, LeftOut, gather
 from harness.plugin.recorder import Recorder
 from harness.running.cells import CellId
 
-RED = (names.DEVIATES, names.CRASHED, names.HUNG, names.FLAKY)
+RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY)
 MOST_NAMED = 10  # red records, in the message that refuses them
 
 

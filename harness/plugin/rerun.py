@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from conformance.catalogue import names
 from conformance.model.records import Again, Cell, Timing
 from conformance.model.verdicts import Verdict
 from harness.clusters.launchers import TargetDown
@@ -138,8 +137,8 @@ def compared(first: Cell, second: Cell) -> Cell:
 
 def outcome_of(verdict: str) -> str:
     """Return pytest's outcome for a verdict of a cell that was run."""
-    if verdict == names.FLAKY:
-        return names.FLAKY
+    if verdict == Verdict.FLAKY:
+        return Verdict.FLAKY
     return "passed" if verdict in GREEN else "failed"
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.judging.rejudging import CannotJudge, Rejudging
+from conformance.model.verdicts import Verdict
 from harness.plugin.gathering import LeftOut
 from harness.plugin.session import Session
 from harness.running.cells import CellId
@@ -21,7 +21,7 @@ from harness.targets.interpreters import NoAnswerError, facts
 from harness.targets.target import Target, TargetError
 
 # What may stand in new results as it was recorded; all else is worth another run.
-GOOD = (names.CONFORMS, names.KNOWN_DEVIATION, names.REMOVED, names.NOT_APPLICABLE)
+GOOD = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 BACKENDS = {"cuda": "gpu"}  # what JAX calls a platform that runs, where it is another word
 OF_A_TARGET = ("jax", "jaxlib", "python", "platform")
@@ -49,7 +49,7 @@ class Today:
         """Return the record as this run's results store it; LeftOut says why the cell is
         run again.
         """
-        if cell.verdict in (names.NOT_RUN, names.FLAKY):
+        if cell.verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             raise LeftOut(f"{cell.verdict} then")
         if cell.program != self.programs[cell.clause]:
             raise LeftOut("of another program")

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.catalogue.claims import Claims
 from conformance.catalogue.topology import Topology
 from conformance.commandline import ending
 from conformance.judging import deviations
 from conformance.model.records import Cell as Record
 from conformance.model.records import Timing
+from conformance.model.verdicts import Verdict
 from harness.plugin import message
 from harness.plugin.options import Options
 from harness.plugin.recorder import Recorder
@@ -38,9 +39,9 @@ from harness.running.shards import unit
 from harness.running.shares import Usher
 from harness.targets import platforms
 
-GREEN = (names.CONFORMS, names.KNOWN_DEVIATION)
-RED = (names.DEVIATES, names.CRASHED, names.HUNG)  # a second run may see something else
-EXCUSED = (names.REMOVED, names.NOT_APPLICABLE)
+GREEN = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
+RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG)  # a second run may see something else
+EXCUSED = (Verdict.REMOVED, Verdict.NOT_APPLICABLE)
 
 OUTCOME = pytest.StashKey[Outcome]()  # of an item: what is to be recorded of it
 
@@ -76,7 +77,7 @@ class Session:
         A cell that was not run is skipped if a package or program that the clause requires is
         missing; a missing target skips only if the user allowed it.
         """
-        if record.verdict != names.NOT_RUN:
+        if record.verdict != Verdict.NOT_RUN:
             return record.verdict in EXCUSED
         return bool(record.lacks) or self.options.skip_missing
 
@@ -215,7 +216,7 @@ class Session:
         if verdict not in GREEN and not self.excuses(record):
             cell = f"{record.clause} {record.implementation} {record.topology}"
             line = f"{verdict.upper()} {cell} {record.target}: {record.reason}"
-            (self.flaky if verdict == names.FLAKY else self.red).append(line)
+            (self.flaky if verdict == Verdict.FLAKY else self.red).append(line)
 
     def take(self, nodeid: str, outcome: Outcome) -> None:
         """Count and record what a test process reports of an item."""
@@ -296,11 +297,11 @@ class Cell:
         verdict, reason = record.verdict, record.reason
         if self._session.excuses(record):
             pytest.skip(f"{verdict}: {reason}")
-        if verdict == names.KNOWN_DEVIATION:
+        if verdict == Verdict.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
-        if verdict == names.NOT_RUN:
+        if verdict == Verdict.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)
-        if verdict != names.CONFORMS:
+        if verdict != Verdict.CONFORMS:
             text = message.failure(self.id, clause, self._session.claims, record)
             pytest.fail(text, pytrace=False)
 
@@ -328,7 +329,7 @@ class Timed:
         verdict, reason = mine.record.verdict, mine.record.reason
         if self._session.excuses(mine.record):
             pytest.skip(f"{verdict}: {reason}")
-        if verdict == names.NOT_RUN:
+        if verdict == Verdict.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)
         compared = (
             lane.against(self.contender, mine, heat.values(), timing) if mine.measured else []
@@ -337,7 +338,7 @@ class Timed:
             lane.record(mine, self.contender, timing, compared),
             self._session.lane.facts(self.id.target),
         )
-        if verdict == names.KNOWN_DEVIATION:
+        if verdict == Verdict.KNOWN_DEVIATION:
             pytest.xfail(f"{verdict}: {reason}")
         if not mine.measured:
             reproduce = message.reproduce(
@@ -359,6 +360,6 @@ class Timed:
 def not_run(reason: str) -> str:
     """Return the failure message of an item that was not run: the run is incomplete without it."""
     return (
-        f"{names.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
+        f"{Verdict.NOT_RUN}: {reason}\n  where that is how it must be, --skip-missing-targets "
         "excuses it"
     )

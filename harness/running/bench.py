@@ -6,7 +6,6 @@ time inside its probe, as medians with the range, next to the aims for an idle m
 
 from __future__ import annotations
 
-import signal
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from harness.clusters.cluster import Case
 from harness.running.pool import Pool
 from harness.targets.target import Target, provision
 
-FAULTS = ("harness.clusters.faults",)
+CATALOGUE = ("harness.running.benched",)
 STARTS, RECYCLES, CASES, UNCOUNTED_CASES = 7, 7, 100, 5
 
 
@@ -39,7 +38,7 @@ def measure(spec: str, progress: Callable[[str], None]) -> None:
     """Print the table of a target; TargetError if it is not available."""
     target = provision(spec, progress=progress)
     for aim in AIMS:
-        pool = Pool(FAULTS, progress=progress)
+        pool = Pool(CATALOGUE, progress=progress)
         try:
             _topology(pool, target, aim)
         finally:
@@ -48,7 +47,7 @@ def measure(spec: str, progress: Callable[[str], None]) -> None:
 
 def _topology(pool: Pool, target: Target, aim: Aim) -> None:
     topology = Topology.parse(aim.topology)
-    none = Case("faults.none", NEW_PMAP)
+    none = Case("bench.case", NEW_PMAP)
     facts = pool.facts(target, topology)  # brings the zygote up
     print(f"{aim.topology}, jax {facts['jax']}")
 
@@ -58,7 +57,7 @@ def _topology(pool: Pool, target: Target, aim: Aim) -> None:
 
     def recycle() -> None:
         # From the death of a process to a cluster that can be used again.
-        pool.run(target, topology, Case("faults.killed", NEW_PMAP, {"number": signal.SIGKILL}))
+        pool.run(target, topology, Case("bench.case", NEW_PMAP, {"dies": True}))
         began.append(time.monotonic())
         pool.facts(target, topology)
 

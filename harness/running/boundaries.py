@@ -19,11 +19,12 @@ from packaging.version import Version
 
 from conformance.catalogue.causes import Cause
 from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import LEGACY_PMAP, NOT_RUN
+from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import Topology
 from conformance.commands import recorded
 from conformance.judging.deviations import Deviation
 from conformance.judging.rejudging import not_applicable
+from conformance.model.verdicts import Verdict
 
 PLATFORM = "cpu"  # on which every release is run
 TIMED = "timing"  # the section of the time lane, whose records are no cells
@@ -156,7 +157,7 @@ def bound_line(subject: str, before: str, after: str, missing: Sequence[str]) ->
 def run_cells(file: Path) -> Iterator[tuple[Cell, str]]:
     """Yield the cells of a results file that were run, or need not be, each with its JAX."""
     for cell, target in recorded.cells([file]):
-        if cell.verdict != NOT_RUN and target.jax is not None:
+        if cell.verdict != Verdict.NOT_RUN and target.jax is not None:
             yield Cell(cell.clause, cell.implementation, cell.topology), target.jax
 
 

@@ -19,6 +19,7 @@ from conformance.catalogue.spelling import did_you_mean
 from conformance.catalogue.topology import Topology
 from conformance.commandline.results import records
 from conformance.commands.recorded import target_of
+from conformance.model.verdicts import Verdict
 from conformance.probing.jobs import DEADLINE_S, Ended, Job, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
 
@@ -106,11 +107,11 @@ def _note(
     found: Seen, cell: model.Cell, target: model.Target, by_clause: Mapping[str, model.Clause]
 ) -> None:
     jax = target.jax
-    if jax is None or cell.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION):
+    if jax is None or cell.verdict not in (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION):
         return
     place = (cell.implementation, cell.topology)
     found.ran.add((*place, jax))
-    if cell.verdict == names.KNOWN_DEVIATION:
+    if cell.verdict == Verdict.KNOWN_DEVIATION:
         slug = cell.deviation.cause if cell.deviation is not None else ""
     else:
         slug = _changed(by_clause.get(cell.clause), cell.implementation)

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.commandline.outputs import write_text
 from conformance.commandline.results import records
 from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from harness.running.tiers import FILE
 
 LEAST_S = 0.5  # a shorter run is as good as any other
-RAN = (names.CONFORMS, names.KNOWN_DEVIATION)
+RAN = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
 
 Figures = dict[tuple[str, str], list[tuple[float, float]]]
 

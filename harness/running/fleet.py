@@ -91,7 +91,12 @@ class LocalFleet:
                 self._launchers.pop(one).close()
             launcher = LocalLauncher(
                 target.python,
-                worker_environment(target, os.environ, platform=named(self._platform)),
+                worker_environment(
+                    target,
+                    os.environ,
+                    platform=named(self._platform),
+                    catalogue=self._catalogue,
+                ),
                 self.hub,
                 self._scratch.folder / f"target-{secrets.token_hex(4)}",
                 self._catalogue,
@@ -187,7 +192,12 @@ class HostFleet:
     def _launched(self, target: Target, way: Way) -> HostsLauncher:
         hosts = self._hosts
         token = secrets.token_hex(4)
-        environment = worker_environment(target, os.environ, platform=named(self._platform))
+        environment = worker_environment(
+            target,
+            os.environ,
+            platform=named(self._platform),
+            catalogue=self._catalogue,
+        )
         plan = Plan(
             hosts.count,
             f"{reached_by(hosts.listen, way)}:{self.hub.port}",

@@ -16,6 +16,7 @@ from conformance.catalogue import names
 from conformance.catalogue.clause import Timing
 from conformance.judging import ratios
 from conformance.judging.ratios import Ratio
+from conformance.model.verdicts import Verdict
 from harness.running.admission import process_capacity
 from harness.running.cells import CellId
 from harness.running.runner import Runner
@@ -52,7 +53,7 @@ class Entrant:
     @property
     def measured(self) -> bool:
         """Return whether every block returned right values."""
-        return self.record is not None and self.record.verdict == names.CONFORMS
+        return self.record is not None and self.record.verdict == Verdict.CONFORMS
 
 
 class Lane:

@@ -80,14 +80,14 @@ class Runner:
         topology = Topology.parse(cell.topology)
         asked = self.targets[cell.target]
         if asked.target is None:
-            return _record(cell, Judgement(names.NOT_RUN, asked.unavailable or "no such target"))
+            return _record(cell, Judgement(Verdict.NOT_RUN, asked.unavailable or "no such target"))
         try:
             too_large = self.pool.unmet(asked.target, topology)
             if too_large is not None:
-                return _record(cell, Judgement(names.NOT_APPLICABLE, too_large))
+                return _record(cell, Judgement(Verdict.NOT_APPLICABLE, too_large))
             self._learn(asked.target, topology)
         except TargetDown as down:
-            return _record(cell, Judgement(names.NOT_RUN, str(down)))
+            return _record(cell, Judgement(Verdict.NOT_RUN, str(down)))
         except ClusterDown as down:
             fault = down.fault
             return _record(cell, Judgement(fault.kind, fault.detail), fault=fault)
@@ -96,7 +96,7 @@ class Runner:
             return _record(cell, excused)
         lacks, how = self._lacks(clause, self.facts[cell.target])
         if lacks:
-            judgement = Judgement(names.NOT_RUN, f"{', '.join(lacks)} {how}")
+            judgement = Judgement(Verdict.NOT_RUN, f"{', '.join(lacks)} {how}")
             return replace(_record(cell, judgement), lacks=tuple(lacks))
         return self._run(cell, clause, asked.target, topology)
 
@@ -139,15 +139,15 @@ class Runner:
         if facts["platform"] == names.TPU_COMPILE:
             why = compile_only.excuse(clause.expect[cell.implementation])
             if why is not None:
-                return Judgement(names.NOT_APPLICABLE, why)
+                return Judgement(Verdict.NOT_APPLICABLE, why)
         if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
             return None
         reason = f"jax {facts['jax']} has no {cell.implementation}"
         if cell.implementation == names.LEGACY_PMAP:
-            return Judgement(names.REMOVED, reason)
+            return Judgement(Verdict.REMOVED, reason)
         kinds = ", ".join(facts["unknown"]) or "nothing"
         return Judgement(
-            names.DEVIATES,
+            Verdict.DEVIATES,
             f"{reason} that this program knows by sight; it found {kinds}: where it has moved, say "
             "so in probing.implementations",
         )
@@ -156,13 +156,13 @@ class Runner:
         try:
             of, runs = self._runs(cell, clause, target, topology)
         except TargetDown as down:
-            return _record(cell, Judgement(names.NOT_RUN, str(down)))
+            return _record(cell, Judgement(Verdict.NOT_RUN, str(down)))
         records = []
         for run in runs:
             try:
                 verdict = self._judge(cell, clause, topology, run.result)
             except DeviationError as error:
-                verdict = Judgement(names.DEVIATES, str(error))
+                verdict = Judgement(Verdict.DEVIATES, str(error))
             records.append(_record(cell, verdict, run.result, fresh=run.fresh))
         return replace(_steady(records), run_of=of)
 
@@ -232,14 +232,14 @@ def _steady(records: Sequence[model.Cell]) -> model.Cell:
     counts = Counter(r.verdict for r in records)
     if len(counts) == 1:
         return records[-1]
-    bad = next(r for r in records if r.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION))
+    bad = next(r for r in records if r.verdict not in (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION))
     text = ", ".join(f"{verdict} {k} of {len(records)}" for verdict, k in counts.most_common())
     return replace(bad, verdict=Verdict.FLAKY, reason=f"{text}; {bad.reason}")
 
 
 def not_run(cell: CellId, reason: str) -> model.Cell:
     """Return the record of a cell that was not run, and why."""
-    return _record(cell, Judgement(names.NOT_RUN, reason))
+    return _record(cell, Judgement(Verdict.NOT_RUN, reason))
 
 
 def _record(

@@ -219,14 +219,16 @@ def describe(target: Target) -> dict[str, str]:
     return {**known.packages, "python": known.python, "machine": known.machine}
 
 
-def worker_path(cache: Path | None = None) -> Path:
-    """Return a folder with only this checkout's `conformance` and `harness`, for a worker's path.
+def worker_path(cache: Path | None = None, catalogue: Iterable[str] = ()) -> Path:
+    """Return a folder for a worker's path: this checkout's `conformance` and `harness`, the
+    packages of the modules of `catalogue`, and nothing else.
 
     The folder that holds the packages themselves may be the controller's site-packages, whose jax
     would shadow the target's.
     """
     cache = _cache(cache)
-    sources = {name: _package(name) for name in WORKER_PACKAGES}
+    within = (module.partition(".")[0] for module in catalogue)
+    sources = {name: _package(name) for name in dict.fromkeys((*WORKER_PACKAGES, *within))}
     try:
         return _links(cache / "workers", sources)
     except OSError:
@@ -243,8 +245,11 @@ def worker_environment(
     *,
     platform: Platform = PLATFORMS[CPU],
     cache: Path | None = None,
+    catalogue: Iterable[str] = (),
 ) -> dict[str, str]:
     """Return the variables of a worker process, the same for every target.
+
+    It can import the modules of `catalogue`, beside this project's.
 
     The controller's variables about Python, JAX, XLA, TensorFlow and pytest are removed, because
     they would change what a probe observes.
@@ -257,7 +262,7 @@ def worker_environment(
     }
     return {
         **kept,
-        "PYTHONPATH": str(worker_path(cache)),
+        "PYTHONPATH": str(worker_path(cache, catalogue)),
         "PYTHONNOUSERSITE": "1",
         "PYTHONSAFEPATH": "1",
         "JAX_PLATFORMS": platform.backend,

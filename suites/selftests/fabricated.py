@@ -9,10 +9,10 @@ from typing import Any
 from observations import observation, received
 
 from conformance.catalogue import loading
-from conformance.catalogue.names import CONFORMS, KNOWN_DEVIATION
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import load_all, matching
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 
 NEWEST = "0.12.0.1"
 
@@ -45,4 +45,7 @@ def earned(
     id: str, implementation: str, topology: Topology, steps: Callable[[Place], list[Any]]
 ) -> bool:
     """Whether the cell would be green or excused."""
-    return verdict_of(id, implementation, topology, steps) in (CONFORMS, KNOWN_DEVIATION)
+    return verdict_of(id, implementation, topology, steps) in (
+        Verdict.CONFORMS,
+        Verdict.KNOWN_DEVIATION,
+    )

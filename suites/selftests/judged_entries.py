@@ -10,17 +10,17 @@ from observations import (
     SECOND,
 )
 
-from conformance.catalogue import names
 from conformance.catalogue.names import IMPLEMENTATIONS
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.judging.expectation import (
     Fault,
     Whereabouts,
 )
+from conformance.model.verdicts import Verdict
 
 HUNG_TEXT = "no answer within 1 s from process 1; process 1 is in File probe.py"
 STUCK = tuple(Whereabouts(process, (FIRST,), SECOND) for process in range(2))
-HUNG = Fault(names.HUNG, HUNG_TEXT, ("new pmap",), STUCK)
+HUNG = Fault(Verdict.HUNG, HUNG_TEXT, ("new pmap",), STUCK)
 
 
 def entry(**seen: Any) -> Deviation:

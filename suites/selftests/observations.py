@@ -13,19 +13,13 @@ from typing import Any
 import numpy as np
 
 from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import (
-    CRASHED,
-    HUNG,
-    IMPLEMENTATIONS,
-    LEGACY_PMAP,
-    NEW_PMAP,
-    SHARD_MAP,
-)
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.containers import flattened
 from conformance.judging.expectation import Expectation, Fault, Whereabouts
 from conformance.judging.observation import Observation, parse, to_json
 from conformance.judging.texts import described
+from conformance.model.verdicts import Verdict
 
 Json = dict[str, Any]
 
@@ -181,10 +175,10 @@ def crashed(step: str, *mapped: str, signal: str = "SIGSEGV") -> Fault:
     """The first process was killed in this step, if any, after these maps were made."""
     where = f"in step “{step}”" if step else "before any step"
     detail = f"process 0 was killed by {signal} {where}"
-    return Fault(CRASHED, detail, mapped, (Whereabouts(0, (), step, signal),))
+    return Fault(Verdict.CRASHED, detail, mapped, (Whereabouts(0, (), step, signal),))
 
 
 def hung(step: str, *mapped: str) -> Fault:
     """The first process did not come back from this step, after these maps were made."""
     detail = f"no answer within 6 s from process 0; in step “{step}”"
-    return Fault(HUNG, detail, mapped, (Whereabouts(0, (), step),))
+    return Fault(Verdict.HUNG, detail, mapped, (Whereabouts(0, (), step),))

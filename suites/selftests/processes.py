@@ -28,17 +28,19 @@ HANGS_S = 600.0
 ENDS_S = 60.0
 assert ENDS_S < HEARTBEAT_S
 
+FAULTS = "faulty.faults"
 # A conftest.py with the fault clauses in place of the catalogue, in the controller and in its xdist
 # workers: a run that is about no clause of the catalogue starts in half the time.
-FAULTS_ALONE = """
-import functools
+FAULTS_ALONE = f"""
+import functools, sys
+sys.path.append({str(Path(__file__).parent)!r})
 from conformance.catalogue import causes, loading
 from conformance.judging import deviations
 
 deviations.load_all = lambda: ()  # they are about the catalogue's clauses
-causes.load_causes = lambda: {}
-loading.load = functools.partial(loading.load, ["harness.clusters.faults"])
-loading.PACKAGE = "harness.clusters.faults"
+causes.load_causes = lambda: {{}}
+loading.load = functools.partial(loading.load, ["{FAULTS}"])
+loading.PACKAGE = "{FAULTS}"
 """
 
 

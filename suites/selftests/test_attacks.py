@@ -16,13 +16,13 @@ import pytest
 from observations import WITNESS, Json, observation, raised, received, returned
 from real import PACKAGES, catalogue, entries
 
-from conformance.catalogue import names
 from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import judge
 from conformance.judging.observation import OUTSIDE
+from conformance.model.verdicts import Verdict
 
 ONE, TWO, FOUR = "1x8", "2x2", "4x2"
 NEWEST = "0.12.0.1"
@@ -241,7 +241,7 @@ ATTACKS = (
         NEW_PMAP,
         FOUR,
         fault=Fault(
-            names.HUNG,
+            Verdict.HUNG,
             "no answer within 5 s from process 3",
             ("new pmap",),
             stuck("barrier", 3, of=4),
@@ -296,7 +296,7 @@ ATTACKS = (
         SHARD_MAP,
         ONE,
         jax="0.9.2",
-        fault=Fault(names.CRASHED, "process 0 was killed by SIGSEGV", ()),
+        fault=Fault(Verdict.CRASHED, "process 0 was killed by SIGSEGV", ()),
     ),
     Attack(
         "a compilation that is slow, in the first call",
@@ -305,7 +305,7 @@ ATTACKS = (
         ONE,
         jax="0.9.0",
         fault=Fault(
-            names.HUNG,
+            Verdict.HUNG,
             'no answer within 12 s from process 0; process 0 is in File "compiler.py", line 1 in f',
             ("new pmap",),
             stuck("donating call", 0, of=1),
@@ -388,7 +388,7 @@ def test_what_is_made_up_is_red(attack: Attack) -> None:
             PACKAGES,
         ),
     )
-    assert judgement.verdict not in (names.CONFORMS, names.KNOWN_DEVIATION), judgement.reason
+    assert judgement.verdict not in (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION), judgement.reason
     assert "the probe did not get there" not in judgement.reason
     assert "unchecked" not in judgement.reason
 

@@ -26,10 +26,11 @@ from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause, Need, clause, devices, processes
 from conformance.catalogue.loading import Catalogue, CatalogueError
-from conformance.catalogue.names import IMPLEMENTATIONS, JAX, NOT_APPLICABLE
+from conformance.catalogue.names import IMPLEMENTATIONS, JAX
 from conformance.catalogue.topology import Topology
 from conformance.judging import rejudging
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
+from conformance.model.verdicts import Verdict
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
 REAL = catalogue()
@@ -57,7 +58,7 @@ def test_every_clause_is_found_under_its_own_id() -> None:
 
 def test_what_breaks_clusters_on_purpose_is_not_published() -> None:
     assert "faults" not in REAL.sections()
-    assert loading.load(["harness.clusters.faults"]).sections() == ["faults"]
+    assert loading.load(["faulty.faults"]).sections() == ["faults"]
 
 
 def test_a_clause_fixes_another_that_is_there() -> None:
@@ -261,7 +262,7 @@ def test_what_is_about_several_processes_is_not_asked_of_one() -> None:
         two = Topology.parse("2x2")  # a learner of one device has nobody to average with
         excused = rejudging.not_applicable(idiom, implementation, two)
         assert excused is not None
-        assert excused.verdict == NOT_APPLICABLE
+        assert excused.verdict == Verdict.NOT_APPLICABLE
 
 
 # Loading

@@ -23,8 +23,9 @@ from parameterized import parameterized
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Timing
 from conformance.catalogue.loading import Catalogue, load
-from conformance.catalogue.names import CRASHED, IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.judging.expectation import raises, returns
+from conformance.model.verdicts import Verdict
 from harness.clusters.postmortem import ClusterFault, ProcessState
 from harness.plugin.message import MOST_LOG_LINES, MOST_STACK_LINES, failure, odd_first, reproduce
 from harness.running.cells import CellId, chunks_for, group, parse_nodeid, select
@@ -279,7 +280,7 @@ def test_a_failure_shows_each_step() -> None:
 
 def test_a_failure_shows_what_each_process_was_doing() -> None:
     fault = ClusterFault(
-        CRASHED,
+        Verdict.CRASHED,
         "process 1 was killed by SIGSEGV",
         (
             ProcessState(1, "was killed by SIGSEGV", "SIGSEGV", None, "", "about to die\n"),

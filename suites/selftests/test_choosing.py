@@ -145,7 +145,7 @@ def test_a_folder_that_begins_as_the_section_is_another(write: Write) -> None:
         ("conformance.sections.errors.lowered", "errors"),
         ("conformance.sections.errors.deeper.still", "errors"),
         ("conformance.sections", None),
-        ("harness.clusters.faults", None),
+        ("faulty.faults", None),
         ("a.conformance.sections.errors", None),
     ],
 )

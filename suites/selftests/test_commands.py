@@ -22,12 +22,13 @@ from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import DEVIATES, IMPLEMENTATIONS, NEW_PMAP
+from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP
 from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ, PROGRAM
 from conformance.commands.new import new
 from conformance.commands.show import show
 from conformance.judging.deviations import Deviation
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 from harness.commandline import main as commandline
 from harness.commandline.command import DONE, FAILED
 from harness.commandline.main import main
@@ -322,7 +323,7 @@ def test_a_skeleton_is_as_lint_wants_it(copy: Path, module: str) -> None:
 def test_a_skeleton_is_red_until_it_is_written(copy: Path) -> None:
     one = written(new(REAL, CLAIMS, "errors.some-thing.new", CLAIM, "outputs"))[-1]
     seen = [received(record) for record in observations()]
-    assert judge(one, NEW_PMAP, TOPOLOGY, JAX, seen, None).verdict == DEVIATES
+    assert judge(one, NEW_PMAP, TOPOLOGY, JAX, seen, None).verdict == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from conformance.judging.expectation import (
     steps,
 )
 from conformance.judging.judge import Judgement, judge
+from conformance.model.verdicts import Verdict
 from harness.running.cells import CellId
 
 ONE = Topology(1, 2)
@@ -83,7 +84,7 @@ class Excused(TestCase):
         runner = runner_on(pool, clause_of(RIGHT))
         runner.platform = names.TPU_COMPILE
         record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record.verdict == names.NOT_APPLICABLE
+        assert record.verdict == Verdict.NOT_APPLICABLE
         assert record.reason.startswith("compiled, not run")
         assert pool.cases == []
 
@@ -91,7 +92,7 @@ class Excused(TestCase):
 class Judged(TestCase):
     def test_the_verdict_says_that_nothing_ran(self) -> None:
         judgement = judged(every(RIGHT, REDUCES), rows(moved=1))
-        assert judgement.verdict == names.CONFORMS
+        assert judgement.verdict == Verdict.CONFORMS
         assert judgement.reason == "compiled for 2 TPU v5 lite, not run: moved = 1"
 
     def test_findings_say_where_each_was_compared(self) -> None:
@@ -119,7 +120,7 @@ class Judged(TestCase):
         self, name: str, step: Json, compiled: dict[str, Any], says: str
     ) -> None:
         judgement = judged(every(RIGHT, REDUCES), step, **compiled)
-        assert judgement.verdict == names.DEVIATES, name
+        assert judgement.verdict == Verdict.DEVIATES, name
         assert judgement.reason.startswith("compiled for"), name
         assert says in judgement.reason, (name, judgement.reason)
 
@@ -139,22 +140,22 @@ class Judged(TestCase):
         self, name: str, step: Json, compiled: dict[str, Any], says: str
     ) -> None:
         judgement = judged(REDUCES, step, **compiled)
-        assert judgement.verdict == names.NOT_APPLICABLE, name
+        assert judgement.verdict == Verdict.NOT_APPLICABLE, name
         assert judgement.reason.startswith("compiled, not run: "), name
         assert says in judgement.reason, name
 
     def test_nothing_compiled_because_it_failed_is_no_excuse(self) -> None:
         judgement = judged(REDUCES, rows(moved=1), programs=0, failed=["jit(f): RuntimeError: x"])
-        assert judgement.verdict == names.DEVIATES
+        assert judgement.verdict == Verdict.DEVIATES
 
     def test_what_was_measured_on_the_way_decides_nothing(self) -> None:
         judgement = judged(every(REDUCES, MEASURED), rows(moved=1, peak=9))
-        assert judgement.verdict == names.CONFORMS
+        assert judgement.verdict == Verdict.CONFORMS
 
     def test_what_ran_is_judged_as_ever(self) -> None:
         seen = received(observation(rows(peak=9), topology=ONE))
         clause = clause_of(MEASURED)
-        assert judge(clause, names.NEW_PMAP, ONE, "0.9.0", [seen], None).verdict == names.DEVIATES
+        assert judge(clause, names.NEW_PMAP, ONE, "0.9.0", [seen], None).verdict == Verdict.DEVIATES
 
 
 class Platforms(TestCase):
@@ -169,14 +170,14 @@ class Platforms(TestCase):
     ) -> None:
         seen = received(observation(raised("JaxRuntimeError", message), topology=ONE))
         judgement = judge(clause_of(RIGHT), names.NEW_PMAP, ONE, "0.9.0", [seen], None)
-        assert judgement.verdict == names.DEVIATES
+        assert judgement.verdict == Verdict.DEVIATES
         assert judgement.reason.startswith("out of the device's memory: ") == named
 
     def test_a_target_that_computes_elsewhere_is_not_run(self) -> None:
         runner = runner_on(FakePool(), clause_of(RIGHT))
         runner.platform = "cuda"
         record = runner.run(CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0"))
-        assert record.verdict == names.NOT_RUN
+        assert record.verdict == Verdict.NOT_RUN
         assert "computes on cpu (cpu), not on the cuda asked for" in record.reason
 
     def test_a_cluster_that_the_host_is_too_small_for_is_not_applicable(self) -> None:
@@ -184,5 +185,5 @@ class Platforms(TestCase):
         record = runner_on(pool, clause_of(RIGHT)).run(
             CellId("errors.sample", names.NEW_PMAP, "1x2", "jax==0.9.0")
         )
-        assert record.verdict == names.NOT_APPLICABLE
+        assert record.verdict == Verdict.NOT_APPLICABLE
         assert record.reason == "needs 2 devices, this host has 1"

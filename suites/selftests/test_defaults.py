@@ -24,7 +24,6 @@ from observations import (
     returned,
 )
 
-from conformance.catalogue import names
 from conformance.catalogue.names import NEW_PMAP
 from conformance.catalogue.topology import Place
 from conformance.judging.arrays import WEAKLY, returns_weak
@@ -36,6 +35,7 @@ from conformance.judging.expectation import Expectation, every, in_steps, raises
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.releases import by_release
 from conformance.judging.seen import step_pattern
+from conformance.model.verdicts import Verdict
 
 RIGHT = returns(doubled)
 WARNED = {"category": "FutureWarning", "message": "jax.pmap will change", "count": 1}
@@ -75,7 +75,7 @@ def entry(warns: EmissionPattern, *, optional: bool = False) -> Deviation:
 @pytest.mark.parametrize("other", [{"warnings": [WARNED]}, {"logs": [LOGGED]}])
 def test_what_nothing_expects_to_be_said_deviates(other: Json) -> None:
     said = judged(RIGHT, *twice(**other))
-    assert said.verdict == names.DEVIATES
+    assert said.verdict == Verdict.DEVIATES
     assert said.reason.startswith(f"{SECOND}: ")
     assert [f.code for f in said.findings if not f.holds] == ["warning"]
 
@@ -83,13 +83,13 @@ def test_what_nothing_expects_to_be_said_deviates(other: Json) -> None:
 @pytest.mark.parametrize("what", ["warnings", "logs"])
 def test_what_is_said_between_the_steps_deviates_too(what: str) -> None:
     between = {"warnings": [], "logs": []} | {what: [WARNED if what == "warnings" else LOGGED]}
-    assert judged(RIGHT, between=between).verdict == names.DEVIATES
-    assert judged(RIGHT, between={"warnings": [], "logs": []}).verdict == names.CONFORMS
-    assert judged(RIGHT).verdict == names.CONFORMS  # recorded before there was such a field
+    assert judged(RIGHT, between=between).verdict == Verdict.DEVIATES
+    assert judged(RIGHT, between={"warnings": [], "logs": []}).verdict == Verdict.CONFORMS
+    assert judged(RIGHT).verdict == Verdict.CONFORMS  # recorded before there was such a field
 
 
 @pytest.mark.parametrize(
-    ("known", "verdict"), [(CHANGES, names.KNOWN_DEVIATION), (None, names.DEVIATES)]
+    ("known", "verdict"), [(CHANGES, Verdict.KNOWN_DEVIATION), (None, Verdict.DEVIATES)]
 )
 def test_a_known_warning_between_the_steps_is_no_step_of_an_entry(
     known: EmissionPattern | None, verdict: str
@@ -122,7 +122,7 @@ def test_a_step_that_raises_as_expected_may_not_warn_either() -> None:
         observation(failing[0], returned(doubled(Place(TOPOLOGY, 0)), name=SECOND)),
         observation(*failing, process=1),
     ]
-    for warnings, verdict in (([], names.CONFORMS), ([WARNED], names.DEVIATES)):
+    for warnings, verdict in (([], Verdict.CONFORMS), ([WARNED], Verdict.DEVIATES)):
         seen[1]["steps"][0]["warnings"] = warnings
         records = [received(one) for one in seen]
         found = judge(clause_of(expect), NEW_PMAP, TOPOLOGY, "0.9.0", records, None)
@@ -131,24 +131,24 @@ def test_a_step_that_raises_as_expected_may_not_warn_either() -> None:
 
 def test_an_entry_knows_a_warning_and_no_other() -> None:
     known = (entry(CHANGES),)
-    assert judged(RIGHT, *twice(warnings=[WARNED]), entries=known).verdict == names.CONFORMS
+    assert judged(RIGHT, *twice(warnings=[WARNED]), entries=known).verdict == Verdict.CONFORMS
     another = [WARNED, {**WARNED, "message": "jax.pmap will change soon"}]
-    assert judged(RIGHT, *twice(warnings=another), entries=known).verdict == names.DEVIATES
+    assert judged(RIGHT, *twice(warnings=another), entries=known).verdict == Verdict.DEVIATES
 
 
 def test_an_entry_whose_warning_is_gone_deviates_unless_it_is_optional() -> None:
     said = judged(RIGHT, entries=(entry(CHANGES),))
-    assert (said.verdict, "but none does" in said.reason) == (names.DEVIATES, True)
-    assert judged(RIGHT, entries=(entry(CHANGES, optional=True),)).verdict == names.CONFORMS
+    assert (said.verdict, "but none does" in said.reason) == (Verdict.DEVIATES, True)
+    assert judged(RIGHT, entries=(entry(CHANGES, optional=True),)).verdict == Verdict.CONFORMS
 
 
 def test_an_entry_about_a_warning_excuses_no_wrong_values() -> None:
     wrong = [returned(np.zeros((2, 3), np.float32), name=name) for name in (FIRST, SECOND)]
     wrong[0]["warnings"] = [WARNED]
-    assert judged(RIGHT, *wrong, entries=(entry(CHANGES),)).verdict == names.DEVIATES
+    assert judged(RIGHT, *wrong, entries=(entry(CHANGES),)).verdict == Verdict.DEVIATES
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(1, names.CONFORMS), (2, names.DEVIATES)])
+@pytest.mark.parametrize(("count", "verdict"), [(1, Verdict.CONFORMS), (2, Verdict.DEVIATES)])
 def test_a_clause_may_expect_a_warning(count: int, verdict: str) -> None:
     class FutureWarningHere(FutureWarning):
         """Of the same family; the category is known by its name."""
@@ -161,14 +161,14 @@ def test_a_clause_may_expect_a_warning(count: int, verdict: str) -> None:
     records = [received(one) for one in seen]
     assert judge(clause, NEW_PMAP, TOPOLOGY, "0.9.0", records, None).verdict == verdict
     other = clause_of(every(RIGHT, in_steps(warns(FutureWarningHere, "will change"), SECOND)))
-    assert judge(other, NEW_PMAP, TOPOLOGY, "0.9.0", records, None).verdict == names.DEVIATES
+    assert judge(other, NEW_PMAP, TOPOLOGY, "0.9.0", records, None).verdict == Verdict.DEVIATES
 
 
 def test_what_one_release_warns_of_another_may_not() -> None:
     warning_step = every(RIGHT, in_steps(warns(FutureWarning, "will change"), FIRST, SECOND))
     expect = by_release("0.9.0", before=warning_step, since=RIGHT)
-    assert judged(expect, *twice(warnings=[WARNED])).verdict == names.DEVIATES
-    assert judged(expect).verdict == names.CONFORMS
+    assert judged(expect, *twice(warnings=[WARNED])).verdict == Verdict.DEVIATES
+    assert judged(expect).verdict == Verdict.CONFORMS
 
 
 OTHERWISE = {
@@ -190,7 +190,7 @@ OTHERWISE = {
 def test_a_result_is_strong_committed_and_in_device_memory(name: str) -> None:
     rows = doubled(Place(TOPOLOGY, 0))
     steps = [returned(rows, name=FIRST), returned(leaf(rows, **OTHERWISE[name]), name=SECOND)]
-    assert judged(RIGHT, *steps).verdict == names.DEVIATES
+    assert judged(RIGHT, *steps).verdict == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ def test_an_array_on_one_device_may_be_uncommitted() -> None:
     rows = doubled(Place(TOPOLOGY, 0))
     alone = leaf(rows, committed=False, sharding={"type": "SingleDeviceSharding", "devices": [0]})
     steps = [returned(alone, name=name) for name in (FIRST, SECOND)]
-    assert judged(RIGHT, *steps).verdict == names.CONFORMS
+    assert judged(RIGHT, *steps).verdict == Verdict.CONFORMS
 
 
-@pytest.mark.parametrize(("weak", "verdict"), [(True, names.CONFORMS), (False, names.DEVIATES)])
+@pytest.mark.parametrize(("weak", "verdict"), [(True, Verdict.CONFORMS), (False, Verdict.DEVIATES)])
 def test_a_clause_may_expect_a_weak_type(weak: bool, verdict: str) -> None:
     seen = []
     for process in range(TOPOLOGY.processes):

@@ -11,20 +11,12 @@ import pytest
 from observations import crashed, gave, hung, observations, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue.names import (
-    CONFORMS,
-    CRASHED,
-    DEVIATES,
-    HUNG,
-    KNOWN_DEVIATION,
-    LEGACY_PMAP,
-    NEW_PMAP,
-    SHARD_MAP,
-)
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 
 NEWEST = "0.12.0.1"
 ONE = Topology(1, 8)
@@ -58,8 +50,8 @@ def gone(name: str, **other: Any) -> Any:
 @pytest.mark.parametrize(
     ("again", "expected"),
     [
-        pytest.param(doubled(), KNOWN_DEVIATION, id="the right values, as known"),
-        pytest.param(doubled() * 0 - 777, DEVIATES, id="garbage"),
+        pytest.param(doubled(), Verdict.KNOWN_DEVIATION, id="the right values, as known"),
+        pytest.param(doubled() * 0 - 777, Verdict.DEVIATES, id="garbage"),
     ],
 )
 def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str) -> None:
@@ -76,10 +68,10 @@ def test_a_buffer_that_comes_back_wrong_is_not_excused(again: Any, expected: str
         pytest.param(
             "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute() (flattened "
             "argument 1, replica 0, partition 0, first use: 0).",
-            CONFORMS,
+            Verdict.CONFORMS,
             id="that it was donated twice",
         ),
-        pytest.param("Some donated buffers were not usable", DEVIATES, id="another matter"),
+        pytest.param("Some donated buffers were not usable", Verdict.DEVIATES, id="another matter"),
     ],
 )
 def test_a_refusal_says_what_is_refused(message: str, expected: str) -> None:
@@ -94,9 +86,11 @@ def test_a_refusal_says_what_is_refused(message: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("again", "expected"),
     [
-        pytest.param(gone("again"), CONFORMS, id="refused"),
-        pytest.param(returned(doubled(), name="again"), DEVIATES, id="no error"),
-        pytest.param(raised("ImportError", "no module", name="again"), DEVIATES, id="another"),
+        pytest.param(gone("again"), Verdict.CONFORMS, id="refused"),
+        pytest.param(returned(doubled(), name="again"), Verdict.DEVIATES, id="no error"),
+        pytest.param(
+            raised("ImportError", "no module", name="again"), Verdict.DEVIATES, id="another"
+        ),
     ],
 )
 def test_what_works_after_an_error_says_something_where_there_was_one(
@@ -113,7 +107,10 @@ def test_what_works_after_an_error_says_something_where_there_was_one(
 
 @pytest.mark.parametrize(
     ("multiple", "expected"),
-    [pytest.param(3.0, CONFORMS, id="a copy"), pytest.param(10.0, DEVIATES, id="ten times")],
+    [
+        pytest.param(3.0, Verdict.CONFORMS, id="a copy"),
+        pytest.param(10.0, Verdict.DEVIATES, id="ten times"),
+    ],
 )
 def test_a_peak_has_a_most(multiple: float, expected: str) -> None:
     count = 2**26 // 4 // 8
@@ -136,7 +133,7 @@ def test_an_original_that_legacy_deletes_is_noticed() -> None:
         }
         return returned(doubled(), name=name, extra=extra)
 
-    for deleted, expected in ((False, CONFORMS), (True, DEVIATES)):
+    for deleted, expected in ((False, Verdict.CONFORMS), (True, Verdict.DEVIATES)):
         steps = [step("first call", deleted), step("second call", deleted)]
         assert verdict("donation.copied.replicated", LEGACY_PMAP, steps, "0.9.0") == expected
 
@@ -148,35 +145,35 @@ def test_an_original_that_legacy_deletes_is_noticed() -> None:
             "donation.reuse-same-wrapper.own-output",
             "0.9.2",
             crashed("again", "jit(shard_map)"),
-            KNOWN_DEVIATION,
+            Verdict.KNOWN_DEVIATION,
             id="killed in the call with the deleted array",
         ),
         pytest.param(
             "donation.reuse-same-wrapper.own-output",
             "0.9.2",
             crashed("donating call", "jit(shard_map)"),
-            CRASHED,
+            Verdict.CRASHED,
             id="killed in the donating call",
         ),
         pytest.param(
             "donation.twice-in-one-call.both",
             "0.9.2",
             crashed("one array twice"),
-            CRASHED,
+            Verdict.CRASHED,
             id="killed before a map was made",
         ),
         pytest.param(
             "donation.after-reuse.placed",
             "0.9.0",
             hung("same wrapper", "jit(shard_map)"),
-            KNOWN_DEVIATION,
+            Verdict.KNOWN_DEVIATION,
             id="hung in the call after",
         ),
         pytest.param(
             "donation.after-reuse.placed",
             "0.9.0",
             hung("donating call", "jit(shard_map)"),
-            HUNG,
+            Verdict.HUNG,
             id="a slow compilation in the first call",
         ),
     ],

@@ -18,6 +18,7 @@ from conformance.catalogue import names
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import Judgement, judge
+from conformance.model.verdicts import Verdict
 
 CLAUSES = catalogue().clauses
 ENTRIES = entries()
@@ -70,7 +71,7 @@ PUT = "drop_in.sharded.float32"
     [("0.7.2", "PmapSharding"), ("0.9.0", "NamedSharding"), ("0.12.0.1", None)],
 )
 def test_what_is_right_conforms(jax: str, original: str | None) -> None:
-    assert judged(PUT, replaced(original), jax).verdict == names.CONFORMS
+    assert judged(PUT, replaced(original), jax).verdict == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_what_is_right_conforms(jax: str, original: str | None) -> None:
     ],
 )
 def test_the_original_is_compared_where_there_is_one(jax: str, original: str | None) -> None:
-    assert judged(PUT, replaced(original), jax).verdict == names.DEVIATES
+    assert judged(PUT, replaced(original), jax).verdict == Verdict.DEVIATES
 
 
 def wrong_original(steps: dict[str, Json]) -> None:
@@ -105,7 +106,7 @@ def garbage(steps: dict[str, Json]) -> None:
 @pytest.mark.parametrize("change", [wrong_original, unlike, on_other_devices, garbage])
 def test_another_result_deviates(change: Change) -> None:
     steps = changed(replaced("NamedSharding"), change)
-    assert judged(PUT, steps, "0.9.0").verdict == names.DEVIATES
+    assert judged(PUT, steps, "0.9.0").verdict == Verdict.DEVIATES
 
 
 # Refusals
@@ -124,25 +125,27 @@ def refused(message: str = SAYS, type: str = "IndivisibleError") -> list[Json]:
 
 
 def test_a_refusal_that_names_both_numbers_conforms() -> None:
-    assert judged(HALF, refused(), "0.12.0.1").verdict == names.CONFORMS
+    assert judged(HALF, refused(), "0.12.0.1").verdict == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(
     "message", ["4 of the 8 cores are busy", "the shape is wrong", "a sharding of 8 devices", ""]
 )
 def test_any_other_error_is_no_refusal(message: str) -> None:
-    assert judged(HALF, refused(message), "0.12.0.1").verdict == names.DEVIATES
+    assert judged(HALF, refused(message), "0.12.0.1").verdict == Verdict.DEVIATES
 
 
 def test_a_replacement_that_refuses_everything_deviates() -> None:
     steps = [raised("ValueError", SAYS, name="right call"), *refused()[1:]]
-    assert judged(HALF, steps, "0.12.0.1").verdict == names.DEVIATES
+    assert judged(HALF, steps, "0.12.0.1").verdict == Verdict.DEVIATES
 
 
 TWICE = "drop_in.refusals.sharded.twice-the-shards"
 
 
-@pytest.mark.parametrize(("scale", "verdict"), [(1, names.KNOWN_DEVIATION), (2, names.DEVIATES)])
+@pytest.mark.parametrize(
+    ("scale", "verdict"), [(1, Verdict.KNOWN_DEVIATION), (2, Verdict.DEVIATES)]
+)
 def test_what_is_known_to_come_out_has_known_values(scale: int, verdict: str) -> None:
     both = np.concatenate([ROWS, ROWS]) * scale
     again = [returned(both, name=name) for name in ("replacement", "replacement again")]
@@ -153,7 +156,7 @@ DEVICE_TWICE = "drop_in.refusals.replicated.device-twice"
 
 
 @pytest.mark.parametrize(
-    ("message", "verdict"), [("", names.KNOWN_DEVIATION), ("no memory", names.DEVIATES)]
+    ("message", "verdict"), [("", Verdict.KNOWN_DEVIATION), ("no memory", Verdict.DEVIATES)]
 )
 def test_a_check_without_a_word_is_known_another_is_not(message: str, verdict: str) -> None:
     right = np.stack([ROWS[0]] * 8)
@@ -183,11 +186,11 @@ def cost(known: float, mine: float) -> list[Json]:
 @pytest.mark.parametrize(
     ("known", "mine", "verdict"),
     [
-        (1, 2, names.CONFORMS),
-        (1, 3.8, names.CONFORMS),
-        (1, 1.2, names.DEVIATES),
-        (1, 2500, names.DEVIATES),
-        (2, 3, names.DEVIATES),
+        (1, 2, Verdict.CONFORMS),
+        (1, 3.8, Verdict.CONFORMS),
+        (1, 1.2, Verdict.DEVIATES),
+        (1, 2500, Verdict.DEVIATES),
+        (2, 3, Verdict.DEVIATES),
     ],
 )
 def test_a_peak_has_two_bounds(known: float, mine: float, verdict: str) -> None:
@@ -203,7 +206,7 @@ def stacked(on: list[int], most: int) -> list[Json]:
 
 @pytest.mark.parametrize(
     ("on", "most", "verdict"),
-    [([], 1, names.CONFORMS), ([], 8, names.DEVIATES), ([0], 1, names.DEVIATES)],
+    [([], 1, Verdict.CONFORMS), ([], 8, Verdict.DEVIATES), ([0], 1, Verdict.DEVIATES)],
 )
 def test_np_stack_goes_past_the_default_device(on: list[int], most: int, verdict: str) -> None:
     assert judged("drop_in.stack.np", stacked(on, most), "0.12.0.1").verdict == verdict
@@ -211,7 +214,7 @@ def test_np_stack_goes_past_the_default_device(on: list[int], most: int, verdict
 
 @pytest.mark.parametrize(
     ("fetched", "verdict"),
-    [((0, 0, 8), names.CONFORMS), ((8, 0, 8), names.DEVIATES), ((0, 0, 0), names.DEVIATES)],
+    [((0, 0, 8), Verdict.CONFORMS), ((8, 0, 8), Verdict.DEVIATES), ((0, 0, 0), Verdict.DEVIATES)],
 )
 def test_jnp_stack_fetches_nothing_where_np_stack_is_seen_to(
     fetched: tuple[int, ...], verdict: str
@@ -224,7 +227,7 @@ def test_jnp_stack_fetches_nothing_where_np_stack_is_seen_to(
     assert judged("drop_in.stack.jax-arrays", steps, "0.12.0.1").verdict == verdict
 
 
-@pytest.mark.parametrize(("last", "verdict"), [(1, names.CONFORMS), (7, names.DEVIATES)])
+@pytest.mark.parametrize(("last", "verdict"), [(1, Verdict.CONFORMS), (7, Verdict.DEVIATES)])
 def test_a_replica_that_differs_deviates(last: float, verdict: str) -> None:
     row = PLACE.rows(4)[0]
     sharding = {"type": "NamedSharding", "spec": [], "mesh": {"x": 8}, "devices": list(range(8))}

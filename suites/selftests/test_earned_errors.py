@@ -9,16 +9,16 @@ import pytest
 from observations import Json, crashed, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue import names
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import OUTSIDE
+from conformance.model.verdicts import Verdict
 
 LATER = "0.13.0"
-EXCUSED = (names.CONFORMS, names.KNOWN_DEVIATION)
+EXCUSED = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
 ALL_REDUCE = {"operation": "all-reduce", "shape": "f32[3]", "bytes": 12}
 ERROR = ("ValueError", "Exception", "BaseException")
 
@@ -51,11 +51,11 @@ def test_a_compiled_stage_that_cannot_be_made_is_no_stage_that_refuses() -> None
         raised("AttributeError", "'function' object has no attribute 'lower'", name=name)
         for name in ("first call", "second call")
     ]
-    assert judged(id, NEW_PMAP, "4x2", the_map, *gone).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "4x2", the_map, *gone).verdict == Verdict.DEVIATES
     nan = [
         returned(np.full((2, 3), np.nan, np.float32), name=n) for n in ("first call", "second call")
     ]
-    assert judged(id, NEW_PMAP, "4x2", the_map, *nan).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "4x2", the_map, *nan).verdict == Verdict.DEVIATES
 
 
 def test_an_internal_error_that_comes_back_is_not_excused() -> None:
@@ -68,8 +68,8 @@ def test_an_internal_error_that_comes_back_is_not_excused() -> None:
     )
     steps = (raised(message=message, phase="trace", name=FIRST), empty)
     id = "errors.context-mesh.under-set-mesh"
-    assert judged(id, NEW_PMAP, "1x8", *steps, jax="0.9.0").verdict == names.KNOWN_DEVIATION
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps, jax="0.9.0").verdict == Verdict.KNOWN_DEVIATION
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
 
 
 def test_where_no_error_happened_nothing_was_asked() -> None:
@@ -81,7 +81,7 @@ def test_where_no_error_happened_nothing_was_asked() -> None:
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
 
 
 def test_an_error_that_nobody_knows_is_no_cause() -> None:
@@ -92,7 +92,7 @@ def test_an_error_that_nobody_knows_is_no_cause() -> None:
         rows("after", 2, 8),
         rows("after again", 2, 8),
     ]
-    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps).verdict == Verdict.DEVIATES
 
 
 def test_an_error_while_the_inputs_are_prepared_is_not_the_documented_one() -> None:
@@ -103,11 +103,11 @@ def test_an_error_while_the_inputs_are_prepared_is_not_the_documented_one() -> N
     )
     id = "errors.incompatible-devices.outside-any-map"
     good = [raised(message=message, name=name) for name in ("first call", "second call")]
-    assert judged(id, SHARD_MAP, "1x8", *good).verdict == names.CONFORMS
+    assert judged(id, SHARD_MAP, "1x8", *good).verdict == Verdict.CONFORMS
     outside = judged(id, SHARD_MAP, "1x8", raised(message=message, name=OUTSIDE))
-    assert outside.verdict == names.DEVIATES
+    assert outside.verdict == Verdict.DEVIATES
     bare = [raised(message="Received incompatible devices", name=n) for n in (FIRST, SECOND)]
-    assert judged(id, SHARD_MAP, "1x8", *bare).verdict == names.DEVIATES
+    assert judged(id, SHARD_MAP, "1x8", *bare).verdict == Verdict.DEVIATES
 
 
 FIRST, SECOND = "first call", "second call"
@@ -129,24 +129,26 @@ def test_a_remedy_is_judged_by_what_it_moves_and_no_stopwatch() -> None:
             returned(local, name=SECOND),
         ]
 
-    assert judged(id, NEW_PMAP, "1x8", *steps([], one)).verdict == names.CONFORMS
-    assert judged(id, NEW_PMAP, "1x8", *steps([ALL_REDUCE], one)).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps([], one)).verdict == Verdict.CONFORMS
+    assert judged(id, NEW_PMAP, "1x8", *steps([ALL_REDUCE], one)).verdict == Verdict.DEVIATES
     spread = one | {"devices": [0, 1]}
-    assert judged(id, NEW_PMAP, "1x8", *steps([], spread)).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps([], spread)).verdict == Verdict.DEVIATES
 
 
 def test_a_fix_says_whether_there_was_anything_to_fix() -> None:
     id = "errors.incompatible-devices.fix-device-put"
     fixed = [rows(FIRST, 2, 2), rows(SECOND, 2, 2)]
     nothing = judged(id, NEW_PMAP, "1x8", rows("without the fix", 2, 2), *fixed)
-    assert (nothing.verdict, nothing.reason) == (names.CONFORMS, "no error here: nothing to fix")
+    assert (nothing.verdict, nothing.reason) == (Verdict.CONFORMS, "no error here: nothing to fix")
     wrong = judged(id, NEW_PMAP, "1x8", rows("without the fix", 3, 2), *fixed)
-    assert wrong.verdict == names.DEVIATES
+    assert wrong.verdict == Verdict.DEVIATES
     unknown = raised("NameError", "name 'on_mesh' is not defined", name="without the fix")
-    assert judged(id, NEW_PMAP, "1x8", unknown, *fixed).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", unknown, *fixed).verdict == Verdict.DEVIATES
 
 
-@pytest.mark.parametrize(("sums", "verdict"), [(None, names.KNOWN_DEVIATION), (7, names.DEVIATES)])
+@pytest.mark.parametrize(
+    ("sums", "verdict"), [(None, Verdict.KNOWN_DEVIATION), (7, Verdict.DEVIATES)]
+)
 def test_paired_collectives_give_that_wrong_number_and_no_other(
     sums: int | None, verdict: str
 ) -> None:
@@ -181,9 +183,9 @@ def test_a_map_that_synchronises_where_legacy_did_not_is_seen() -> None:
 
         return [lambda place, at=at: calls(place)[at] for at in range(3)]
 
-    assert judged(id, NEW_PMAP, "2x2", *steps(True, [])).verdict == names.CONFORMS
-    assert judged(id, NEW_PMAP, "2x2", *steps(False, [])).verdict == names.DEVIATES
-    assert judged(id, NEW_PMAP, "2x2", *steps(True, [ALL_REDUCE])).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "2x2", *steps(True, [])).verdict == Verdict.CONFORMS
+    assert judged(id, NEW_PMAP, "2x2", *steps(False, [])).verdict == Verdict.DEVIATES
+    assert judged(id, NEW_PMAP, "2x2", *steps(True, [ALL_REDUCE])).verdict == Verdict.DEVIATES
 
 
 def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
@@ -203,8 +205,8 @@ def test_rows_of_a_range_that_move_otherwise_are_not_excused() -> None:
             returned(*leaves, name=SECOND),
         ]
 
-    assert judged(id, NEW_PMAP, "1x8", *steps("all-reduce")).verdict == names.KNOWN_DEVIATION
-    assert judged(id, NEW_PMAP, "1x8", *steps("all-gather")).verdict == names.DEVIATES
+    assert judged(id, NEW_PMAP, "1x8", *steps("all-reduce")).verdict == Verdict.KNOWN_DEVIATION
+    assert judged(id, NEW_PMAP, "1x8", *steps("all-gather")).verdict == Verdict.DEVIATES
 
 
 def test_a_hang_at_the_first_barrier_is_not_the_one_that_is_expected() -> None:
@@ -213,13 +215,13 @@ def test_a_hang_at_the_first_barrier_is_not_the_one_that_is_expected() -> None:
 
     def verdict(*in_steps: str) -> str:
         there = tuple(Whereabouts(p, (), name) for p, name in enumerate(in_steps))
-        fault = Fault(names.HUNG, "no answer within 5 s", ("new pmap",), there)
+        fault = Fault(Verdict.HUNG, "no answer within 5 s", ("new pmap",), there)
         return judge(clause, NEW_PMAP, place, LATER, [], fault, ()).verdict
 
     again = "barrier again"
-    assert verdict(again, again, again, "") == names.CONFORMS
-    assert verdict("barrier", "barrier", "barrier", "barrier") == names.HUNG
-    assert verdict("", "", "", again) == names.HUNG
+    assert verdict(again, again, again, "") == Verdict.CONFORMS
+    assert verdict("barrier", "barrier", "barrier", "barrier") == Verdict.HUNG
+    assert verdict("", "", "", again) == Verdict.HUNG
 
 
 def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
@@ -231,5 +233,5 @@ def test_a_crash_in_the_first_call_is_not_the_known_one() -> None:
         fault = crashed(step, "new pmap")
         return judge(clause, NEW_PMAP, Topology(1, 8), jax, [], fault, known).verdict
 
-    assert verdict("second call") == names.KNOWN_DEVIATION
-    assert verdict("first call") == names.CRASHED
+    assert verdict("second call") == Verdict.KNOWN_DEVIATION
+    assert verdict("first call") == Verdict.CRASHED

@@ -13,19 +13,13 @@ from observations import gave, observations, raised, received, returned
 from parameterized import parameterized
 from real import catalogue, entries
 
-from conformance.catalogue.names import (
-    CONFORMS,
-    DEVIATES,
-    KNOWN_DEVIATION,
-    LEGACY_PMAP,
-    NEW_PMAP,
-    SHARD_MAP,
-)
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.containers import flattened
 from conformance.judging.deviations import matching
 from conformance.judging.expectation import RELATIVE_TOLERANCE
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 from conformance.sections.idioms import memory, sized
 
 NEWEST, LAST_WITH_LEGACY = "0.12.0.1", "0.9.2"
@@ -89,27 +83,27 @@ class EachIdiom(TestCase):
 
     @parameterized.expand(EACH)
     def test_the_memory_of_legacy_conforms(self, key: str) -> None:
-        assert verdict(key, right(key)) == CONFORMS
+        assert verdict(key, right(key)) == Verdict.CONFORMS
 
     @parameterized.expand(EACH)
     def test_a_copy_more_or_less_deviates(self, key: str) -> None:
         needs = memory.LOOPS[key].needs(Place(ONE, 0))
         for wrong in (needs + COPY, needs - COPY, 0.0, 10 * needs):
-            assert verdict(key, with_multiple(key, wrong)) == DEVIATES, wrong
+            assert verdict(key, with_multiple(key, wrong)) == Verdict.DEVIATES, wrong
 
     @parameterized.expand(EACH)
     def test_a_measure_that_is_wrong_of_the_known_proves_nothing(self, key: str) -> None:
         for known in (0.0, 0.9, 1.1):
             first, *rest = right(key)
-            assert verdict(key, [{**first, "extra": {"known": known}}, *rest]) == DEVIATES
+            assert verdict(key, [{**first, "extra": {"known": known}}, *rest]) == Verdict.DEVIATES
 
     @parameterized.expand(EACH)
     def test_a_step_that_was_not_measured_deviates(self, key: str) -> None:
         known, peak, values = right(key)
         failed = raised("RuntimeError", "RESOURCE_EXHAUSTED", name="peak", phase="execute")
         for one in ({**peak, "extra": {}}, failed, {**failed, "extra": peak["extra"]}):
-            assert verdict(key, [known, one, values]) == DEVIATES
-        assert verdict(key, [known, values]) == DEVIATES
+            assert verdict(key, [known, one, values]) == Verdict.DEVIATES
+        assert verdict(key, [known, values]) == Verdict.DEVIATES
 
     @parameterized.expand(EACH)
     def test_wrong_numbers_deviate(self, key: str) -> None:
@@ -119,13 +113,13 @@ class EachIdiom(TestCase):
         for at in range(len(leaves)):
             wrong = [one if n != at else one * 0 - 777 for n, one in enumerate(leaves)]
             step = returned(*wrong, name="values", tree=tree)
-            assert verdict(key, [known, peak, step]) == DEVIATES
+            assert verdict(key, [known, peak, step]) == Verdict.DEVIATES
         for step in (
             returned(*leaves[1:], name="values", tree=tree),
             returned(*leaves, name="values", tree="PyTreeDef((*,))"),
         ):
-            assert verdict(key, [known, peak, step]) == DEVIATES
-        assert verdict(key, [known, peak, {**values, "value": {"leaves": []}}]) == DEVIATES
+            assert verdict(key, [known, peak, step]) == Verdict.DEVIATES
+        assert verdict(key, [known, peak, {**values, "value": {"leaves": []}}]) == Verdict.DEVIATES
 
 
 class OfDeviations(TestCase):
@@ -137,10 +131,10 @@ class OfDeviations(TestCase):
             for key in ("indexed", "row-fetched")
             for implementation in (NEW_PMAP, SHARD_MAP)
             for multiple, expected in (
-                (2.5, KNOWN_DEVIATION),
-                (2.63, DEVIATES),
-                (2.38, DEVIATES),
-                (25.0, DEVIATES),
+                (2.5, Verdict.KNOWN_DEVIATION),
+                (2.63, Verdict.DEVIATES),
+                (2.38, Verdict.DEVIATES),
+                (25.0, Verdict.DEVIATES),
             )
         ]
     )
@@ -153,11 +147,11 @@ class OfDeviations(TestCase):
     def test_it_explains_no_wrong_numbers(self, key: str) -> None:
         known, peak, values = with_multiple(key, 2.5)
         garbage = returned(*[np.zeros((1, 4), np.float32)] * 4, name="values")
-        assert verdict(key, [known, peak, values], NEW_PMAP, NEWEST) == KNOWN_DEVIATION
-        assert verdict(key, [known, peak, garbage], NEW_PMAP, NEWEST) == DEVIATES
+        assert verdict(key, [known, peak, values], NEW_PMAP, NEWEST) == Verdict.KNOWN_DEVIATION
+        assert verdict(key, [known, peak, garbage], NEW_PMAP, NEWEST) == Verdict.DEVIATES
 
     def test_legacy_is_excused_for_nothing(self) -> None:
-        assert verdict("indexed", with_multiple("indexed", 2.5)) == DEVIATES
+        assert verdict("indexed", with_multiple("indexed", 2.5)) == Verdict.DEVIATES
 
 
 class OfTheModels(TestCase):

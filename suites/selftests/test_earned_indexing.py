@@ -12,10 +12,11 @@ import pytest
 from observations import observations, raised, received, returned
 from real import PACKAGES, catalogue, entries
 
-from conformance.catalogue.names import CONFORMS, DEVIATES, KNOWN_DEVIATION, NEW_PMAP, SHARD_MAP
+from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 
 NEWEST = "0.12.0.1"
 ONE, FOUR = Topology(1, 8), Topology(4, 2)
@@ -49,7 +50,8 @@ def rows_doubled(place: Place) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"), [pytest.param(1, CONFORMS, id="one"), pytest.param(1000, DEVIATES)]
+    ("count", "expected"),
+    [pytest.param(1, Verdict.CONFORMS, id="one"), pytest.param(1000, Verdict.DEVIATES)],
 )
 def test_a_loop_may_move_each_row_once(count: int, expected: str) -> None:
     facts = moved(
@@ -67,7 +69,10 @@ def test_a_loop_may_move_each_row_once(count: int, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("bytes_", "expected"),
-    [pytest.param(384, KNOWN_DEVIATION, id="as known"), pytest.param(500 * 336, DEVIATES)],
+    [
+        pytest.param(384, Verdict.KNOWN_DEVIATION, id="as known"),
+        pytest.param(500 * 336, Verdict.DEVIATES),
+    ],
 )
 def test_an_entry_excuses_the_bytes_that_were_measured(bytes_: int, expected: str) -> None:
     facts = moved(collectives={"all-gather": 1}, bytes=bytes_, result=336, gather=True)
@@ -80,7 +85,10 @@ def test_an_entry_excuses_the_bytes_that_were_measured(bytes_: int, expected: st
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [pytest.param(20, KNOWN_DEVIATION, id="as known"), pytest.param(5_000_000, DEVIATES)],
+    [
+        pytest.param(20, Verdict.KNOWN_DEVIATION, id="as known"),
+        pytest.param(5_000_000, Verdict.DEVIATES),
+    ],
 )
 def test_an_entry_excuses_about_as_many_functions_as_were_counted(
     count: int, expected: str
@@ -100,9 +108,9 @@ def summed(place: Place, rows: Any) -> Any:
 @pytest.mark.parametrize(
     ("at_the_top", "under_jit", "expected"),
     [
-        pytest.param("all", "own", KNOWN_DEVIATION, id="as known"),
-        pytest.param("own", "own", DEVIATES, id="wrong at the top level too"),
-        pytest.param("all", "garbage", DEVIATES, id="garbage under jit"),
+        pytest.param("all", "own", Verdict.KNOWN_DEVIATION, id="as known"),
+        pytest.param("own", "own", Verdict.DEVIATES, id="wrong at the top level too"),
+        pytest.param("all", "garbage", Verdict.DEVIATES, id="garbage under jit"),
     ],
 )
 def test_a_psum_under_jit_is_excused_where_it_is_the_processs_own(
@@ -133,9 +141,11 @@ def test_flaxs_unreplicate_is_not_excused_where_it_returns_garbage(implementatio
     def garbage(place: Place) -> Any:
         return [returned(rows_doubled(place)[0] - 999, name="access", extra=facts)]
 
-    assert verdict("indexing.unreplicate.flax", implementation, ONE, right) == KNOWN_DEVIATION
-    assert verdict("indexing.unreplicate.flax", implementation, ONE, garbage) == DEVIATES
-    assert verdict("indexing.unreplicate.flax", implementation, FOUR, garbage) == DEVIATES
+    assert (
+        verdict("indexing.unreplicate.flax", implementation, ONE, right) == Verdict.KNOWN_DEVIATION
+    )
+    assert verdict("indexing.unreplicate.flax", implementation, ONE, garbage) == Verdict.DEVIATES
+    assert verdict("indexing.unreplicate.flax", implementation, FOUR, garbage) == Verdict.DEVIATES
 
 
 def test_another_error_than_the_indivisible_dimension_is_not_excused() -> None:
@@ -145,12 +155,15 @@ def test_another_error_than_the_indivisible_dimension_is_not_excused() -> None:
             raised("ValueError", "something else altogether", name="access"),
         ]
 
-    assert verdict("indexing.other-dimension.as-written", SHARD_MAP, ONE, steps) == DEVIATES
+    assert verdict("indexing.other-dimension.as-written", SHARD_MAP, ONE, steps) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
     ("gathers", "expected"),
-    [pytest.param(True, CONFORMS, id="seen"), pytest.param(False, DEVIATES, id="renamed")],
+    [
+        pytest.param(True, Verdict.CONFORMS, id="seen"),
+        pytest.param(False, Verdict.DEVIATES, id="renamed"),
+    ],
 )
 def test_that_no_gather_runs_says_nothing_where_the_control_has_none(
     gathers: bool, expected: str

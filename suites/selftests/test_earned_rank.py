@@ -14,12 +14,12 @@ import pytest
 from observations import Json, crashed, observations, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging import deviations
 from conformance.judging.judge import Fault, judge
+from conformance.model.verdicts import Verdict
 from conformance.sections.rank.bodies import (
     ADJUSTED,
     OUTCOME,
@@ -77,12 +77,12 @@ ARGMAX = reduced(np.argmax, mixed(4))(SAMPLE)
 @pytest.mark.parametrize(
     ("error", "message", "phase", "expected"),
     [
-        ("ValueError", TOO_LONG, "trace", names.CONFORMS),
-        ("ImportError", "cannot import name 'argmax'", "trace", names.DEVIATES),
-        ("TypeError", TOO_LONG, "trace", names.DEVIATES),
-        ("ValueError", TOO_LONG, "execute", names.DEVIATES),
-        ("ValueError", TOO_LONG.replace("int32", "float32"), "trace", names.DEVIATES),
-        ("ValueError", "", "trace", names.DEVIATES),
+        ("ValueError", TOO_LONG, "trace", Verdict.CONFORMS),
+        ("ImportError", "cannot import name 'argmax'", "trace", Verdict.DEVIATES),
+        ("TypeError", TOO_LONG, "trace", Verdict.DEVIATES),
+        ("ValueError", TOO_LONG, "execute", Verdict.DEVIATES),
+        ("ValueError", TOO_LONG.replace("int32", "float32"), "trace", Verdict.DEVIATES),
+        ("ValueError", "", "trace", Verdict.DEVIATES),
     ],
 )
 def test_an_unchanged_body_is_refused_for_the_reason(
@@ -108,14 +108,14 @@ def test_a_refusal_that_numpy_does_not_share_is_no_declaration() -> None:
 def test_a_shuffle_that_does_not_shuffle_is_seen() -> None:
     right = np.stack([shuffled(key) for key in keys(PLACE)])
     wrong = np.broadcast_to(np.arange(8, dtype=np.int32), (8, 8))
-    for held, expected in ((right, names.CONFORMS), (wrong, names.DEVIATES)):
+    for held, expected in ((right, Verdict.CONFORMS), (wrong, Verdict.DEVIATES)):
         steps = [returned(held, name=name) for name in CALLS]
         assert verdict("rank.random-key.raw", NEW_PMAP, "0.12.0.1", *steps) == expected
 
 
 def test_a_call_that_was_not_made_is_missed() -> None:
     doubled = returned(PLACE.rows(128) * 2, extra={"shapes in the body": [[128]]})
-    assert verdict("rank.body.pmap", NEW_PMAP, "0.12.0.1", doubled) == names.DEVIATES
+    assert verdict("rank.body.pmap", NEW_PMAP, "0.12.0.1", doubled) == Verdict.DEVIATES
 
 
 WRONG = np.full((8, WIDTH), -777, np.float32)
@@ -143,17 +143,17 @@ def test_a_donated_array_that_is_used_again_is_refused_for_the_reason(
     jax: str, again: Json
 ) -> None:
     good = raised(*GONE, name="call again", phase="arguments", bases=("Exception",))
-    assert verdict("rewriting.donation", NEW_PMAP, "0.12.0.1", *donated(good)) == names.CONFORMS
-    assert verdict("rewriting.donation", NEW_PMAP, jax, *donated(again)) == names.DEVIATES
+    assert verdict("rewriting.donation", NEW_PMAP, "0.12.0.1", *donated(good)) == Verdict.CONFORMS
+    assert verdict("rewriting.donation", NEW_PMAP, jax, *donated(again)) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
     ("step", "mapped", "expected"),
     [
-        ("call again", ("new pmap",), names.KNOWN_DEVIATION),
-        ("call", ("new pmap",), names.CRASHED),
-        ("", (), names.CRASHED),
-        ("call again", (), names.CRASHED),
+        ("call again", ("new pmap",), Verdict.KNOWN_DEVIATION),
+        ("call", ("new pmap",), Verdict.CRASHED),
+        ("", (), Verdict.CRASHED),
+        ("call again", (), Verdict.CRASHED),
     ],
 )
 def test_a_crash_elsewhere_is_another_crash(
@@ -180,7 +180,7 @@ def test_garbage_is_not_the_known_wrong_value(
 ) -> None:
     garbage = np.full(shape, -777, np.float32)
     steps = [returned(garbage, name=name) for name in CALLS]
-    assert verdict(id, implementation, "0.9.0", *steps) == names.DEVIATES
+    assert verdict(id, implementation, "0.9.0", *steps) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize("held", [WRONG, np.full((8, WIDTH), np.nan, np.float32)])
@@ -188,7 +188,7 @@ def test_replicas_that_hold_garbage_are_not_the_known_ones(held: Any) -> None:
     first = PLACE.rows(WIDTH)[0] + np.arange(WIDTH, dtype=np.float32)
     steps = [returned(first, name="call"), returned(held, name="replicas")]
     id = "rewriting.unmapped-replicated.replicas-agree"
-    assert verdict(id, NEW_PMAP, "0.12.0.1", *steps) == names.DEVIATES
+    assert verdict(id, NEW_PMAP, "0.12.0.1", *steps) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
@@ -218,4 +218,4 @@ def test_another_error_is_not_the_expected_one(
     id: str, implementation: str, step: tuple[str, ...], jax: str, error: str, message: str
 ) -> None:
     steps = [raised(error, message, name=name, phase="trace") for name in step]
-    assert verdict(id, implementation, jax, *steps) == names.DEVIATES
+    assert verdict(id, implementation, jax, *steps) == Verdict.DEVIATES

@@ -13,6 +13,7 @@ from conformance.catalogue import names
 from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
+from conformance.model.verdicts import Verdict
 from conformance.probing.child_programs import ROWS
 
 CLAUSES = catalogue().clauses
@@ -56,10 +57,10 @@ DEFAULT = "switches.default"
 @pytest.mark.parametrize(
     ("jax", "ran", "expected"),
     [
-        ("0.7.2", OLD, names.CONFORMS),
-        ("0.9.0", NEW, names.CONFORMS),
-        ("0.7.2", NEW, names.DEVIATES),
-        ("0.13.0", OLD, names.DEVIATES),
+        ("0.7.2", OLD, Verdict.CONFORMS),
+        ("0.9.0", NEW, Verdict.CONFORMS),
+        ("0.7.2", NEW, Verdict.DEVIATES),
+        ("0.13.0", OLD, Verdict.DEVIATES),
     ],
 )
 def test_the_default_is_known_by_release(jax: str, ran: str, expected: str) -> None:
@@ -68,17 +69,17 @@ def test_the_default_is_known_by_release(jax: str, ran: str, expected: str) -> N
 
 def test_the_default_must_compute_too() -> None:
     wrong = program(NEW, NEW, scale=2)
-    assert verdict(DEFAULT, names.JAX, "0.9.0", wrong) == names.DEVIATES
+    assert verdict(DEFAULT, names.JAX, "0.9.0", wrong) == Verdict.DEVIATES
 
 
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (program(OLD, OLD, warned=(warning(),)), names.CONFORMS),
-        (failed("ImportError: no module named scipy", warning()), names.DEVIATES),
-        (program(NEW, NEW, warned=(warning(),)), names.DEVIATES),
-        (program(OLD, OLD, warned=(warning("jax_pmap_shmap_merge"),)), names.DEVIATES),
-        (program(OLD, OLD), names.DEVIATES),
+        (program(OLD, OLD, warned=(warning(),)), Verdict.CONFORMS),
+        (failed("ImportError: no module named scipy", warning()), Verdict.DEVIATES),
+        (program(NEW, NEW, warned=(warning(),)), Verdict.DEVIATES),
+        (program(OLD, OLD, warned=(warning("jax_pmap_shmap_merge"),)), Verdict.DEVIATES),
+        (program(OLD, OLD), Verdict.DEVIATES),
     ],
 )
 def test_a_program_is_warned_and_runs(step: Json, expected: str) -> None:
@@ -89,11 +90,11 @@ def test_a_program_is_warned_and_runs(step: Json, expected: str) -> None:
 @pytest.mark.parametrize(
     ("jax", "step", "expected"),
     [
-        ("0.9.0", program(OLD, OLD), names.CONFORMS),
-        ("0.9.0", failed(GONE), names.DEVIATES),
-        ("0.12.0.1", failed(GONE), names.CONFORMS),
-        ("0.12.0.1", failed("ImportError: jax_pmap_shmap_merge"), names.DEVIATES),
-        ("0.12.0.1", program(OLD, OLD), names.DEVIATES),
+        ("0.9.0", program(OLD, OLD), Verdict.CONFORMS),
+        ("0.9.0", failed(GONE), Verdict.DEVIATES),
+        ("0.12.0.1", failed(GONE), Verdict.CONFORMS),
+        ("0.12.0.1", failed("ImportError: jax_pmap_shmap_merge"), Verdict.DEVIATES),
+        ("0.12.0.1", program(OLD, OLD), Verdict.DEVIATES),
     ],
 )
 def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Json, expected: str) -> None:
@@ -104,10 +105,10 @@ def test_the_old_pmap_runs_or_is_said_to_be_gone(jax: str, step: Json, expected:
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (program(NEW, NEW), names.KNOWN_DEVIATION),
-        (program(NEW), names.DEVIATES),
-        (program(NEW, NEW, scale=3), names.DEVIATES),
-        (failed("ImportError: no module named scipy"), names.DEVIATES),
+        (program(NEW, NEW), Verdict.KNOWN_DEVIATION),
+        (program(NEW), Verdict.DEVIATES),
+        (program(NEW, NEW, scale=3), Verdict.DEVIATES),
+        (failed("ImportError: no module named scipy"), Verdict.DEVIATES),
     ],
 )
 def test_a_variable_that_is_ignored_changes_nothing_else(step: Json, expected: str) -> None:
@@ -123,9 +124,9 @@ NAMED = {"path": "", "type": "str", "shape": [], "dtype": "", "text": "'device_p
 @pytest.mark.parametrize(
     ("jax", "step", "expected"),
     [
-        ("0.12.0.1", failed(REMOVED), names.CONFORMS),
-        ("0.12.0.1", failed("AttributeError: https://example.org"), names.DEVIATES),
-        ("0.9.0", failed(REMOVED), names.DEVIATES),
+        ("0.12.0.1", failed(REMOVED), Verdict.CONFORMS),
+        ("0.12.0.1", failed("AttributeError: https://example.org"), Verdict.DEVIATES),
+        ("0.9.0", failed(REMOVED), Verdict.DEVIATES),
     ],
 )
 def test_a_name_that_is_gone_says_what_to_use(jax: str, step: Json, expected: str) -> None:
@@ -135,9 +136,9 @@ def test_a_name_that_is_gone_says_what_to_use(jax: str, step: Json, expected: st
 @pytest.mark.parametrize(
     ("message", "shown", "expected"),
     [
-        (WARNS, 1, names.CONFORMS),
-        (WARNS, 0, names.DEVIATES),
-        ("device_put_sharded", 1, names.DEVIATES),
+        (WARNS, 1, Verdict.CONFORMS),
+        (WARNS, 0, Verdict.DEVIATES),
+        ("device_put_sharded", 1, Verdict.DEVIATES),
     ],
 )
 def test_a_name_that_goes_says_what_to_use(message: str, shown: int, expected: str) -> None:
@@ -151,7 +152,7 @@ def twice(make: Any) -> list[Json]:
 
 @pytest.mark.parametrize(
     ("count", "every_one", "expected"),
-    [(8, True, names.CONFORMS), (4, True, names.DEVIATES), (8, False, names.DEVIATES)],
+    [(8, True, Verdict.CONFORMS), (4, True, Verdict.DEVIATES), (8, False, Verdict.DEVIATES)],
 )
 def test_a_mesh_has_all_devices(count: int, every_one: bool, expected: str) -> None:
     mesh = {"all": every_one, "axes": ["Explicit"]}
@@ -162,9 +163,9 @@ def test_a_mesh_has_all_devices(count: int, every_one: bool, expected: str) -> N
 @pytest.mark.parametrize(
     ("spec", "scale", "expected"),
     [
-        (["a"], 1, names.CONFORMS),
-        (["a", "b"], 1, names.DEVIATES),
-        (["a"], 2, names.DEVIATES),
+        (["a"], 1, Verdict.CONFORMS),
+        (["a", "b"], 1, Verdict.DEVIATES),
+        (["a"], 2, Verdict.DEVIATES),
     ],
 )
 def test_a_product_is_right_and_sharded_as_said(spec: list[str], scale: int, expected: str) -> None:
@@ -178,8 +179,8 @@ def test_a_product_is_right_and_sharded_as_said(spec: list[str], scale: int, exp
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("make_mesh() got an unexpected keyword argument 'shape'", names.KNOWN_DEVIATION),
-        ("make_mesh() got an unexpected keyword argument 'axis_names'", names.DEVIATES),
+        ("make_mesh() got an unexpected keyword argument 'shape'", Verdict.KNOWN_DEVIATION),
+        ("make_mesh() got an unexpected keyword argument 'axis_names'", Verdict.DEVIATES),
     ],
 )
 def test_a_parameter_that_is_missing_is_the_one_that_is_known(message: str, expected: str) -> None:

@@ -1,6 +1,6 @@
 """Faults: whatever a worker does wrong becomes a verdict, in time, and leaves nothing behind.
 
-Real clusters run the clauses of `clusters.faults`, which break them on purpose. After each fault
+Real clusters run the clauses of `faulty.faults`, which break them on purpose. After each fault
 the pool must hold no process but its zygote, and its next case must be clean on a fresh cluster.
 """
 
@@ -18,11 +18,12 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import ENDS_S, MARK, end, gone, marked, new_mark, pids, until
+from processes import ENDS_S, FAULTS, MARK, end, gone, marked, new_mark, pids, until
 
 from conformance.catalogue import loading, names
 from conformance.catalogue.topology import Topology
 from conformance.model.records import Cell, FaultProcess
+from conformance.model.verdicts import Verdict
 from conformance.probing.ports import ReservedPort
 from harness.clusters import deadlines
 from harness.clusters.cluster import Cluster, ClusterDown
@@ -34,7 +35,6 @@ from harness.running.pool import Pool
 from harness.running.runner import Asked, Runner
 from harness.targets.target import Target, provision, worker_environment
 
-FAULTS = "harness.clusters.faults"
 # After the deadline, stacks included; 0.2 s on an idle machine. What hangs here hangs for an hour,
 # and JAX would end it after HEARTBEAT_S.
 HUNG_LATE_S = 60.0
@@ -127,7 +127,7 @@ def killed(number: signal.Signals, **more: Any) -> Fault:
     stack = "" if number == signal.SIGKILL else r"Fatal Python error(.|\n)+ in killed\n"
     return Fault(
         "killed",
-        names.CRASHED,
+        Verdict.CRASHED,
         rf"process {first} was killed by {number.name}{THEN}",
         parameters,
         state=f"was killed by {number.name}",
@@ -141,7 +141,7 @@ def killed(number: signal.Signals, **more: Any) -> Fault:
 def rubbish(kind: str, detail: str, **more: Any) -> Fault:
     return Fault(
         "rubbish",
-        names.CRASHED,
+        Verdict.CRASHED,
         f"process 1 {detail}",
         {"kind": kind},
         **{"state": detail, "stack": r" in rubbish\n", "others": WAITS, **more},
@@ -152,7 +152,7 @@ def hung(clause: str, function: str, deadline_s: float, topology: str, **more: A
     last = Topology.parse(topology).processes - 1
     return Fault(
         clause,
-        names.HUNG,
+        Verdict.HUNG,
         rf"no answer within {deadline_s:g} s from {more.pop('stuck')}; "
         rf"process {last} is in File \".+faults\.py\", line \d+ in {function}",
         topology=topology,
@@ -176,14 +176,14 @@ BROKEN: Sequence[Fault] = (
     killed(signal.SIGKILL, parameters={"process": 0}, first=0),  # takes the coordinator along
     Fault(
         "exits",
-        names.CRASHED,
+        Verdict.CRASHED,
         rf"process 1 exited with status 3{THEN}",
         state="exited with status 3",
         exit=3,
     ),
     Fault(
         "exits",
-        names.CRASHED,
+        Verdict.CRASHED,
         "process 0 exited with status 3",
         topology="1x8",
         first=0,
@@ -192,7 +192,7 @@ BROKEN: Sequence[Fault] = (
     ),
     Fault(
         "system-exit",
-        names.CRASHED,
+        Verdict.CRASHED,
         "process 0 raised to the top: SystemExit: 5",
         topology="1x8",
         first=0,
@@ -201,7 +201,7 @@ BROKEN: Sequence[Fault] = (
     ),
     Fault(
         "floods",
-        names.CRASHED,
+        Verdict.CRASHED,
         r"process 1 flooded its output: \d{8,} bytes",
         state=r"flooded its output: \d{8,} bytes",
         stack=r" in floods\n",
@@ -217,7 +217,7 @@ BROKEN: Sequence[Fault] = (
     rubbish("cut", "was killed by SIGKILL", signal="SIGKILL", stack="", others=""),
     Fault(
         "leaves-a-child",
-        names.CRASHED,
+        Verdict.CRASHED,
         r"process [01] exited with status 4(; then process [01] exited with status 4)?",
         first=-1,
         state="exited with status 4",
@@ -246,7 +246,7 @@ BROKEN: Sequence[Fault] = (
     ),
     Fault(
         "killed",
-        names.HUNG,
+        Verdict.HUNG,
         "no answer within 2 s from processes 0, 1; process 1 gave no Python stack",
         {"number": int(signal.SIGSTOP)},
         deadline_s=2,
@@ -283,7 +283,7 @@ def test_a_fault_is_a_verdict_in_time_and_leaves_nothing(bench: Bench, broken: F
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S), marked(bench.mark)
 
     after = bench.run("none", topology=broken.topology)
-    assert (after.verdict, after.fresh) == (names.CONFORMS, True), after.reason
+    assert (after.verdict, after.fresh) == (Verdict.CONFORMS, True), after.reason
 
 
 def _check_states(broken: Fault, states: Sequence[FaultProcess]) -> None:
@@ -305,7 +305,7 @@ def _check_states(broken: Fault, states: Sequence[FaultProcess]) -> None:
 
 def test_all_processes_raise_to_the_top(bench: Bench) -> None:
     record = bench.run("system-exit")
-    assert record.verdict == names.CRASHED
+    assert record.verdict == Verdict.CRASHED
     assert re.match(r"process [01] raised to the top: SystemExit: 5", record.reason)
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
 
@@ -324,7 +324,7 @@ def test_what_proves_nothing_or_something_else_deviates(
     bench: Bench, clause: str, reason: str
 ) -> None:
     record = bench.run(clause)
-    assert record.verdict == names.DEVIATES
+    assert record.verdict == Verdict.DEVIATES
     assert re.match(reason, record.reason)
     assert record.fault is None
     assert len(record.observations) == 2
@@ -333,17 +333,17 @@ def test_what_proves_nothing_or_something_else_deviates(
 def test_nothing_wrong_conforms_and_keeps_its_cluster(bench: Bench) -> None:
     bench.pool.release()
     first, second = bench.run("none"), bench.run("none")
-    assert [r.verdict for r in (first, second)] == [names.CONFORMS] * 2
+    assert [r.verdict for r in (first, second)] == [Verdict.CONFORMS] * 2
     assert [r.fresh for r in (first, second)] == [True, False]
     assert len(pids(bench.mark)) == 1 + 2
 
 
 def test_time_without_a_core_is_not_held_against_a_case(bench: Bench) -> None:
     working = bench.run("starves", {"work_s": 0.75, "rivals": 5}, "1x8", deadline_s=2)
-    assert working.verdict == names.CONFORMS, working.reason
+    assert working.verdict == Verdict.CONFORMS, working.reason
     assert working.seconds > 2
     alone = bench.run("starves", {"work_s": 60.0, "rivals": 0}, "1x8", deadline_s=1)
-    assert alone.verdict == names.HUNG, alone.reason
+    assert alone.verdict == Verdict.HUNG, alone.reason
 
 
 def test_what_a_probe_raised_outside_its_steps_is_on_record(bench: Bench) -> None:
@@ -366,9 +366,9 @@ def test_a_dead_zygote_is_a_crash_and_the_next_case_gets_another(bench: Bench) -
     os.kill(zygote, signal.SIGKILL)
     assert until(lambda: not marked(bench.mark), ENDS_S), "its workers end with it"
     record = bench.run("none")
-    assert record.verdict == names.CRASHED
+    assert record.verdict == Verdict.CRASHED
     assert re.match(r"the zygote of .+ went away|process \d was killed by", record.reason)
-    assert bench.run("none").verdict == names.CONFORMS
+    assert bench.run("none").verdict == Verdict.CONFORMS
     assert len(bench.zygotes()) == 1
     assert zygote not in bench.zygotes()
 
@@ -388,25 +388,25 @@ def test_a_worker_that_dies_while_its_cluster_comes_up_is_a_verdict(
 
     monkeypatch.setattr(LocalLauncher, "start", start_and_kill)
     record = bench.run("none")
-    assert record.verdict == names.CRASHED
+    assert record.verdict == Verdict.CRASHED
     wanted = "process 1 of 2x2 was killed by SIGKILL while the cluster came up"
     assert record.reason == wanted
     assert record.fault.processes[0].signal == "SIGKILL"
     assert until(lambda: pids(bench.mark) == bench.zygotes(), ENDS_S)
     monkeypatch.undo()
-    assert bench.run("none").verdict == names.CONFORMS
+    assert bench.run("none").verdict == Verdict.CONFORMS
 
 
 def test_a_clause_whose_program_is_absent_is_not_run(bench: Bench) -> None:
     record = bench.run("none", programs=("no-such-program",))
-    wanted = (names.NOT_RUN, "no-such-program is not on this machine's PATH")
+    wanted = (Verdict.NOT_RUN, "no-such-program is not on this machine's PATH")
     assert (record.verdict, record.reason) == wanted
 
 
 def test_a_target_that_does_not_come_up_is_not_run(bench: Bench, tmp_path: Path) -> None:
     python = script(tmp_path, "echo no such luck >&2; exit 7")
     record = bench.run("none", target=Target("current", python))
-    assert record.verdict == names.NOT_RUN
+    assert record.verdict == Verdict.NOT_RUN
     assert "ended with status 7" in record.reason
     assert "no such luck" in record.reason
 
@@ -444,7 +444,10 @@ class Place:
 
     def launcher(self, python: Path, start_timeout_s: float) -> LocalLauncher:
         target = Target("current", python)
-        environment = {**worker_environment(target, os.environ), MARK: self.mark}
+        environment = {
+            **worker_environment(target, os.environ, catalogue=[FAULTS]),
+            MARK: self.mark,
+        }
         return LocalLauncher(python, environment, self.hub, self.folder, [FAULTS], start_timeout_s)
 
 
@@ -497,25 +500,25 @@ def test_an_interpreter_that_becomes_no_zygote_is_told_and_ended(
 @pytest.mark.parametrize(
     ("process", "changes", "verdict", "detail", "stack"),
     [
-        (1, {"address": "silent"}, names.HUNG, "never came up", r" in open_to_controller\n"),
+        (1, {"address": "silent"}, Verdict.HUNG, "never came up", r" in open_to_controller\n"),
         (
             1,
             {"coordinator": "127.0.0.1:9"},
-            names.HUNG,
+            Verdict.HUNG,
             "never came up",
             r" in wait_for_listener\n",
         ),
         (
             1,
             {"coordinator": "nowhere"},
-            names.CRASHED,
+            Verdict.CRASHED,
             r"raised to the top: ValueError: .+ while the cluster came up",
             "",
         ),
         (
             0,
             {"log": "/dev/null/log"},
-            names.CRASHED,
+            Verdict.CRASHED,
             "exited with status 1 while the cluster came up",
             "",
         ),
@@ -535,7 +538,7 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
     launcher = place.launcher(provision("current").python, deadlines.ZYGOTE_START_S)
     launcher.warm_up()
     before = pids(place.mark)
-    patience_s = 3.0 if verdict == names.HUNG else 60.0
+    patience_s = 3.0 if verdict == Verdict.HUNG else 60.0
     with pytest.raises(ClusterDown) as caught:
         Cluster(
             Settings(launcher, process, changes),
@@ -547,7 +550,7 @@ def test_a_cluster_that_does_not_come_up_says_which_process_and_why(
     assert fault.kind == verdict
     assert re.fullmatch(rf"process {process} of 2x2 {detail}", fault.detail)
     assert [state.process for state in fault.processes] == [process, 1 - process]
-    if verdict == names.HUNG:
+    if verdict == Verdict.HUNG:
         assert {state.state for state in fault.processes} == {"did not come up"}
     assert re.search(stack, fault.processes[0].stack)
     assert until(lambda: pids(place.mark) == before, ENDS_S)

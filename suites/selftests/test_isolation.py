@@ -13,6 +13,7 @@ from processes import ENDS_S, HANGS_S, before_its_end, gone, new_mark, running_p
 
 from conformance.catalogue import names
 from conformance.model.schema import schema
+from conformance.model.verdicts import Verdict
 from harness.plugin import hooks
 from harness.running.cells import CellId
 from reports.reading.results import load
@@ -86,10 +87,10 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 
 def test_a_serial_run_records_every_cell_once(serial: list[Record]) -> None:
     assert len(cells(serial)) == len(verdicts(serial)) == len(CHOSEN)
-    excused = {names.CONFORMS, names.DEVIATES, names.KNOWN_DEVIATION, names.NOT_APPLICABLE}
+    excused = {Verdict.CONFORMS, Verdict.DEVIATES, Verdict.KNOWN_DEVIATION, Verdict.NOT_APPLICABLE}
     assert set(verdicts(serial).values()) <= excused
-    assert names.CONFORMS in verdicts(serial).values()
-    ran = [cell for cell in cells(serial) if cell["verdict"] != names.NOT_APPLICABLE]
+    assert Verdict.CONFORMS in verdicts(serial).values()
+    ran = [cell for cell in cells(serial) if cell["verdict"] != Verdict.NOT_APPLICABLE]
     assert {cell["fresh"] for cell in ran} == {True, False}, "no cluster was used twice"
 
 
@@ -105,7 +106,7 @@ def test_two_pytest_processes_come_to_the_same_verdicts(
 def test_isolated_cells_come_to_the_same_verdicts(serial: list[Record], tmp_path: Path) -> None:
     isolated = run(tmp_path / "isolated", "--isolated")
     assert verdicts(isolated) == verdicts(serial)
-    ran = [cell for cell in cells(isolated) if cell["verdict"] != names.NOT_APPLICABLE]
+    ran = [cell for cell in cells(isolated) if cell["verdict"] != Verdict.NOT_APPLICABLE]
     assert all(cell["fresh"] for cell in ran)
 
 

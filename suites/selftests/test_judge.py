@@ -29,7 +29,6 @@ from observations import (
 )
 from parameterized import parameterized
 
-from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
@@ -51,10 +50,11 @@ from conformance.judging.expectation import (
 )
 from conformance.judging.judge import PROOF, Judgement, judge
 from conformance.judging.observation import Observation
+from conformance.model.verdicts import Verdict
 
 ONE = Topology(1, 2)
 REFUSED = raises(ValueError, "incompatible devices")
-CRASHED = Fault(names.CRASHED, "process 1 was killed by SIGSEGV", ("new pmap",))
+CRASHED = Fault(Verdict.CRASHED, "process 1 was killed by SIGSEGV", ("new pmap",))
 
 
 def judged(
@@ -90,7 +90,7 @@ def test_the_right_values_from_every_process_conform(implementation: str) -> Non
         observations(implementation=implementation),
         implementation=implementation,
     )
-    assert verdict.verdict == names.CONFORMS
+    assert verdict.verdict == Verdict.CONFORMS
     assert verdict.reason == "returned float32[2] [2., 4.]"
     assert all(f.holds for f in verdict.findings)
     compared = [(f.process, f.step) for f in verdict.findings if f.step != PROOF]
@@ -102,7 +102,7 @@ def test_each_process_is_compared_with_its_own_rows() -> None:
     rows_of_the_first = observation()["steps"]
     records = [observation(), observation(*rows_of_the_first, process=1)]
     verdict = judged(returns(doubled), records)
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert {f.process for f in verdict.findings if not f.holds} == {1}
 
 
@@ -126,7 +126,7 @@ class ReturnsTest(TestCase):
     )
     def test_deviates(self, case: str, values: list[Any], dtype: str, saw: str) -> None:
         verdict = judged_once(returns(doubled), returned(np.array(values, dtype)))
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert verdict.reason.startswith(f"{CALL}: {saw}")
         assert [f.expected for f in verdict.findings if not f.holds] == ["returns the rows doubled"]
 
@@ -141,8 +141,8 @@ class ReturnsTest(TestCase):
         model = returns(lambda place: [doubled(place), doubled(place)])
         good = returned(doubled_once(), doubled_once())
         wrong = returned(doubled_once(), doubled_once() + 1)
-        assert judged_once(model, good).verdict == names.CONFORMS
-        assert judged_once(model, wrong).verdict == names.DEVIATES
+        assert judged_once(model, good).verdict == Verdict.CONFORMS
+        assert judged_once(model, wrong).verdict == Verdict.DEVIATES
 
     def test_an_array_whose_values_did_not_travel_deviates(self) -> None:
         silent = leaf(doubled_once(), values=None, text="5000 elements, too many to carry")
@@ -151,7 +151,7 @@ class ReturnsTest(TestCase):
 
     def test_an_exception_deviates(self) -> None:
         verdict = judged_once(returns(doubled), raised())
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert verdict.reason == (
             "a call: raised ValueError (phase lower): Received incompatible devices for "
             "pmapped computation"
@@ -160,23 +160,23 @@ class ReturnsTest(TestCase):
     def test_a_nan_that_the_model_expects_conforms(self) -> None:
         values = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
         model = returns(lambda place: values)
-        assert judged_once(model, returned(values)).verdict == names.CONFORMS
+        assert judged_once(model, returned(values)).verdict == Verdict.CONFORMS
         flipped = values * np.array([1, -1, 1, 1], np.float32)
-        assert judged_once(model, returned(flipped)).verdict == names.DEVIATES
+        assert judged_once(model, returned(flipped)).verdict == Verdict.DEVIATES
 
     def test_rounding_is_forgiven_and_more_than_that_is_not(self) -> None:
         rounded = np.array([2, np.nextafter(np.float32(4), np.float32(5))], np.float32)
-        assert judged_once(returns(doubled), returned(rounded)).verdict == names.CONFORMS
+        assert judged_once(returns(doubled), returned(rounded)).verdict == Verdict.CONFORMS
         off = np.array([2, 4 * (1 + 1e-5)], np.float32)
-        assert judged_once(returns(doubled), returned(off)).verdict == names.DEVIATES
+        assert judged_once(returns(doubled), returned(off)).verdict == Verdict.DEVIATES
 
     def test_a_known_mistake_is_named_and_still_deviates(self) -> None:
         expect = returns(doubled, mistakes={"the sum of all": lambda place: doubled(place) + 1})
         verdict = judged_once(expect, returned(doubled_once() + 1))
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert verdict.reason.startswith(f"{CALL}: it is the sum of all: same shape, wrong values")
         assert "it is" not in judged_once(expect, returned(doubled_once() + 2)).reason
-        assert judged_once(expect, returned(doubled_once())).verdict == names.CONFORMS
+        assert judged_once(expect, returned(doubled_once())).verdict == Verdict.CONFORMS
 
     def test_a_second_call_that_differs_deviates(self) -> None:
         second = returned(doubled_once() + 1, name=SECOND)
@@ -198,12 +198,12 @@ class RaisesTest(TestCase):
     )
     def test_conforms_by(self, case: str, error: type[BaseException] | str) -> None:
         verdict = judged_once(raises(error, "incompatible devices"), raised())
-        assert verdict.verdict == names.CONFORMS
+        assert verdict.verdict == Verdict.CONFORMS
         assert verdict.reason.startswith("raised ValueError (phase lower): Received incompatible")
 
     def test_a_subclass_conforms(self) -> None:
         step = raised("ConcretizationTypeError", bases=("TypeError", "Exception"))
-        assert judged_once(raises(TypeError, "devices"), step).verdict == names.CONFORMS
+        assert judged_once(raises(TypeError, "devices"), step).verdict == Verdict.CONFORMS
 
     @parameterized.expand(
         [
@@ -214,17 +214,17 @@ class RaisesTest(TestCase):
         ]
     )
     def test_deviates_for(self, case: str, expect: Expectation) -> None:
-        assert judged_once(expect, raised()).verdict == names.DEVIATES
+        assert judged_once(expect, raised()).verdict == Verdict.DEVIATES
 
     def test_the_phase_conforms(self) -> None:
         expect = raises(ValueError, "incompatible devices", phase="lower")
-        assert judged_once(expect, raised()).verdict == names.CONFORMS
-        assert judged_once(expect, raised(phase="unknown")).verdict == names.DEVIATES
+        assert judged_once(expect, raised()).verdict == Verdict.CONFORMS
+        assert judged_once(expect, raised(phase="unknown")).verdict == Verdict.DEVIATES
 
     def test_a_pattern_spans_lines(self) -> None:
         expect = raises(ValueError, "first.*second")
         step = raised(message="the first line\nthe second line")
-        assert judged_once(expect, step).verdict == names.CONFORMS
+        assert judged_once(expect, step).verdict == Verdict.CONFORMS
 
     def test_a_return_deviates(self) -> None:
         verdict = judged_once(REFUSED, returned(doubled_once()))
@@ -232,12 +232,12 @@ class RaisesTest(TestCase):
 
     def test_a_second_call_that_returns_deviates(self) -> None:
         verdict = judged_once(REFUSED, raised(), returned(doubled_once(), name=SECOND))
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert verdict.reason.startswith(SECOND)
 
     def test_one_process_that_does_not_raise_deviates(self) -> None:
         verdict = judged(REFUSED, [observation(raised()), observation(process=1)])
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert {f.process for f in verdict.findings if not f.holds} == {1}
 
     @parameterized.expand(
@@ -253,10 +253,10 @@ class RaisesTest(TestCase):
         """An error that is merely absent is no wrong result; both deviate."""
         expect = raises(ValueError, "incompatible devices", otherwise=doubled)
         verdict = judged_once(expect, returned(np.array(values, np.float32)))
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         assert verdict.reason.startswith(f"{CALL}: {saw}")
-        assert judged_once(expect, raised()).verdict == names.CONFORMS
-        assert judged_once(expect, raised("TypeError")).verdict == names.DEVIATES
+        assert judged_once(expect, raised()).verdict == Verdict.CONFORMS
+        assert judged_once(expect, raised("TypeError")).verdict == Verdict.DEVIATES
 
     def test_a_phase_that_does_not_exist_is_refused(self) -> None:
         with pytest.raises(ValueError, match="phase 'lowering' is none of"):
@@ -266,15 +266,15 @@ class RaisesTest(TestCase):
 def test_each_step_may_be_expected_to_differ() -> None:
     expect = steps(first_call=returns(doubled), second_call=REFUSED)
     good = returned(doubled_once(), name=FIRST), raised(name=SECOND)
-    assert judged_once(expect, *good).verdict == names.CONFORMS
+    assert judged_once(expect, *good).verdict == Verdict.CONFORMS
     swapped = raised(name=FIRST), returned(doubled_once(), name=SECOND)
-    assert judged_once(expect, *swapped).verdict == names.DEVIATES
+    assert judged_once(expect, *swapped).verdict == Verdict.DEVIATES
 
 
 def test_a_step_that_never_occurred_deviates() -> None:
     expect = steps(first_call=returns(doubled), third_call=returns(doubled))
     verdict = judged_once(expect, returned(doubled_once(), name=FIRST))
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert verdict.reason == "third call: the probe did not get there"
 
 
@@ -290,7 +290,7 @@ def test_a_step_that_no_expectation_looked_at_deviates() -> None:
     expect = steps(first_call=returns(doubled))
     extra = returned(np.array([0.0]), name="after the error")
     verdict = judged_once(expect, returned(doubled_once(), name=FIRST), extra)
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert verdict.reason == "after the error: unchecked: returned float64[1] [0.]"
 
 
@@ -298,7 +298,7 @@ def test_an_exception_outside_any_step_deviates() -> None:
     expect = steps(first_call=returns(doubled))
     outside = raised("NameError", "name 'x' is not defined", name="outside any step")
     verdict = judged_once(expect, returned(doubled_once(), name=FIRST), outside)
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert "outside any step" in verdict.reason
 
 
@@ -309,14 +309,14 @@ def test_zero_steps_deviate() -> None:
             [observation(topology=ONE) | {"steps": []}],
             topology=ONE,
         )
-        assert verdict.verdict == names.DEVIATES, expect.text
+        assert verdict.verdict == Verdict.DEVIATES, expect.text
 
 
 def test_one_process_that_did_nothing_deviates() -> None:
     for expect in (returns(doubled), sharded("anywhere", lambda place, s: True)):
         idle = observation(process=1) | {"steps": []}
         verdict = judged(expect, [observation(), idle])
-        assert verdict.verdict == names.DEVIATES
+        assert verdict.verdict == Verdict.DEVIATES
         failed = [(f.process, f.saw) for f in verdict.findings if not f.holds]
         assert failed == [(1, "the probe did not get there")]
 
@@ -333,40 +333,40 @@ class OfTheFirstProcess:
 
 def test_a_process_that_an_expectation_forgot_deviates() -> None:
     verdict = judged(OfTheFirstProcess(), observations())
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert {f.process for f in verdict.findings if not f.holds} == {1}
 
 
 def test_an_expectation_that_compares_nothing_deviates() -> None:
     verdict = judged(every(), observations())
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert verdict.reason == "the case: nothing was compared"
 
 
 def test_all_of_several_expectations_must_hold() -> None:
     devices = sharded("on the first device", lambda place, s: s["devices"] == [0])
     assert judged_once(every(returns(doubled), devices), returned(doubled_once())).verdict == (
-        names.DEVIATES
+        Verdict.DEVIATES
     )
     two = sharded("on both devices", lambda place, s: s["devices"] == [0, 1])
     assert judged_once(every(returns(doubled), two), returned(doubled_once())).verdict == (
-        names.CONFORMS
+        Verdict.CONFORMS
     )
 
 
 def test_a_value_that_is_no_array_has_no_sharding_to_hold() -> None:
     expect = sharded("anywhere", lambda place, s: True)
-    assert judged_once(expect, returned(leaf(1.0, sharding=None))).verdict == names.DEVIATES
-    assert judged_once(expect, returned()).verdict == names.DEVIATES
-    assert judged_once(expect, raised()).verdict == names.DEVIATES
+    assert judged_once(expect, returned(leaf(1.0, sharding=None))).verdict == Verdict.DEVIATES
+    assert judged_once(expect, returned()).verdict == Verdict.DEVIATES
+    assert judged_once(expect, raised()).verdict == Verdict.DEVIATES
 
 
 def test_a_note_must_be_there_and_hold() -> None:
     expect = noted("copies", "no copy is made", lambda place, value: value == 0)
     for extra, verdict in (
-        ({"copies": 0}, names.CONFORMS),
-        ({"copies": 1}, names.DEVIATES),
-        ({}, names.DEVIATES),
+        ({"copies": 0}, Verdict.CONFORMS),
+        ({"copies": 1}, Verdict.DEVIATES),
+        ({}, Verdict.DEVIATES),
     ):
         assert judged_once(expect, returned(doubled_once(), extra=extra)).verdict == verdict
 
@@ -380,7 +380,7 @@ def unproven(verdict: Judgement) -> list[tuple[int, str]]:
 
 def test_no_witness_deviates() -> None:
     verdict = judged(returns(doubled), observations(witness=[]))
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert unproven(verdict) == [(0, "none"), (1, "none")]
 
 
@@ -403,7 +403,7 @@ IMPOSTORS = [(name, kind) for name, own in OWN.items() for kind in KINDS if kind
 def test_an_implementations_own_wrappers_prove_it(name: str, kind: str) -> None:
     witness = WITNESS[name] | {"wrapper": kind}
     records = observations(implementation=name, witness=[witness])
-    assert judged(returns(doubled), records, implementation=name).verdict == names.CONFORMS
+    assert judged(returns(doubled), records, implementation=name).verdict == Verdict.CONFORMS
 
 
 @pytest.mark.parametrize(("implementation", "kind"), IMPOSTORS)
@@ -413,7 +413,7 @@ def test_an_impostor_deviates_with_the_right_values(implementation: str, kind: s
         implementation=implementation, witness=[WITNESS[implementation] | {"wrapper": kind}]
     )
     verdict = judged(returns(doubled), records, implementation=implementation)
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert verdict.reason.startswith(f"proof: {kind} -> {outputs[0]}, traced ")
 
 
@@ -448,7 +448,7 @@ def test_the_outputs_shardings_are_proof(
     witness = WITNESS[implementation] | {"outputs": outputs}
     records = observations(implementation=implementation, witness=[witness])
     verdict = judged(returns(doubled), records, implementation=implementation)
-    assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+    assert verdict.verdict == (Verdict.CONFORMS if proven else Verdict.DEVIATES)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_what_a_call_traced_is_proof(
     witness = WITNESS[implementation] | {"traced": traced, "raised": raised}
     records = observations(implementation=implementation, witness=[witness])
     verdict = judged(returns(doubled), records, implementation=implementation)
-    assert verdict.verdict == (names.CONFORMS if proven else names.DEVIATES)
+    assert verdict.verdict == (Verdict.CONFORMS if proven else Verdict.DEVIATES)
 
 
 @pytest.mark.parametrize("outputs", [[], ["traced"], ["NamedSharding"]])
@@ -482,7 +482,7 @@ def test_a_legacy_pmap_that_traced_a_shard_map_is_proven_by_its_outputs_alone(
 ) -> None:
     witness = WITNESS[LEGACY_PMAP] | {"traced": ["shard_map"], "outputs": outputs}
     records = observations(implementation=LEGACY_PMAP, witness=[witness])
-    assert judged(returns(doubled), records, implementation=LEGACY_PMAP).verdict == names.DEVIATES
+    assert judged(returns(doubled), records, implementation=LEGACY_PMAP).verdict == Verdict.DEVIATES
 
 
 def test_one_impostor_among_good_witnesses_deviates() -> None:
@@ -496,21 +496,21 @@ def test_one_impostor_among_good_witnesses_deviates() -> None:
 
 def test_an_error_without_a_witness_deviates() -> None:
     records = observations(raised(), witness=[])
-    assert judged(REFUSED, records).verdict == names.DEVIATES
+    assert judged(REFUSED, records).verdict == Verdict.DEVIATES
 
 
 def test_what_a_clause_asks_for_itself_is_left_to_its_expectation() -> None:
     """Which implementation runs is the question there, but JAX and the processes are proven."""
     asks = clause_of(returns(doubled), selects=True)
-    assert judged(asks, observations(witness=[])).verdict == names.CONFORMS
-    assert judged(asks, observations(), jax="0.9.1").verdict == names.DEVIATES
-    assert judged(asks, observations(processes=1)).verdict == names.DEVIATES
-    assert judged(asks, observations()[:1]).verdict == names.DEVIATES
+    assert judged(asks, observations(witness=[])).verdict == Verdict.CONFORMS
+    assert judged(asks, observations(), jax="0.9.1").verdict == Verdict.DEVIATES
+    assert judged(asks, observations(processes=1)).verdict == Verdict.DEVIATES
+    assert judged(asks, observations()[:1]).verdict == Verdict.DEVIATES
 
 
 def test_another_jax_deviates() -> None:
     verdict = judged(returns(doubled), observations(), jax="0.9.1")
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert unproven(verdict) == [(0, "jax 0.9.0"), (1, "jax 0.9.0")]
 
 
@@ -521,20 +521,20 @@ def test_another_jax_in_one_process_deviates() -> None:
 
 def test_another_number_of_processes_deviates() -> None:
     verdict = judged(returns(doubled), observations(processes=1))
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert unproven(verdict) == [(0, "1 processes"), (1, "1 processes")]
 
 
 def test_an_observation_that_is_missing_deviates() -> None:
     verdict = judged(returns(doubled), [observation()])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     ((_, saw),) = unproven(verdict)
     assert saw.startswith("1 observations")
-    assert judged(returns(doubled), []).verdict == names.DEVIATES
+    assert judged(returns(doubled), []).verdict == Verdict.DEVIATES
 
 
 def test_one_process_twice_does_not_stand_for_two() -> None:
-    assert judged(returns(doubled), [observation(), observation()]).verdict == names.DEVIATES
+    assert judged(returns(doubled), [observation(), observation()]).verdict == Verdict.DEVIATES
 
 
 # Faults
@@ -550,7 +550,7 @@ def test_a_fault_is_the_verdict(expect: Expectation, fault: Fault) -> None:
 
 def test_a_hang_that_is_expected_conforms() -> None:
     verdict = judged(hangs(SECOND), [], fault=HUNG)
-    assert verdict.verdict == names.CONFORMS
+    assert verdict.verdict == Verdict.CONFORMS
     assert verdict.reason == f"as expected: {HUNG.detail}"
 
 
@@ -558,8 +558,8 @@ def test_a_hang_that_is_expected_conforms() -> None:
 def test_a_hang_of_no_map_or_of_another_implementation_s_is_not_the_expected_one(
     mapped: tuple[str, ...],
 ) -> None:
-    verdict = judged(hangs(SECOND), [], fault=Fault(names.HUNG, HUNG_TEXT, mapped, STUCK))
-    assert verdict.verdict == names.HUNG
+    verdict = judged(hangs(SECOND), [], fault=Fault(Verdict.HUNG, HUNG_TEXT, mapped, STUCK))
+    assert verdict.verdict == Verdict.HUNG
     assert verdict.reason.startswith("unproven")
 
 
@@ -579,12 +579,12 @@ def test_a_hang_is_expected_in_its_step_and_processes_alone(
     expect: Expectation, there: dict[int, str], conforms: bool
 ) -> None:
     processes = tuple(Whereabouts(process, (), step) for process, step in there.items())
-    fault = Fault(names.HUNG, HUNG_TEXT, ("new pmap",), processes)
+    fault = Fault(Verdict.HUNG, HUNG_TEXT, ("new pmap",), processes)
     verdict = judged(expect, [], fault=fault)
-    assert verdict.verdict == (names.CONFORMS if conforms else names.HUNG)
+    assert verdict.verdict == (Verdict.CONFORMS if conforms else Verdict.HUNG)
 
 
-@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+@pytest.mark.parametrize("kind", [Verdict.CRASHED, Verdict.HUNG])
 def test_no_entry_excuses_a_fault_before_anything_was_mapped(kind: str) -> None:
     known = entry(fault={"kind": "crashed|hung"})
     fault = Fault(kind, "process 1 was killed by SIGSEGV; no answer", ())
@@ -593,12 +593,12 @@ def test_no_entry_excuses_a_fault_before_anything_was_mapped(kind: str) -> None:
 
 def test_a_crash_is_no_hang() -> None:
     verdict = judged(hangs(SECOND), [], fault=CRASHED)
-    assert (verdict.verdict, verdict.reason) == (names.CRASHED, CRASHED.detail)
+    assert (verdict.verdict, verdict.reason) == (Verdict.CRASHED, CRASHED.detail)
 
 
 def test_coming_back_is_no_hang() -> None:
     verdict = judged(hangs(SECOND), observations())
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert "it came back" in [f.saw for f in verdict.findings if not f.holds]
 
 
@@ -612,7 +612,7 @@ def wrong() -> list[Json]:
 def test_what_an_entry_says_is_a_known_deviation() -> None:
     known = entry(saw={"code": "value", "returned": r"^float32\[2\] \[0\., 0\.\]$"})
     verdict = judged(returns(doubled), wrong(), deviations=[known])
-    assert verdict.verdict == names.KNOWN_DEVIATION
+    assert verdict.verdict == Verdict.KNOWN_DEVIATION
     assert verdict.deviation == known
     assert verdict.reason.startswith(f"{CALL}: same shape, wrong values")
     assert any(not f.holds for f in verdict.findings)
@@ -622,10 +622,10 @@ def test_an_entry_must_explain_every_step_that_failed() -> None:
     records = observations(returned(np.array([0.0]), name=FIRST), raised(name=SECOND))
     shape, error = {"code": "shape"}, INCOMPATIBLE
     for known, verdict in (
-        (entry(saw=error), names.DEVIATES),  # of which step is not said
-        (entry(steps={FIRST: shape}), names.DEVIATES),
-        (entry(steps={FIRST: error, SECOND: shape}), names.DEVIATES),
-        (entry(steps={FIRST: shape, SECOND: error}), names.KNOWN_DEVIATION),
+        (entry(saw=error), Verdict.DEVIATES),  # of which step is not said
+        (entry(steps={FIRST: shape}), Verdict.DEVIATES),
+        (entry(steps={FIRST: error, SECOND: shape}), Verdict.DEVIATES),
+        (entry(steps={FIRST: shape, SECOND: error}), Verdict.KNOWN_DEVIATION),
     ):
         assert judged(returns(doubled), records, deviations=[known]).verdict == verdict
 
@@ -633,10 +633,10 @@ def test_an_entry_must_explain_every_step_that_failed() -> None:
 def test_an_entry_must_explain_every_process_that_failed() -> None:
     known = entry(saw=INCOMPATIBLE)
     both = [observation(raised()), observation(raised(), process=1)]
-    assert judged(returns(doubled), both, deviations=[known]).verdict == names.KNOWN_DEVIATION
+    assert judged(returns(doubled), both, deviations=[known]).verdict == Verdict.KNOWN_DEVIATION
     other = observation(returned(np.array([0, 0], np.float32)), process=1)
     verdict = judged(returns(doubled), [both[0], other], deviations=[known])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert "not what a deviation entry says is seen" in verdict.reason
 
 
@@ -644,7 +644,7 @@ def test_a_step_that_fails_though_the_entry_names_another_alone_is_named() -> No
     records = observations(raised(name=FIRST), raised(name=SECOND))
     known = entry(steps={FIRST: INCOMPATIBLE})
     verdict = judged(returns(doubled), records, deviations=[known])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert f"it says nothing of “{SECOND}”, where something fails too" in verdict.reason
     assert f"nothing of “{FIRST}”" not in verdict.reason
 
@@ -654,24 +654,24 @@ def test_an_entry_does_not_cover_a_step_that_nothing_looked_at() -> None:
     extra = returned(np.array([0.0]), name="after the error")
     records = observations(raised(name=FIRST), extra)
     known = entry(saw=INCOMPATIBLE)
-    assert judged(expect, records, deviations=[known]).verdict == names.DEVIATES
+    assert judged(expect, records, deviations=[known]).verdict == Verdict.DEVIATES
 
 
 def test_an_entry_about_a_cell_that_conforms_is_stale() -> None:
     verdict = judged(returns(doubled), observations(), deviations=[entry(saw={"code": "value"})])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert "but it conforms: remove or narrow the entry" in verdict.reason
     assert verdict.deviation is None
 
 
 def test_an_entry_about_a_hang_that_is_expected_is_stale() -> None:
     verdict = judged(hangs(SECOND), [], fault=HUNG, deviations=[entry(fault={"kind": "hung"})])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
 
 
 def test_an_entry_that_says_something_else_excuses_nothing() -> None:
     verdict = judged(returns(doubled), wrong(), deviations=[entry(saw={"type": "TypeError"})])
-    assert verdict.verdict == names.DEVIATES
+    assert verdict.verdict == Verdict.DEVIATES
     assert verdict.reason.endswith("not what a deviation entry says is seen: type TypeError")
     assert verdict.deviation is None
 
@@ -679,13 +679,13 @@ def test_an_entry_that_says_something_else_excuses_nothing() -> None:
 def test_an_entry_is_not_explained_by_what_holds() -> None:
     records = [observation(), observation(returned(np.array([0.0])), process=1)]
     known = entry(saw={"code": "value", "returned": r"^float32\[2\] \[2\., 4\.\]"})
-    assert judged(returns(doubled), records, deviations=[known]).verdict == names.DEVIATES
+    assert judged(returns(doubled), records, deviations=[known]).verdict == Verdict.DEVIATES
 
 
 def test_an_entry_never_excuses_a_failed_proof() -> None:
     anything = entry(saw={"code": "value"})
     assert judged(returns(doubled), wrong(), deviations=[anything]).verdict == (
-        names.KNOWN_DEVIATION
+        Verdict.KNOWN_DEVIATION
     )
     for broken in (
         observations(*wrong()[0]["steps"], witness=[]),
@@ -695,16 +695,16 @@ def test_an_entry_never_excuses_a_failed_proof() -> None:
         wrong()[:1],
     ):
         verdict = judged(returns(doubled), broken, deviations=[anything])
-        assert verdict.verdict == names.DEVIATES, broken
+        assert verdict.verdict == Verdict.DEVIATES, broken
         assert verdict.deviation is None
 
 
 @pytest.mark.parametrize("fault", [HUNG, CRASHED], ids=lambda fault: fault.kind)
 def test_a_fault_is_excused_only_as_its_own_kind(fault: Fault) -> None:
-    other_kind = {"kind": names.HUNG if fault is CRASHED else names.CRASHED}
+    other_kind = {"kind": Verdict.HUNG if fault is CRASHED else Verdict.CRASHED}
     known = entry(fault={"kind": fault.kind})
     verdict = judged(returns(doubled), [], fault=fault, deviations=[known])
-    assert verdict.verdict == names.KNOWN_DEVIATION
+    assert verdict.verdict == Verdict.KNOWN_DEVIATION
     other = judged(returns(doubled), [], fault=fault, deviations=[entry(fault=other_kind)])
     assert other.verdict == fault.kind
 

@@ -20,6 +20,7 @@ from conformance.catalogue.clause import Timing
 from conformance.model.codec import encode_record
 from conformance.model.records import Cell, Record, Spread
 from conformance.model.schema import schema
+from conformance.model.verdicts import Verdict
 from harness.running import lane
 from harness.running.cells import CellId
 from harness.running.lane import Clock, Entrant, Lane
@@ -59,7 +60,7 @@ class FakeRunner:
 
     def run(self, one: CellId) -> Cell:
         self._asked.append(one)
-        verdict = self._verdicts.get(one, [names.CONFORMS])
+        verdict = self._verdicts.get(one, [Verdict.CONFORMS])
         seconds = [2.0, 4.0] if one.implementation == names.NEW_PMAP else [1.0, 2.0]
         return replace(
             not_run(one, "the reason"),
@@ -91,7 +92,7 @@ def test_entrants_take_turns_and_each_goes_first() -> None:
 
 
 def test_an_entrant_that_failed_once_is_not_measured_and_not_asked_again() -> None:
-    heat, asked = heat_of([A, B], verdicts={B: [names.CONFORMS, names.CRASHED]})
+    heat, asked = heat_of([A, B], verdicts={B: [Verdict.CONFORMS, Verdict.CRASHED]})
     assert asked.count(B) == 2
     assert not heat[B].measured
     assert heat[A].measured
@@ -149,7 +150,7 @@ def test_a_target_without_legacy_is_compared_with_legacy_of_another() -> None:
 
 
 def test_nothing_is_compared_with_a_legacy_that_failed() -> None:
-    heat, _ = heat_of([A, C], verdicts={A: [names.CRASHED]})
+    heat, _ = heat_of([A, C], verdicts={A: [Verdict.CRASHED]})
     assert [one.to for one in lane.against("index", heat[C], heat.values(), TIMING)] == ["shard"]
 
 

@@ -55,7 +55,7 @@ ROOMS: dict[str, set[str]] = {
     "suites": {"conformance.*", "harness.*", "reports"},
 }
 
-WORKER_SIDE = ("agent", "worker", "zygote", "channel", "deadlines", "faults", "machine", "output")
+WORKER_SIDE = ("agent", "worker", "zygote", "channel", "deadlines", "machine", "output")
 NO_JAX = ("conformance.catalogue", "conformance.judging")
 WORKER_HAS = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "conformance", "harness"}
 

@@ -33,7 +33,7 @@ from conformance.commands.proposed import lines, record
 from conformance.commands.recorded import ResultsError
 from conformance.judging import deviations
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import returns, steps
+from conformance.judging.expectation import noted, returns, steps
 from harness.commandline.main import main
 
 TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))
@@ -188,6 +188,50 @@ def test_a_clause_with_one_step_has_one_pattern(proposed: Any) -> None:
     found = proposed([seen], one=clause(returns(doubled)))
     assert toml(found)["saw"]["message"].startswith(r"^1\.0 of")
     assert [each.explains for each in found.add] == [True]
+
+
+def noting(figure: str, value: Any) -> Any:
+    """A cell whose only step returns what it should, and notes this figure."""
+    made = cell()
+    for number, one in enumerate(made["observations"]):
+        right = doubled(Place(TOPOLOGY, number))
+        one["steps"] = [returned(right, name="a call", extra={figure: value})]
+    return made
+
+
+MOVED = {"collectives": {"all-reduce": 32}, "bytes": 32, "multiple": 2.904}
+
+
+@pytest.mark.parametrize(
+    ("figure", "seen", "other", "pattern"),
+    [
+        (
+            "moved",
+            MOVED,
+            MOVED | {"collectives": {"all-reduce": 32, "all-gather": 8}},
+            {"collectives": r'^\{"all-reduce": 32\}$'},
+        ),
+        (
+            "memory",
+            {"multiple": 2.904, "temp": 7},
+            {"multiple": 3.904, "temp": 7},
+            {"multiple": {"at_least": 2.9, "at_most": 2.91}},
+        ),
+        ("donated deleted", [True, False], [True, True], r"^\[true, false\]$"),
+    ],
+)
+def test_a_figure_is_pinned_and_not_the_right_values_beside_it(
+    proposed: Any, figure: str, seen: Any, other: Any, pattern: Any
+) -> None:
+    one = clause(noted(figure, "another figure", lambda place, value: False))
+    found = proposed([noting(figure, seen)], one=one)
+    assert [each.explains for each in found.add] == [True]
+    saw = toml(found)["saw"]
+    assert saw["noted"] == {figure: pattern}
+    assert "returned" not in saw
+    known = entry(saw=saw)
+    assert proposed([noting(figure, seen)], known, one=one).add == []
+    assert proposed([noting(figure, other)], known, one=one).add != []
 
 
 def test_a_fault_is_known_by_its_kind_and_its_step(proposed: Any) -> None:

@@ -32,7 +32,6 @@ from msgspec.structs import replace
 from observations import Json, clause_of, doubled, observations, raised, received, returned
 from real import catalogue
 
-from conformance.catalogue import names
 from conformance.catalogue.causes import command, load_causes
 from conformance.catalogue.claims import Claims, load_claims
 from conformance.catalogue.clause import Clause, processes
@@ -46,6 +45,7 @@ from conformance.judging.seen import step_pattern
 from conformance.model.codec import encode_record
 from conformance.model.records import Record
 from conformance.model.schema import schema
+from conformance.model.verdicts import Verdict
 from harness.clusters.cluster import ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -262,14 +262,14 @@ def test_a_target_that_could_not_be_had_says_why(file: File) -> None:
     assert header["unavailable"] == "no Python of 3.12 or newer"
     assert header["jax"] is None
     (cell,) = file.records("cell")
-    assert (cell["verdict"], cell["reason"]) == (names.NOT_RUN, "no Python of 3.12 or newer")
+    assert (cell["verdict"], cell["reason"]) == (Verdict.NOT_RUN, "no Python of 3.12 or newer")
     (target,) = load([file.path]).targets
     assert target.unavailable == "no Python of 3.12 or newer"
 
 
 @pytest.mark.parametrize(
     "down",
-    [TargetDown("python did not answer"), ClusterDown(fault(names.CRASHED))],
+    [TargetDown("python did not answer"), ClusterDown(fault(Verdict.CRASHED))],
     ids=["target", "cluster"],
 )
 def test_a_target_that_came_up_late_is_available(file: File, down: Exception) -> None:
@@ -287,14 +287,14 @@ def test_a_target_that_came_up_late_is_available(file: File, down: Exception) ->
 def test_a_cell_that_conforms_fits_the_schema() -> None:
     pool = FakePool(observations())
     record = only(GOOD, runner_on(pool, GOOD))
-    assert record["verdict"] == names.CONFORMS
+    assert record["verdict"] == Verdict.CONFORMS
     assert record["observations"] == observations()
     assert (record["seconds"], record["probe_seconds"], record["fresh"]) == (0.5, 0.25, False)
 
 
 def test_a_cell_that_deviates_fits_the_schema() -> None:
     record = only(GOOD, runner_on(FakePool(observations(WRONG, raised(name="second call"))), GOOD))
-    assert record["verdict"] == names.DEVIATES
+    assert record["verdict"] == Verdict.DEVIATES
     assert [f["holds"] for f in record["findings"]].count(False) == 4
     seen = received(record["observations"][0])
     assert np.isnan(seen.steps[0].leaves[0].local[0])  # type: ignore[index]
@@ -303,7 +303,7 @@ def test_a_cell_that_deviates_fits_the_schema() -> None:
 def test_a_known_deviation_fits_the_schema() -> None:
     runner = runner_on(FakePool(observations(WRONG_ONCE)), GOOD, deviations=[entry()])
     record = only(GOOD, runner)
-    assert record["verdict"] == names.KNOWN_DEVIATION
+    assert record["verdict"] == Verdict.KNOWN_DEVIATION
     assert record["deviation"] == {
         "observed": "code value",
         "why": "the check was removed",
@@ -314,14 +314,14 @@ def test_a_known_deviation_fits_the_schema() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+@pytest.mark.parametrize("kind", [Verdict.CRASHED, Verdict.HUNG])
 def test_a_fault_fits_the_schema(kind: str) -> None:
     record = only(GOOD, runner_on(FakePool(fault(kind)), GOOD))
     assert (record["verdict"], record["reason"]) == (kind, f"process 1 {kind}")
     assert [p["process"] for p in record["fault"]["processes"]] == [1, 0]
 
 
-@pytest.mark.parametrize("kind", [names.CRASHED, names.HUNG])
+@pytest.mark.parametrize("kind", [Verdict.CRASHED, Verdict.HUNG])
 def test_a_cluster_that_does_not_come_up_fits_the_schema(kind: str) -> None:
     record = only(GOOD, runner_on(FakePool(down=ClusterDown(fault(kind))), GOOD))
     assert record["verdict"] == kind
@@ -332,7 +332,7 @@ def test_an_implementation_that_was_removed_is_not_run() -> None:
     pool = FakePool(facts={**FACTS, "implementations": [NEW_PMAP]})
     record = only(GOOD, runner_on(pool, GOOD), LEGACY_PMAP)
     assert (record["verdict"], record["reason"]) == (
-        names.REMOVED,
+        Verdict.REMOVED,
         "jax 0.9.0 has no legacy_pmap",
     )
     assert pool.cases == []
@@ -341,7 +341,7 @@ def test_an_implementation_that_was_removed_is_not_run() -> None:
 def test_a_clause_that_asks_what_runs_is_run_without_the_implementation_too() -> None:
     pool = FakePool(observations(), facts={**FACTS, "implementations": [NEW_PMAP]})
     clause = clause_of(returns(doubled), selects=True)
-    assert only(clause, runner_on(pool, clause), LEGACY_PMAP)["verdict"] == names.CONFORMS
+    assert only(clause, runner_on(pool, clause), LEGACY_PMAP)["verdict"] == Verdict.CONFORMS
 
 
 def test_a_clause_that_means_nothing_here_is_not_run() -> None:
@@ -349,7 +349,7 @@ def test_a_clause_that_means_nothing_here_is_not_run() -> None:
     expect = dict.fromkeys(IMPLEMENTATIONS, returns(doubled)) | {NEW_PMAP: not_applicable("no")}
     clause = clause_of(expect)
     record = only(clause, runner_on(pool, clause))
-    assert (record["verdict"], record["reason"]) == (names.NOT_APPLICABLE, "no")
+    assert (record["verdict"], record["reason"]) == (Verdict.NOT_APPLICABLE, "no")
     assert pool.cases == []
 
 
@@ -357,27 +357,27 @@ def test_a_topology_that_is_too_small_is_not_run() -> None:
     pool = FakePool()
     clause = clause_of(returns(doubled), needs=processes(3))
     record = only(clause, runner_on(pool, clause))
-    assert record["verdict"] == names.NOT_APPLICABLE
+    assert record["verdict"] == Verdict.NOT_APPLICABLE
     assert record["reason"] == "needs at least 3 processes, 2x2 has 2"
     assert pool.cases == []
 
 
 def test_a_target_that_goes_down_is_not_run() -> None:
     record = only(GOOD, runner_on(FakePool(down=TargetDown("python did not answer")), GOOD))
-    assert (record["verdict"], record["reason"]) == (names.NOT_RUN, "python did not answer")
+    assert (record["verdict"], record["reason"]) == (Verdict.NOT_RUN, "python did not answer")
 
 
 def test_a_cell_whose_verdicts_differ_is_flaky() -> None:
     pool = FakePool(observations(), observations(WRONG_ONCE), observations())
     record = only(GOOD, runner_on(pool, GOOD, repeat=3))
-    assert record["verdict"] == names.FLAKY
+    assert record["verdict"] == Verdict.FLAKY
     assert record["reason"].startswith("conforms 2 of 3, deviates 1 of 3; a call: same shape")
     assert not all(f["holds"] for f in record["findings"])
 
 
 def test_a_cell_that_is_repeated_and_agrees_is_not_flaky() -> None:
     pool = FakePool(observations(), observations())
-    assert only(GOOD, runner_on(pool, GOOD, repeat=2))["verdict"] == names.CONFORMS
+    assert only(GOOD, runner_on(pool, GOOD, repeat=2))["verdict"] == Verdict.CONFORMS
     assert len(pool.cases) == 2
 
 
@@ -401,7 +401,7 @@ def test_a_clause_is_run_as_it_is_declared() -> None:
 def test_what_was_written_can_be_reported(file: File) -> None:
     write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
     (outcome,) = load([file.path]).outcomes.values()
-    assert outcome.verdict.value == names.CONFORMS
+    assert outcome.verdict.value == Verdict.CONFORMS
     assert outcome.reason == "returned float32[2] [2., 4.]"
 
 
@@ -417,13 +417,13 @@ def test_a_number_that_json_has_not_is_refused(file: File) -> None:
 def test_a_cell_whose_pytest_process_died_is_on_record(file: File) -> None:
     cell = cell_of(GOOD, topology="4x2")
     outcome = outcome_of_crash(nodeid_of(cell))
-    assert as_json(outcome.record)["verdict"] == names.NOT_RUN
+    assert as_json(outcome.record)["verdict"] == Verdict.NOT_RUN
     assert outcome.facts is None
     file.recorder.cell(outcome.record, outcome.facts)
     write(file, runner_on(FakePool(observations()), GOOD), cell_of(GOOD))
     assert {o.verdict.value for o in load([file.path]).outcomes.values()} == {
-        names.NOT_RUN,
-        names.CONFORMS,
+        Verdict.NOT_RUN,
+        Verdict.CONFORMS,
     }
 
 
@@ -462,12 +462,12 @@ def test_of_a_cell_whose_pytest_process_died_one_record_is_left(
     (outcome,) = load([file.path]).outcomes.values()
     assert session.verdicts == {outcome.verdict.value: 1}
     if run_again:
-        assert outcome.verdict.value == names.CONFORMS
+        assert outcome.verdict.value == Verdict.CONFORMS
         assert outcome.reason.endswith(
             "; run a second time, as the pytest process that ran it first died"
         )
     else:
-        assert outcome.verdict.value == names.NOT_RUN
+        assert outcome.verdict.value == Verdict.NOT_RUN
         assert outcome.reason == "the pytest process that ran this cell died"
         assert len(session.red) == 1
 
@@ -482,7 +482,7 @@ def test_a_cell_that_was_judged_before_its_process_died_keeps_its_record(file: F
     hooks.pytest_handlecrashitem(nodeid_of(cell), SimpleNamespace())
     session.take_what_died()
     (kept,) = file.records("cell")
-    assert (kept["verdict"], kept["reason"]) == (names.CONFORMS, record.reason)
+    assert (kept["verdict"], kept["reason"]) == (Verdict.CONFORMS, record.reason)
 
 
 @pytest.mark.parametrize("excused", [False, True])
@@ -490,7 +490,7 @@ def test_what_was_not_run_is_red_unless_that_was_excused(excused: bool) -> None:
     session = Session(options(skip_missing=excused), Catalogue({GOOD.id: GOOD}), CLAIMS, ())
     unavailable = runner_on(FakePool(), GOOD, target=None, unavailable="no such luck")
     session.count(unavailable.run(cell_of(GOOD)))
-    assert session.verdicts == {names.NOT_RUN: 1}
+    assert session.verdicts == {Verdict.NOT_RUN: 1}
     assert session.red == (
         [] if excused else [f"NOT RUN {GOOD.id} new_pmap 2x2 {SPEC}: no such luck"]
     )
@@ -502,7 +502,7 @@ def test_what_lacks_a_program_that_its_clause_asks_for_is_skipped_and_said() -> 
     record = runner_on(FakePool(), one).run(cell_of(one))
     assert (record.lacks, session.excuses(record)) == (("no-such-program",), True)
     session.count(record)
-    assert (session.verdicts, session.red) == ({names.NOT_RUN: 1}, [])
+    assert (session.verdicts, session.red) == ({Verdict.NOT_RUN: 1}, [])
 
 
 # Options on their way to the pytest workers

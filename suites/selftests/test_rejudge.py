@@ -12,13 +12,14 @@ from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
 from observations import clause_of, doubled, observations, returned
 from sample_results import timing
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.commandline.results import ResultsError, records
 from conformance.judging.expectation import returns
 from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from harness.commandline.main import main
 from harness.plugin import rejudge as rejudging
 from harness.plugin.recorder import Recorder
@@ -68,8 +69,8 @@ def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
     found = rejudge([a, b], tmp_path / "all.jsonl", silent)
     assert len(found.kept) == 2
     assert cells_of(tmp_path / "all.jsonl") == [
-        (OTHER.id, names.CONFORMS),
-        (GOOD.id, names.CONFORMS),
+        (OTHER.id, Verdict.CONFORMS),
+        (GOOD.id, Verdict.CONFORMS),
     ]
 
 
@@ -90,11 +91,13 @@ def test_what_stands_beside_cells_is_taken_over_once(tmp_path: Path) -> None:
 def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) -> None:
     a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
     rejudge([a], tmp_path / "all.jsonl", silent)
-    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, names.DEVIATES)]
-    text = a.read_text().replace(f'"verdict":"{names.DEVIATES}"', f'"verdict":"{names.NOT_RUN}"')
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.DEVIATES)]
+    text = a.read_text().replace(
+        f'"verdict":"{Verdict.DEVIATES}"', f'"verdict":"{Verdict.NOT_RUN}"'
+    )
     a.write_text(text)
     rejudge([a], tmp_path / "all.jsonl", silent)
-    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, names.NOT_RUN)]
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.NOT_RUN)]
 
 
 def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from processes import ENDS_S, FAULTS_ALONE, HANGS_S, SUITE, gone, new_mark, running_pytest
 
 from conformance.catalogue import names
+from conformance.model.verdicts import Verdict
 from harness.plugin.lost import DIED, NEVER_BEGUN
 from harness.plugin.replacing import MOST_IN_A_ROW, Starter, watch
 
@@ -110,7 +111,7 @@ def test_cells_that_no_test_process_was_left_for_are_on_record(tmp_path: Path) -
     assert status == pytest.ExitCode.TESTS_FAILED, told
     cells = [one for one in map(json.loads, results.open()) if one["kind"] == "cell"]
     assert len({(one["clause"], one["topology"]) for one in cells}) == len(cells) == 6
-    assert {one["verdict"] for one in cells} == {names.NOT_RUN}
+    assert {one["verdict"] for one in cells} == {Verdict.NOT_RUN}
     reasons = Counter(one["reason"] for one in cells)
     assert reasons[NEVER_BEGUN] == 6 - reasons[DIED]
     assert reasons[DIED] in (1, 2)  # who takes a dead one's place runs its cell again
@@ -128,7 +129,7 @@ def test_a_cell_that_was_judged_is_not_lost_with_its_test_process(tmp_path: Path
     assert not (tmp_path / "death").exists(), "nothing died"
     assert status == pytest.ExitCode.TESTS_FAILED, told
     (cell,) = [one for one in map(json.loads, results.open()) if one["kind"] == "cell"]
-    assert cell["verdict"] == names.CONFORMS
+    assert cell["verdict"] == Verdict.CONFORMS
     assert "died" not in cell["reason"]
     assert "1 cells: 1 conforms" in told
 

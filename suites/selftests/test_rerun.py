@@ -17,7 +17,7 @@ from processes import HANGS_S, outside_pytest
 from conformance.catalogue import names
 from conformance.model.records import Cell
 from conformance.model.schema import schema
-from conformance.model.verdicts import Verdict
+from conformance.model.verdicts import RECORDED, Verdict
 from harness.commandline.main import main
 from harness.plugin.rerun import compared, outcome_of
 from harness.plugin.session import GREEN, RED
@@ -47,13 +47,13 @@ def record(verdict: str, reason: str = "") -> Cell:
 
 
 @pytest.mark.parametrize("first", RED)
-@pytest.mark.parametrize("second", names.VERDICTS)
+@pytest.mark.parametrize("second", RECORDED)
 def test_red_twice_is_red_and_red_once_is_flaky(first: str, second: str) -> None:
     found = compared(record(first, "it returned 3"), record(second, "it returned 4"))
     if second not in GREEN:
         assert found == record(first, "it returned 3")
         return
-    assert found.verdict == names.FLAKY
+    assert found.verdict == Verdict.FLAKY
     assert found.reason.endswith("; it returned 3")
     assert found.again is not None
     assert (found.again.verdict, found.again.reason) == (second, "it returned 4")
@@ -89,7 +89,7 @@ def test_a_deviation_of_every_run_is_red(tmp_path: Path, processes: tuple[str, .
     python = altered_copy(tmp_path / "altered", alter, "pmap.py")
     status, (cell,), said = run(tmp_path, str(python), *processes)
     assert status == pytest.ExitCode.TESTS_FAILED
-    assert (cell["verdict"], "again" in cell) == (names.DEVIATES, False)
+    assert (cell["verdict"], "again" in cell) == (Verdict.DEVIATES, False)
     assert "1 failed" in said
 
 
@@ -102,7 +102,7 @@ def test_a_deviation_of_one_run_is_flaky(
     python = altered_copy(tmp_path / "altered", alter, "pmap.py")
     status, (cell,), said = run(tmp_path, str(python), *processes)
     assert status == pytest.ExitCode.OK
-    assert cell["verdict"] == names.FLAKY
+    assert cell["verdict"] == Verdict.FLAKY
     assert cell["again"]["verdict"] in GREEN
     assert cell["observations"] != cell["again"]["observations"]
     assert not all(one["holds"] for one in cell["findings"])
@@ -119,4 +119,4 @@ def test_a_deviation_of_one_run_is_flaky(
     assert run(tmp_path, str(python), "--fail-on", "flaky")[0] == pytest.ExitCode.TESTS_FAILED
     file.unlink()
     status, (cell,), _ = run(tmp_path, str(python), "--no-rerun")
-    assert (status, cell["verdict"]) == (pytest.ExitCode.TESTS_FAILED, names.DEVIATES)
+    assert (status, cell["verdict"]) == (pytest.ExitCode.TESTS_FAILED, Verdict.DEVIATES)

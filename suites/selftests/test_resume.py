@@ -24,7 +24,6 @@ from observations import Json, clause_of, doubled, observations, returned
 from parameterized import parameterized
 from processes import HANGS_S, new_mark, running_pytest
 
-from conformance.catalogue import names
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.identity import program_digest
@@ -36,6 +35,7 @@ from conformance.judging.rejudging import Rejudging
 from conformance.model.codec import encode_record
 from conformance.model.records import Cell, Target
 from conformance.model.schema import schema
+from conformance.model.verdicts import Verdict
 from harness.plugin import hooks
 from harness.plugin.carrying import check
 from harness.plugin.gathering import Gathered, gather
@@ -151,10 +151,10 @@ def test_a_verdict_is_todays(tmp_path: Path) -> None:
     """What deviated then conforms by a catalogue that expects it."""
     old = written(tmp_path / "old.jsonl", observations(WRONG))
     (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind":"cell"' in one]
-    assert then["verdict"] == names.DEVIATES
+    assert then["verdict"] == Verdict.DEVIATES
     now = dataclasses.replace(GOOD, expect=dict.fromkeys(IMPLEMENTATIONS, returns(nothing)))
     ((_, record),) = all_of(found_in(old, today(now, **{GOOD.id: then["program"]})))
-    assert record.verdict == names.CONFORMS
+    assert record.verdict == Verdict.CONFORMS
 
 
 def nothing(place: Any) -> Any:
@@ -167,7 +167,7 @@ def test_what_has_nothing_to_run_is_carried_over_as_well(tmp_path: Path) -> None
     facts = {**WITH_FLAX, "implementations": [NEW_PMAP]}
     old = written(tmp_path / "old.jsonl", None, implementation=LEGACY_PMAP, facts=facts)
     ((_, record),) = all_of(found_in(old))
-    assert record.verdict == names.REMOVED
+    assert record.verdict == Verdict.REMOVED
 
 
 # What is run again
@@ -227,7 +227,7 @@ class RunAgainTest(TestCase):
         written(self.path, observations(WRONG))
         self.refused("deviates by today's catalogue")
 
-    @parameterized.expand([(names.NOT_RUN, "not run then"), (names.FLAKY, "flaky then")])
+    @parameterized.expand([(Verdict.NOT_RUN, "not run then"), (Verdict.FLAKY, "flaky then")])
     def test_nothing_that_speaks_for_it(self, verdict: str, why: str) -> None:
         written(self.path, observations(), verdict=verdict)
         self.refused(why)
@@ -273,7 +273,7 @@ def test_the_newer_record_decides_in_whatever_order_files_are_named(tmp_path: Pa
 
 def test_what_was_not_run_says_nothing_against_what_was(tmp_path: Path) -> None:
     green = later(written(tmp_path / "a.jsonl", observations()), day(1))
-    none = written(tmp_path / "b.jsonl", observations(), verdict=names.NOT_RUN)
+    none = written(tmp_path / "b.jsonl", observations(), verdict=Verdict.NOT_RUN)
     later(none, day(2))
     for files in ([green, none], [none, green]):
         assert gather(files, today(), silent).kept

@@ -15,20 +15,11 @@ from parameterized import parameterized
 
 from conformance.catalogue.clause import Clause, Timing
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import (
-    CONFORMS,
-    CRASHED,
-    DEVIATES,
-    FLAKY,
-    LEGACY_PMAP,
-    NEW_PMAP,
-    NOT_APPLICABLE,
-    NOT_RUN,
-    SHARD_MAP,
-)
+from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Topology
 from conformance.judging.expectation import not_applicable, raises, returns
 from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from harness.clusters.cluster import Case
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState
@@ -68,7 +59,7 @@ def test_two_clauses_judge_one_run() -> None:
     pool = FakePool(observations())
     first, second = run(runner_on(pool, VALUES, ERROR), VALUES, ERROR)
     assert [case.clause for case, _ in pool.cases] == ["errors.values"]
-    assert (first.verdict, second.verdict) == (CONFORMS, DEVIATES)
+    assert (first.verdict, second.verdict) == (Verdict.CONFORMS, Verdict.DEVIATES)
     assert [first.clause, second.clause] == ["errors.values", "errors.error"]
     assert first.observations == second.observations == observations()
     assert first.findings != second.findings
@@ -82,9 +73,9 @@ def test_a_run_is_named_by_the_clause_for_which_it_was_made() -> None:
 
 def test_a_run_that_went_wrong_is_shared_as_well() -> None:
     states = (ProcessState(0, "was killed by SIGSEGV", "SIGSEGV"),)
-    pool = FakePool(ClusterFault(CRASHED, "process 0 was killed by SIGSEGV", states))
+    pool = FakePool(ClusterFault(Verdict.CRASHED, "process 0 was killed by SIGSEGV", states))
     records = run(runner_on(pool, VALUES, ERROR), VALUES, ERROR)
-    assert [record.verdict for record in records] == [CRASHED, CRASHED]
+    assert [record.verdict for record in records] == [Verdict.CRASHED, Verdict.CRASHED]
     assert records[0].fault == records[1].fault
     assert len(pool.cases) == 1
 
@@ -95,7 +86,7 @@ def test_all_runs_of_a_repeated_cell_are_shared() -> None:
     )
     records = run(runner_on(pool, VALUES, ERROR, repeat=2), VALUES, ERROR)
     assert len(pool.cases) == 2
-    assert [record.verdict for record in records] == [FLAKY, FLAKY]
+    assert [record.verdict for record in records] == [Verdict.FLAKY, Verdict.FLAKY]
     assert [record.run_of for record in records] == [VALUES.id] * 2
     assert records[0].reason.startswith("conforms 1 of 2, deviates 1 of 2; ")
 
@@ -162,7 +153,7 @@ def test_a_clause_that_is_not_run_leaves_no_run_to_the_next() -> None:
     means_nothing = clause_of({**expect, NEW_PMAP: not_applicable("no")}, "errors.nothing")
     pool = FakePool(observations())
     records = run(runner_on(pool, means_nothing, VALUES), means_nothing, VALUES)
-    assert [record.verdict for record in records] == [NOT_APPLICABLE, CONFORMS]
+    assert [record.verdict for record in records] == [Verdict.NOT_APPLICABLE, Verdict.CONFORMS]
     assert records[1].run_of == VALUES.id
 
 
@@ -175,7 +166,7 @@ def test_a_target_that_was_down_is_asked_again() -> None:
             return super().run(*of, **options)
 
     records = run(runner_on(Down(observations()), VALUES, ERROR), VALUES, ERROR)
-    assert [record.verdict for record in records] == [NOT_RUN, DEVIATES]
+    assert [record.verdict for record in records] == [Verdict.NOT_RUN, Verdict.DEVIATES]
     assert records[1].run_of == ERROR.id
 
 

@@ -30,7 +30,7 @@ from observations import (
     returned,
 )
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -58,6 +58,7 @@ from conformance.judging.observation import Step, parse
 from conformance.judging.perturbing import PERTURBATIONS, Case, Seen
 from conformance.judging.perturbing.messages import Messages
 from conformance.judging.strength import measure, prepared, sampled, trials
+from conformance.model.verdicts import Verdict
 from harness.commandline.main import main
 
 RETURNS = returns(doubled)
@@ -195,12 +196,14 @@ STRONG: Mapping[str, Case] = {
         IN_BOTH,
         [],
         fault=Fault(
-            names.CRASHED,
+            Verdict.CRASHED,
             "process 1 was killed by SIGABRT",
             ("new pmap",),
             (Whereabouts(1, (FIRST,), SECOND, "SIGABRT"), Whereabouts(0, (FIRST,), SECOND)),
         ),
-        seen={"fault": {"kind": names.CRASHED, "process": 1, "signal": "SIGABRT", "step": SECOND}},
+        seen={
+            "fault": {"kind": Verdict.CRASHED, "process": 1, "signal": "SIGABRT", "step": SECOND}
+        },
     ),
 }
 

@@ -567,6 +567,11 @@ class WorkerTest(Folder):
         assert (folder / "harness" / "targets" / "target.py").samefile(target.__file__)
         assert target.worker_path(self.cache) == folder
 
+    def test_the_path_holds_the_package_of_a_catalogue_too(self) -> None:
+        folder = target.worker_path(self.cache, ["faulty.faults", "conformance.sections.errors"])
+        assert sorted(os.listdir(folder)) == ["conformance", "faulty", "harness"]
+        assert target.worker_path(self.cache, ["conformance.sections"]) != folder
+
     def test_processes_that_make_it_at_once_agree(self) -> None:
         with ThreadPoolExecutor(8) as pool:
             folders = set(pool.map(lambda _: target.worker_path(self.cache), range(32)))

@@ -21,7 +21,8 @@ ANOTHER = "something else"
 
 COLLECTIVES = "collectives"
 # Of a record that a probe noted, what costs; of one without any of these, all numbers count.
-COSTS = (COLLECTIVES, "bytes", "multiple", "temp")
+MULTIPLE = "multiple"
+COSTS = (COLLECTIVES, "bytes", MULTIPLE, "temp")
 
 ADDED_WARNING = {
     "category": "DeprecationWarning",

@@ -17,11 +17,12 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import until
+from processes import FAULTS, until
 
 from conformance.catalogue import loading, names
 from conformance.judging import deviations
 from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
 from conformance.probing.jobs import found
 from harness.running.cells import CellId
 from harness.running.fleet import Fleet, HostFleet, Hosts
@@ -29,7 +30,7 @@ from harness.running.pool import Pool
 from harness.running.runner import Asked, Runner
 from harness.targets.target import provision
 
-CATALOGUE = ("harness.clusters.faults", "conformance.sections.errors")
+CATALOGUE = (FAULTS, "conformance.sections.errors")
 TARGET = "current"
 
 # Of clauses that need several processes, and of faults: each in the topologies that matter.
@@ -117,7 +118,7 @@ def prove(
         if revive is not None:
             revive()
         again = run(fleet, "faults.none")
-        assert (again["verdict"], again["fresh"]) == (names.CONFORMS, True), again["reason"]
+        assert (again["verdict"], again["fresh"]) == (Verdict.CONFORMS, True), again["reason"]
     finally:
         fleet.close()
     assert until(lambda: not agents(port), GONE_S), agents(port)
@@ -152,7 +153,7 @@ def _lose_one(fleet: Fleet, port: int) -> None:
     record = run(fleet, "faults.stalls-in-collective", STALLED_S)
     thread.join()
     assert killed
-    assert record.verdict == names.CRASHED, record.reason
+    assert record.verdict == Verdict.CRASHED, record.reason
     assert re.match(r"host \S+ \(rank \d\) was lost: its agent went away", record.reason)
     assert record.seconds < STALLED_S / 2
     states = record.fault.processes

@@ -64,7 +64,7 @@ def free_port(host: str) -> int:
 
 def variables(**more: str) -> dict[str, str]:
     """What an agent's host has: the project, and what else is given."""
-    here = worker_environment(provision("current"), os.environ)
+    here = worker_environment(provision("current"), os.environ, catalogue=CATALOGUE)
     return {**here, CATALOGUE_VARIABLE: ",".join(CATALOGUE), **more}
 
 

@@ -22,7 +22,18 @@ from divided import (
     told,
     verdicts,
 )
-from processes import FAULTS_ALONE, MARK, SUITE, end, gone, marked, new_mark, running_pytest, until
+from processes import (
+    FAULTS,
+    FAULTS_ALONE,
+    MARK,
+    SUITE,
+    end,
+    gone,
+    marked,
+    new_mark,
+    running_pytest,
+    until,
+)
 
 from conformance.probing.ports import ReservedPort
 from harness.clusters.channel import KEY_VARIABLE
@@ -84,8 +95,8 @@ def agents(port: int, key: Path, mark: str) -> Iterator[Sequence[subprocess.Pope
     """One agent per host, all with the same words; their job says their rank."""
     words = [sys.executable, "-m", AGENT, "--controller", f"127.0.0.1:{port}"]
     variables = {
-        **worker_environment(provision("current"), os.environ),
-        CATALOGUE_VARIABLE: "harness.clusters.faults",
+        **worker_environment(provision("current"), os.environ, catalogue=[FAULTS]),
+        CATALOGUE_VARIABLE: FAULTS,
         KEY_VARIABLE: key_of(key),
         MARK: mark,
     }
