@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +36,6 @@ INSTALL_TIMEOUT_S = 900.0
 LOCK_TIMEOUT_S = (NEWEST_PYTHON[1] - OLDEST_PYTHON[1] + 1) * INSTALL_TIMEOUT_S + 60.0
 
 MARKER = "provisioned.json"
-CHECKS_AT_ONCE = 8
 # uv's own 3 take most of 10 s to say that there is no network.
 HTTP_RETRIES = "1"
 
@@ -244,10 +242,21 @@ def _resolved(
 
 
 def usable(targets: Path) -> list[Built]:
-    """Return the finished environments whose Python runs and has its jax and jaxlib."""
-    built = list(_finished(targets))
-    with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:
-        return [one for one, works in zip(built, pool.map(_works, built), strict=True) if works]
+    """Return the finished environments whose files include a Python, their jax and a jaxlib.
+
+    No Python is started, so that many are listed at once; one is started before it is used.
+    """
+    return [one for one in _finished(targets) if _is_whole(one)]
+
+
+def _is_whole(built: Built) -> bool:
+    packages = built.folder.glob("lib/python*/site-packages/jax*-*.dist-info")
+    found = dict(one.name.removesuffix(".dist-info").split("-", 1) for one in packages)
+    return (
+        os.access(built.python, os.X_OK)
+        and "jaxlib" in found
+        and Version(found.get("jax", "0")) == Version(built.version)
+    )
 
 
 def _reusable(version: str, extras: tuple[str, ...], targets: Path) -> Built | None:

@@ -28,6 +28,7 @@ from harness.targets.target import Spec, Target, TargetError
 NIGHT = "0.12.1.dev20261122"
 REPOSITORY = Path(target.__file__).resolve().parents[2]
 
+PACKAGES = "${4%/bin/python}/lib/python3.12/site-packages"  # as the shell script of uv writes it
 OLDER = Interpreter(Path("/pythons/3.11"), (3, 11, 7))
 NEWER = Interpreter(Path("/pythons/3.13"), (3, 13, 0))
 
@@ -118,7 +119,9 @@ class Folder(TestCase):
             f"sleep {install_s}",
             'version="${5#jax==}"',
             f'sed "s/[$]version/$version/g" {shlex.quote(str(python))} > "$4"',
-            'chmod +x "$4";;',
+            'chmod +x "$4"',
+            *(f'mkdir -p "{PACKAGES}/{name}-$version.dist-info"' for name in versions),
+            ";;",
             f"\"pip compile\") cat >&2 <<'END'\n{resolve_error}\nEND",
             f'test -z "{newest}" && exit 1',
             f'echo "jax=={newest}"; echo "jaxlib=={newest}";;',
@@ -311,6 +314,10 @@ class ProvisionTest(Folder):
 
     def test_an_environment_that_lost_its_jax_is_built_again(self) -> None:
         built = self.provision(uv=self.uv())
+        assert built.environment is not None
+        (packages,) = built.environment.glob("lib/*/site-packages")
+        (packages / "jax-0.9.0.dist-info").rename(packages / "jax-0.8.0.dist-info")
+        assert target.cached(self.cache) == []
         python_that_says(built.python, packages={"jax": "0.8.0", "jaxlib": "0.8.0"})
         self.provision(uv=self.uv())
         assert len(self.calls("venv")) == 2
@@ -345,6 +352,14 @@ class ProvisionTest(Folder):
         said = self.refusal(uv=self.uv(refusals={"3.11": NO_WHEEL, "3.13": NO_WHEEL}))
         assert "No Python on this machine can run jax==0.9.0" in said
         assert "jaxlib==0.9.0 has no wheels" in said
+
+    def test_an_environment_that_lost_its_jaxlib_is_not_listed(self) -> None:
+        built = self.provision(uv=self.uv())
+        assert target.cached(self.cache) == [built]
+        assert built.environment is not None
+        (jaxlib,) = built.environment.glob("lib/*/site-packages/jaxlib-*")
+        jaxlib.rmdir()
+        assert target.cached(self.cache) == []
 
     def test_a_jax_without_jaxlib_does_not_count(self) -> None:
         said = self.refusal(uv=self.uv(jaxlib=False))
