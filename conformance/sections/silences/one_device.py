@@ -188,11 +188,16 @@ EXPLICIT = jax.sharding.AxisType.Explicit
     needs=devices(COUNT),
     left_out=LEFT_OUT,
     expect=of_jax(
-        twice(returns(lambda place: place.all_rows(WIDTH)[None], text="the rows, in one more axis"))
+        twice(
+            returns(
+                lambda place: np.tile(place.all_rows(WIDTH), 2)[None],
+                text="the rows, in one more axis, each twice",
+            )
+        )
     ),
 )
 def reshaped(impl: Implementation, cluster: Cluster) -> None:
-    """An array over an Explicit axis of one device is reshaped, then joined with a part of it."""
+    """An array over an Explicit axis of one device is reshaped, then joined with itself."""
     grid = np.array(cluster.devices)[None]
     mesh = jax.sharding.Mesh(grid, ("j", "i"), axis_types=(EXPLICIT, EXPLICIT))
 
@@ -201,7 +206,7 @@ def reshaped(impl: Implementation, cluster: Cluster) -> None:
             flat = jax.device_put(x.reshape(1, -1), P("j", "i"))
             split = jax.jit(lambda x: x.reshape(1, COUNT, WIDTH))(flat)
             named = jax.sharding.reshard(split, P("j", "i", None))
-            return jnp.concatenate((named, split[..., :0]), axis=-1)
+            return jnp.concatenate((named, split), axis=-1)
 
     cluster.twice(program, cluster.rows(WIDTH))
 
