@@ -226,14 +226,14 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "Changes of behaviour, cost and documented claims, and its known issues.",
             0,
         )
-    shown, still = _programs_by_cause(results), _still(results)
+    shown, still, reported = _programs_by_cause(results), _still(results), _reported()
     seen = _seen(results)
     for cause in results.causes.values():
         yield Entry(
             "cause" if cause.cause in still else "ended",
             plain(cause.title),
             cause_path(cause.cause),
-            " · ".join(cause.tags),
+            " · ".join((*cause.tags, *reported.get(cause.cause, ()))),
             f"{shortened(plain(cause.sentence), _SENTENCE_LENGTH)} {_names(cause.program)}",
             shown[cause.cause],
             "",
@@ -280,12 +280,21 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
             "program",
             plain(clause.title),
             clause_path(clause.clause),
-            clause.clause,
+            " · ".join((clause.clause, *reported.get(clause.clause, ()))),
             _names(clause.source),
             1,
             "Expected",
             expected.get(clause.clause, f"not run on JAX {newest}"),
         )
+
+
+def _reported() -> dict[str, list[str]]:
+    """Return, for each known issue and test, the words of the reports that it answers."""
+    found: dict[str, list[str]] = {}
+    for report in reports():
+        for name in (*report.causes, *report.clauses):
+            found.setdefault(name, []).append(report.words)
+    return found
 
 
 def _removed() -> Iterator[Entry]:

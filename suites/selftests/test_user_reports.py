@@ -78,7 +78,7 @@ def asked_by_words() -> Asked:
             *(
                 name_path(one)
                 for one in load_names().names
-                if removed and one.attribute in report.words
+                if one.text in report.words or (removed and one.attribute in report.words)
             ),
             *map(cause_path, report.causes),
             *map(clause_path, report.clauses),

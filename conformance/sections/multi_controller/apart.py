@@ -82,6 +82,18 @@ attempt("sum", lambda: total(x))
         every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
     ),
     Apart(
+        "other-length",
+        "Process 0 sends a row by ppermute under pmap to a longer row of process 1: both hang.",
+        "multi-process.different-order-hangs",
+        """
+send = jax.pmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1)]), "i")
+row = np.arange(1, 5 + 4 * number, dtype=np.float32)
+got = lambda: np.asarray(send(row[None]).addressable_data(0)).ravel()
+attempt("got", lambda: (lambda row: (row[:4].tolist(), "of", row.size))(got()))
+""",
+        every(hung(0, "sum 3.0"), hung(1, "sum 3.0")),
+    ),
+    Apart(
         "unchecked",
         "One process doubles where the other adds one: no error, and the sum mixes both.",
         "multi-process.order-unchecked",

@@ -32,6 +32,7 @@ NO_FORM = "a pmap is over one axis"
 LEFT_OUT = "that the forms differ shows in one process as in several"
 ROWS, COLUMNS = 2, 4  # devices along the axes i and j
 SHAPE = (8, 4)
+FACTORS = np.array([1, 2, 3, 4], np.float32)
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
 
@@ -173,6 +174,15 @@ FORMS: Mapping[str, Form] = table(
         _sum,
         (),
         kinds=(EXPLICIT, EXPLICIT),
+    ),
+    Form(
+        "explicit-looped",
+        "a lax.map of a product with a constant, both axes Explicit and manual",
+        lambda x: lax.map(lambda row: (row * FACTORS).sum(keepdims=True), x),
+        lambda x: (x * FACTORS).sum(1, keepdims=True),
+        kinds=(EXPLICIT, EXPLICIT),
+        placed=("i",),
+        options={"axis_names": {"i", "j"}},
     ),
     Form("mixed", "a psum, the other axis Explicit", _psum, _sum, (), kinds=(AUTO, EXPLICIT)),
     Form(

@@ -15,13 +15,14 @@ from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import returns, twice
+from conformance.judging.expectation import Model, returns, twice
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.closed-over-arrays"
 COUNT = 8  # devices
 WIDTH = 3  # of a row
+WEIGHTS = np.array([2, 3, 5], np.float32)
 LEFT_OUT = "in several processes no array is whole in each of them"
 WITHOUT_JIT = "a pmap is always compiled"
 EXPLICIT_MESH = "a pmap makes its own mesh"
@@ -167,3 +168,50 @@ def explicit_map(impl: Implementation, cluster: Cluster, array: Closed) -> None:
     )
     rows = jax.device_put(cluster.rows(WIDTH), NamedSharding(mesh, P("i")))
     cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), rows)
+
+
+# --- A traced array -------------------------------------------------------------------------------
+
+
+@described("each row times the weights")
+def weighted(place: Place) -> Any:
+    return place.all_rows(WIDTH) * WEIGHTS
+
+
+@described("the sum of all rows, which is the derivative by the weights")
+def derived(place: Place) -> Any:
+    return place.all_rows(WIDTH).sum(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A transformation of a program of weights and rows, whose map closes over the weights."""
+
+    key: str
+    transform: Callable[[Callable[..., Any]], Callable[..., Any]]
+    model: Model
+
+
+TRACED: Mapping[str, Traced] = table(
+    Traced("jit", jax.jit, weighted),
+    Traced("grad", lambda program: jax.grad(lambda w, x: program(w, x).sum()), derived),
+)
+
+
+@family(
+    "silences.closed-over.traced.{traced}",
+    traced=TRACED,
+    claim=CLAIM,
+    title="Under {traced} the body of a map closes over an argument of the whole program.",
+    fact="silences.closed-over.traced",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=lambda traced: everywhere(twice(returns(traced.model))),
+)
+def closed_over_traced(impl: Implementation, cluster: Cluster, traced: Traced) -> None:
+    """A map that is made and called in a program, whose argument its body closes over."""
+
+    def program(weights: Any, rows: Any) -> Any:
+        return impl.map(lambda x: weights * x)(rows)
+
+    cluster.twice(traced.transform(program), WEIGHTS, impl.given(cluster.rows(WIDTH)))

@@ -18,7 +18,15 @@ from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.judging.expectation import (
+    Expectation,
+    every,
+    in_steps,
+    noted,
+    raises,
+    returns,
+    twice,
+)
 from conformance.judging.texts import described
 from conformance.probing.bodies import doubled, psum
 from conformance.probing.protocols import Cluster, Implementation
@@ -375,6 +383,63 @@ def called_back(impl: Implementation, cluster: Cluster, callback: Callback) -> N
         seen.clear()
         cluster.step(name, call)
         cluster.note("host", sorted(seen))
+
+
+ROW = jax.ShapeDtypeStruct((WIDTH,), np.float32)
+
+
+@clause(
+    "silences.debugging.callback-of-two-results",
+    claim=CLAIM,
+    fact="silences.debugging.callback.taken",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=everywhere(
+        twice(
+            returns(
+                lambda place: (place.rows(WIDTH) + 1, place.rows(WIDTH) * 2),
+                text="the rows plus one, and the rows doubled",
+            )
+        )
+    ),
+)
+def called_back_for_two(impl: Implementation, cluster: Cluster) -> None:
+    """A map whose body calls the host by a pure_callback with two results."""
+
+    def host(x: Any) -> tuple[Any, Any]:
+        return np.asarray(x) + 1, np.asarray(x) * 2
+
+    function = impl.map(lambda x: jax.pure_callback(host, (ROW, ROW), x))
+    cluster.twice(function, cluster.rows(WIDTH))
+
+
+MAP, PLAIN = "the map", "a plain jit"
+
+
+@clause(
+    "silences.debugging.callback-ordered-then-plain",
+    claim=CLAIM,
+    cause="ordered-io-callback-taken",
+    needs=devices(COUNT),
+    left_out=ONE_PROCESS_ONLY,
+    expect=unless_legacy(
+        every(
+            in_steps(raises(ValueError, ORDERED, phase="lower"), MAP),
+            in_steps(returns(doubled(WIDTH)), PLAIN),
+        ),
+        in_steps(returns(doubled(WIDTH)), MAP, PLAIN),
+    ),
+)
+def called_back_in_order(impl: Implementation, cluster: Cluster) -> None:
+    """A map whose body calls the host in order, without a result; then that body under a jit."""
+
+    def body(x: Any) -> Any:
+        io_callback(lambda _: None, (), x, ordered=True)
+        return x * 2
+
+    rows = cluster.rows(WIDTH)
+    cluster.step(MAP, impl.map(body), rows)
+    cluster.step(PLAIN, jax.jit(body), rows)
 
 
 # --- Checks and shardings of values --------------------------------------------------------------

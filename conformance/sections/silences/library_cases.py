@@ -115,6 +115,15 @@ def _root(x: Any) -> Any:
     return lax.custom_root(lambda y: y**2 - x, x, solve, tangent)
 
 
+def _masked(x: Any) -> Any:
+    return jnp.sum(x < 3, where=np.arange(WIDTH) > 0) > 1
+
+
+def _chosen(key: Any, x: Any) -> Any:
+    chances = jnp.ones(WIDTH) / WIDTH
+    return jax.vmap(lambda k: random.choice(k, WIDTH, (2,), p=chances))(random.split(key, 2))
+
+
 FAMILIES: Mapping[str, Functions] = {
     one.key: one
     for one in (
@@ -473,6 +482,23 @@ FAMILIES: Mapping[str, Functions] = {
                 "geometric": lambda k, x: random.geometric(k, 1 / (x + 1)),
                 "wald": random.wald,
             },
+            refused=True,
+        ),
+        functions(
+            "without-a-rule",
+            "functions that an early shard_map had no rule for",
+            {
+                "erf": jsp.special.erf,
+                "erfinv": lambda x: jsp.special.erfinv(1 / (x + 1)),
+                "gelu": lambda x: nn.gelu(x, approximate=False),
+                "sum-where": jax.jit(jax.vmap(_masked, axis_size=2, in_axes=None)),
+            },
+            {"conv": _convolved},
+        ),
+        functions(
+            "random-choosing",
+            "jax.random.choice under vmap, with constant probabilities",
+            keyed={"choice-p": _chosen},
             refused=True,
         ),
     )

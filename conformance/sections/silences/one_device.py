@@ -12,10 +12,10 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere, of_shard_map
+from conformance.judging.columns import everywhere, of_jax, of_shard_map
 from conformance.judging.expectation import returns, twice
 from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster, Implementation
@@ -177,6 +177,38 @@ def one_device_axis(impl: Implementation, cluster: Cluster, axis: Axis) -> None:
         check_vma=axis.check_vma,
     )
     cluster.twice(impl.adopt(jax.jit(function), "jit(shard_map)"), cluster.rows(WIDTH))
+
+
+EXPLICIT = jax.sharding.AxisType.Explicit
+
+
+@clause(
+    "silences.one-device-axis.reshaped",
+    claim="parallel.shardings-propagate",
+    needs=devices(COUNT),
+    left_out=LEFT_OUT,
+    expect=of_jax(
+        twice(
+            returns(
+                lambda place: np.tile(place.all_rows(WIDTH), 2)[None],
+                text="the rows, in one more axis, each twice",
+            )
+        )
+    ),
+)
+def reshaped(impl: Implementation, cluster: Cluster) -> None:
+    """An array over an Explicit axis of one device is reshaped, then joined with itself."""
+    grid = np.array(cluster.devices)[None]
+    mesh = jax.sharding.Mesh(grid, ("j", "i"), axis_types=(EXPLICIT, EXPLICIT))
+
+    def program(x: Any) -> Any:
+        with jax.set_mesh(mesh):
+            flat = jax.device_put(x.reshape(1, -1), P("j", "i"))
+            split = jax.jit(lambda x: x.reshape(1, COUNT, WIDTH))(flat)
+            named = jax.sharding.reshard(split, P("j", "i", None))
+            return jnp.concatenate((named, split), axis=-1)
+
+    cluster.twice(program, cluster.rows(WIDTH))
 
 
 # --- vmap's spmd_axis_name ------------------------------------------------------------------------

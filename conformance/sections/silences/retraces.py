@@ -4,21 +4,32 @@ wrapper.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
+from conformance.catalogue.clause import clause, devices
 from conformance.catalogue.family import family, table
 from conformance.catalogue.names import SHARD_MAP
 from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import in_steps, not_applicable, returns
+from conformance.judging.columns import Columns, everywhere, of_shard_map
+from conformance.judging.expectation import every, in_steps, not_applicable, returns
 from conformance.judging.texts import described
+from conformance.probing import child
 from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.silences.answers import ONE_PROCESS_ALONE
+from conformance.sections.silences.answers import (
+    CONTROLLED,
+    ONE_PROCESS_ALONE,
+    answers,
+    ask,
+    control,
+)
+from conformance.sections.switches import ON_TWO_DEVICES
 
 WIDTH = 8
 COUNTED = "as often as it was traced after each call"
@@ -254,3 +265,105 @@ def rewrapped(impl: Implementation, cluster: Cluster, case: Wrappers) -> None:
         return np.array(counts, np.int32)
 
     cluster.step(COUNTED, calls)
+
+
+# --- Other devices --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """How a jitted function comes by the mesh of its shard_map, and how often it is traced."""
+
+    key: str
+    text: str
+    counts: tuple[int, ...]
+    context: bool = False
+
+
+HALVES: Mapping[str, Halves] = table(
+    Halves("mesh-passed", "is passed", (1, 1, 2, 2)),
+    Halves("mesh-of-context", "takes from the context", (1, 1, 1, 1), context=True),
+)
+
+
+@family(
+    "silences.retraces.{halves}",
+    halves=HALVES,
+    claim="pmap-silence.retraces",
+    title=(
+        "A jitted function with a shard_map, whose mesh it {halves.text},"
+        " is called on each half of the devices, twice."
+    ),
+    needs=devices(8),
+    left_out=ONE_PROCESS_ALONE,
+    expect=lambda halves: of_shard_map(
+        in_steps(
+            returns(
+                lambda place: np.array(halves.counts, np.int32),
+                text=f"traced {halves.counts} times after each call",
+            ),
+            COUNTED,
+        ),
+        "a pmap's devices are its own",
+    ),
+)
+def on_halves(impl: Implementation, cluster: Cluster, halves: Halves) -> None:
+    """One jitted function, of rows on the one half of the devices and on the other."""
+    traces: list[int] = []
+    spec = jax.sharding.PartitionSpec("i")
+
+    def body(x: Any) -> Any:
+        traces.append(1)
+        return x * 2
+
+    def mapped(x: Any, mesh: Any) -> Any:
+        return jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec)(x)
+
+    function = impl.adopt(jax.jit(mapped, static_argnums=1), "jit(shard_map)")
+
+    def calls() -> Any:
+        counts = []
+        for part in (cluster.devices[:4], cluster.devices[4:]):
+            mesh = jax.sharding.Mesh(np.array(part), ("i",))
+            rows = jax.device_put(cluster.rows(WIDTH)[:4], jax.sharding.NamedSharding(mesh, spec))
+            with jax.set_mesh(mesh) if halves.context else nullcontext():
+                for _ in range(2):
+                    jax.block_until_ready(function(rows, None if halves.context else mesh))
+                    counts.append(len(traces))
+        return np.array(counts, np.int32)
+
+    cluster.step(COUNTED, calls)
+
+
+# --- A second run ---------------------------------------------------------------------------------
+
+
+MODULE = "conformance.sections.silences.cached_gradients"
+TWO_RUNS = "two runs"
+
+
+@clause(
+    "silences.retraces.two-runs-of-a-gradient",
+    claim="pmap-silence.retraces",
+    left_out=ONE_PROCESS_ALONE,
+    deadline_s=160.0,
+    expect=of_shard_map(
+        every(CONTROLLED, in_steps(answers([[0, 1], [1, 0]]), TWO_RUNS)),
+        "of a pmap: silences.default-name.two-runs-cache-of-a-name",
+    ),
+)
+def two_runs_of_a_gradient(impl: Implementation, cluster: Cluster) -> None:
+    """In a second run of its program the gradient of a shard_map is in the compilation cache."""
+    control(impl, cluster)
+
+    def runs() -> Any:
+        with tempfile.TemporaryDirectory(prefix="conformance-cache-") as folder:
+            # Another order of sets in each run, as where the variable is not set.
+            environments = (ON_TWO_DEVICES | {"PYTHONHASHSEED": seed} for seed in ("1", "2"))
+            seen = [
+                child.run(MODULE, "gradient", folder, environment=each).result()
+                for each in environments
+            ]
+        return [[run["hits"], run["misses"]] for run in seen]
+
+    ask(cluster, TWO_RUNS, runs)

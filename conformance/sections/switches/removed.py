@@ -13,14 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from conformance.catalogue.clause import clause
 from conformance.catalogue.family import family, table
 from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, raises, returns, twice
+from conformance.judging.expectation import (
+    Expectation,
+    every,
+    in_steps,
+    raises,
+    returns,
+    twice,
+    warns,
+)
 from conformance.judging.releases import by_release
 from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import REMOVED_IN
 
 REPLACES = r"(?i)\buse `?jax\."
+WARNED_IN = "0.8.2"
+DEPRECATED = r"^jax\.interpreters\.pxla\.xla_pmap_p is deprecated"
+THERE = returns(lambda place: np.True_, text="yes: the module has it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +53,9 @@ NAMES: Mapping[str, Gone] = table(
 
 def there_or_explained() -> Expectation:
     """It is there until it is removed, and then the error names what to use."""
-    there = twice(returns(lambda place: np.True_, text="yes: the module has it"))
-    return by_release(REMOVED_IN, before=there, since=twice(raises(AttributeError, REPLACES)))
+    return by_release(
+        REMOVED_IN, before=twice(THERE), since=twice(raises(AttributeError, REPLACES))
+    )
 
 
 @family(
@@ -62,3 +75,29 @@ def look_up(impl: Implementation, cluster: Cluster, gone: Gone) -> None:
             return np.bool_(getattr(module, gone.name) is not None)
 
     cluster.twice(there)
+
+
+@clause(
+    "switches.removed.pmap-primitive-of-pxla",
+    claim="pmap-silence.deprecated-names-warn-and-go",
+    left_out="a name is the same in every process",
+    fresh=True,
+    expect=of_jax(
+        by_release(
+            WARNED_IN,
+            before=twice(THERE),
+            since=by_release(
+                REMOVED_IN,
+                before=every(
+                    twice(THERE),
+                    in_steps(warns(DeprecationWarning, DEPRECATED), "first call"),
+                ),
+                since=twice(raises(AttributeError, "has no attribute 'xla_pmap_p'$")),
+            ),
+        )
+    ),
+)
+def look_up_in_pxla(impl: Implementation, cluster: Cluster) -> None:
+    """`jax.interpreters.pxla.xla_pmap_p`, which libraries import, warns before it goes."""
+    module = importlib.import_module("jax.interpreters.pxla")
+    cluster.twice(lambda: np.bool_(module.xla_pmap_p is not None))

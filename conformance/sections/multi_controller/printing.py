@@ -1,0 +1,91 @@
+"""What a process prints besides its program, and how many devices it says that there are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.catalogue.clause import clause
+from conformance.catalogue.topology import Topology
+from conformance.judging.columns import of_jax
+from conformance.judging.expectation import in_steps, returns
+from conformance.probing.protocols import Cluster, Implementation
+from conformance.sections.multi_controller.fates import OF_A_JOB
+from conformance.sections.multi_controller.plain_jobs import (
+    DEADLINE_S,
+    DEVICES,
+    IMPORTS,
+    JOB,
+    ONE,
+    answers,
+    run_text,
+)
+
+# What the libraries print goes to the descriptor, past Python's own standard output.
+REDIRECTED = """
+import os, tempfile
+shown, kept = os.dup(1), tempfile.TemporaryFile()
+os.dup2(kept.fileno(), 1)
+"""
+COUNTED = """
+os.dup2(shown, 1)
+kept.seek(0)
+print(json.dumps([len(kept.read().splitlines())]))
+"""
+SUMMED = """
+mesh = jax.make_mesh((jax.device_count(),), ("a",))
+rows = jax.make_array_from_process_local_data(
+    NamedSharding(mesh, P("a")), np.ones(jax.local_device_count(), np.float32)
+)
+jax.jit(jnp.sum, out_shardings=NamedSharding(mesh, P()))(rows).block_until_ready()
+"""
+
+
+@clause(
+    "multi_controller.printing.first-collective",
+    claim="pmap-silence.nothing-else-is-printed",
+    left_out=OF_A_JOB,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(
+        in_steps(returns(lambda place: [np.array([0])] * 2, text="no line of each process"), JOB)
+    ),
+)
+def first_collective(impl: Implementation, cluster: Cluster) -> None:
+    """Two processes that sum over their devices print nothing on their standard output."""
+    program = (
+        f"{IMPORTS}{REDIRECTED}jax.distributed.initialize(*sys.argv[1:2], *map(int, sys.argv[2:]))"
+        f"{SUMMED}{COUNTED}"
+    )
+    cluster.step(JOB, lambda: answers(run_text(program, Topology(2, 1))))
+
+
+LATE = f"""{IMPORTS}
+counts = [jax.device_count()]
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+counts.append(jax.device_count())
+try:
+    jax.config.update("jax_num_cpu_devices", 8)
+except RuntimeError as error:
+    counts.append(int("before backends are initialized" in str(error)))
+counts.append(jax.device_count())
+print(json.dumps(counts))
+"""
+
+
+@clause(
+    "multi_controller.device-count.set-late",
+    claim="pmap-silence.device-count-is-fixed",
+    left_out=OF_A_JOB,
+    deadline_s=DEADLINE_S,
+    expect=of_jax(
+        in_steps(
+            returns(
+                lambda place: [np.array([DEVICES, DEVICES, 1, DEVICES])],
+                text="the number of devices as it was, and an error that says so",
+            ),
+            JOB,
+        )
+    ),
+)
+def set_late(impl: Implementation, cluster: Cluster) -> None:
+    """A program that sets XLA_FLAGS and jax_num_cpu_devices after it counted its devices."""
+    cluster.step(JOB, lambda: answers(run_text(LATE, ONE)))
