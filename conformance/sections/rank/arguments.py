@@ -88,7 +88,7 @@ def unmapped_in_shard_map(impl: Implementation, cluster: Cluster, shape: tuple[i
 
 IN_BLOCKS = "shard_map splits rows into blocks: a clause of its own"
 
-# What legacy pmap says, in one process and in several. A user told less has to guess.
+# Legacy pmap's messages, in one process and in several. With less, a user has to guess.
 
 
 def too_many(count: int) -> Expectation:

@@ -35,7 +35,7 @@ CAST = f"{INSIDE}.cast"
 RATE = np.float32(2**-6)
 STEPS = 3
 
-# What a device may hold, as a function of all devices' own gradients and their number.
+# Possible results on a device, from all devices' own gradients and their number.
 Holding = Callable[[NDArray[Any]], NDArray[Any]]
 
 OWN = "the device's own gradient"

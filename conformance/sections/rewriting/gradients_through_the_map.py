@@ -29,7 +29,7 @@ from conformance.sections.rewriting.gradients import (
     loss,
 )
 
-# Legacy refuses these; what can be taken through the map after all must at least be right.
+# Legacy pmap refuses these; a gradient that is computed after all must be right.
 LEGACY_REFUSES = raises(
     NotImplementedError, r"^autodiff of pmap functions with out_axes=None is not supported\."
 )

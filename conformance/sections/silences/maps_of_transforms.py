@@ -41,7 +41,7 @@ class Transform:
     model: Callable[[Rows], Any]
 
 
-# x squared, whose derivative is said to be ten, and one whose is said to be a hundred times x.
+# x squared, with the custom derivative ten, and with the custom derivative a hundred times x.
 squared: Any = jax.custom_jvp(lambda x: x**2)
 squared.defjvp(lambda primals, tangents: (squared(*primals), 10 * tangents[0]))
 squared_too: Any = jax.custom_vjp(lambda x: x**2)

@@ -23,7 +23,7 @@ from conformance.sections.silences.answers import ONE_PROCESS_ALONE
 WIDTH = 8
 COUNTED = "as often as it was traced after each call"
 
-# What a call is given, of the place and of what the call before returned.
+# The arguments of a call, from the place and the previous call's result.
 Given = Callable[[Place, Any], tuple[Any, ...]]
 
 
