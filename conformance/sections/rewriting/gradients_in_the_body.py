@@ -137,7 +137,7 @@ def fact_of(what: Taken, passed: Passing, check: Check) -> str:
     only=asked,
     claim=lambda check: check.claim(CLAIM),
     title=lambda what, passed, check: (
-        f"In the body, {words(what)}, the parameters {passed.text}{check.said}"
+        f"In the mapped body: {words(what)}, the parameters {passed.text}{check.said}"
     ),
     fact=fact_of,
     needs=devices(2),
