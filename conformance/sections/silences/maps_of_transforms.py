@@ -245,7 +245,7 @@ def modelled(transform: Transform) -> Callable[[Place], Any]:
     transform=TRANSFORMS,
     check=CHECKS,
     claim="pmap-silence.maps-of-transforms",
-    title="The mapped function is transformed: {transform.text}{check.text}.",
+    title="A mapped function of {transform.text}{check.text}.",
     fact="silences.map-of.{transform}",
     needs=devices(COUNT),
     left_out="what a body computes of its row is its device's own affair",
