@@ -84,8 +84,8 @@ class Remedy:
         return Help.FAILS if self.works or self.fails else Help.UNTRIED
 
     @property
-    def says(self) -> str:
-        """Whether it works, in words."""
+    def result(self) -> str:
+        """The result of the remedy, as text: works, does not work, or not run."""
         if self.help is Help.UNTRIED:
             return "not run there"
         works = "raises, as expected," if self.refused else "works"

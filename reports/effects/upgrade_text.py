@@ -100,7 +100,7 @@ def command(results: Results, entry: Entry) -> str:
 def helps(remedy: Remedy) -> str:
     """Return a remedy and whether it works there, in a line."""
     under = f" under {remedy.implementation}" if remedy.implementation else ""
-    return f"{remedy.title.rstrip('.')}: {remedy.says}{under}"
+    return f"{remedy.title.rstrip('.')}: {remedy.result}{under}"
 
 
 def summary(found: Upgrade) -> str:

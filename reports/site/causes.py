@@ -298,7 +298,7 @@ def _helps(
                 clause_path(id),
                 together(row[newest] for row in marks[id].values()),
                 worst_strips(marks[id], versions(results)),
-                f"{how.says} under {implementation_words(how.implementation)}",
+                f"{how.result} under {implementation_words(how.implementation)}",
             )
         )
     return tuple((help, tuple(some)) for help, some in found.items() if some)

@@ -63,7 +63,7 @@ class ApiMark:
     mark: Mark
 
     @property
-    def says(self) -> str:
+    def words(self) -> str:
         """The verdict in words."""
         of = f" with {self.processes}" if self.processes else ""
         return f"{_HOLDS[self.mark]} under {implementation_words(self.implementation)}{of}"

@@ -53,7 +53,7 @@ class Counted:
     programs: int
 
     @property
-    def says(self) -> str:
+    def words(self) -> str:
         """The counts in words."""
         return f"{counted(self.causes, 'issue')}, {counted(self.programs, 'test')}"
 
@@ -71,9 +71,9 @@ class GroupView:
     @property
     def counted(self) -> tuple[tuple[str, str], ...]:
         """The counts with the classes by which a page shows one; no class where all are equal."""
-        if self.places or len({one.says for one in self.counts}) == 1:
-            return (("", self.counts[0].says),)
-        return tuple((f"for-{one.of}", one.says) for one in self.counts)
+        if self.places or len({one.words for one in self.counts}) == 1:
+            return (("", self.counts[0].words),)
+        return tuple((f"for-{one.of}", one.words) for one in self.counts)
 
     @property
     def places(self) -> str:

@@ -108,8 +108,8 @@ class Group:
         return sum(len(one.statements) for _, entries in self.documents for one in entries)
 
     @property
-    def says(self) -> str:
-        """How many statements there are, and in how many entries."""
+    def words(self) -> str:
+        """The number of claims and of entries, as text."""
         some = sum(len(entries) for _, entries in self.documents)
         one = "" if some == self.size else f", in {some} {'entry' if some == 1 else 'entries'}"
         return counted(self.size, "claim") + one

@@ -263,7 +263,7 @@ def entries(results: Results, found: Sequence[Message]) -> Iterator[Entry]:
     held, newest = documents.newest_marks(results), newest_version(results)
     for claim in results.claims.values():
         mark, apis = held[claim.slug]
-        under = f": {', '.join(one.says for one in apis)}" if mark is Mark.PARTLY else ""
+        under = f": {', '.join(one.words for one in apis)}" if mark is Mark.PARTLY else ""
         yield Entry(
             "statement",
             plain(claim.statement),

@@ -86,7 +86,7 @@ def records() -> Iterator[Record]:
 
 
 def cells(**where: Any) -> Iterator[Record]:
-    """What one implementation did in one version."""
+    """Yield one implementation's cells in one version."""
     fails = where["implementation"] == "new_pmap"
 
     def seen(*steps: Record) -> list[Record]:

@@ -152,7 +152,9 @@ class Tab:
         self.send("Emulation.setScriptExecutionDisabled", value=not on)
 
     def troubles(self) -> list[str]:
-        """What failed since the last look, was asked for elsewhere, or was complained of."""
+        """Return errors since the last call: failed scripts, requests to other hosts, and console
+        messages.
+        """
         found = []
         for event in self._browser.events:
             if event.get("sessionId") == self._session:

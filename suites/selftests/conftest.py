@@ -1,6 +1,6 @@
-"""What all self-tests need, and `--long`, which runs those that take long.
+"""Fixtures of all self-tests, and `--long`, which runs the slow ones.
 
-They call probes in their own process, so it imports JAX before it loads the catalogue
+The self-tests call probes in their own process, so JAX is imported before the catalogue is loaded
 (`conformance.catalogue.stand_ins`).
 """
 

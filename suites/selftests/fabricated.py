@@ -23,7 +23,7 @@ entries = functools.cache(load_all)
 def verdict_of(
     id: str, implementation: str, topology: Topology, steps: Callable[[Place], list[Any]]
 ) -> str:
-    """What the judge says where each process of the newest JAX did these steps."""
+    """Return the verdict on processes of the newest JAX that recorded these steps."""
     clause = catalogue().clauses[id]
     found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology))
     places = [Place(topology, process) for process in range(topology.processes)]
@@ -44,7 +44,7 @@ def verdict_of(
 def earned(
     id: str, implementation: str, topology: Topology, steps: Callable[[Place], list[Any]]
 ) -> bool:
-    """Whether the cell would be green or excused."""
+    """Return whether the cell would be green or excused."""
     return verdict_of(id, implementation, topology, steps) in (
         Verdict.CONFORMS,
         Verdict.KNOWN_DEVIATION,

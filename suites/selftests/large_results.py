@@ -65,7 +65,9 @@ def records(cells: int) -> Iterator[Record]:
 
 
 def _ended(kind: int, number: int, version: int) -> dict[str, Any]:
-    """How a cell ended: mostly well, sometimes as a cause explains, with another value or error."""
+    """Return the end of a cell: mostly conforming, sometimes with a known cause, another value or
+    an error.
+    """
     step = returned() if kind % 5 else raised(message=f"no such thing as {kind % 50}")
     observations = [
         observation(process, steps=[step | {"name": "first call"}, step | {"name": "second call"}])

@@ -125,7 +125,9 @@ def observation(
     topology: Topology = TOPOLOGY,
     **other: Any,
 ) -> Json:
-    """What one process sends: both calls doubled its rows, unless `steps` are given."""
+    """Return one process's observation: two calls that doubled its rows, unless `steps` are
+    given.
+    """
     rows = doubled(Place(topology, process))
     good = (returned(rows, name=FIRST), returned(rows, name=SECOND))
     return {

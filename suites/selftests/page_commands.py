@@ -72,7 +72,7 @@ def _expression(line: str) -> re.Pattern[str]:
 
 
 def _output(words: list[str], folder: Path) -> str:
-    """What a command prints, on both of its outputs."""
+    """Return a command's standard output and standard error."""
     if words[0] == PROGRAM:
         words = [sys.executable, "-m", "harness.commandline", *words[1:]]
     done = subprocess.run(

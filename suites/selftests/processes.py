@@ -65,7 +65,7 @@ def pids(mark: str) -> set[int]:
 
 
 def until(true: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether `true` came true within `timeout_s`."""
+    """Return whether `true` became true within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not true():
         if time.monotonic() > deadline:
@@ -75,13 +75,13 @@ def until(true: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def before_its_end(process: subprocess.Popen[str], true: Callable[[], bool]) -> bool:
-    """Whether `true` came true while a process ran."""
+    """Return whether `true` became true while the process ran."""
     until(lambda: true() or process.poll() is not None, HANGS_S)
     return true()
 
 
 def gone(mark: str, timeout_s: float) -> bool:
-    """Whether every marked process is gone within `timeout_s`; prints those that are not."""
+    """Return whether every marked process ended within `timeout_s`; print those that did not."""
     if until(lambda: not marked(mark), timeout_s):
         return True
     for process in marked(mark):

@@ -1,4 +1,4 @@
-"""How long a page of the site takes to read: words in sight before anything is opened."""
+"""The reading time of a site's page: visible words before anything is opened."""
 
 from __future__ import annotations
 

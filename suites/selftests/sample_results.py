@@ -77,7 +77,7 @@ def clause(id: str, **other: Any) -> Record:
 
 
 def cause(slug: str, **other: Any) -> Record:
-    """What JAX does and a user feels."""
+    """Return the record of a known issue."""
     return {
         "kind": "cause",
         "cause": slug,
@@ -144,7 +144,7 @@ def cell(clause: str, verdict: str = "conforms", **other: Any) -> Record:
 
 
 def finding(holds: bool, **other: Any) -> Record:
-    """What the judge says of the first call in process 1."""
+    """Return the record of a finding on the first call in process 1."""
     return {
         "step": "first call",
         "process": 1,

@@ -56,7 +56,7 @@ def _program(file: Path) -> Program:
 
 
 def published(old: str, new: str) -> Mapping[str, Change]:
-    """What the published matrix says that changes, by known issue."""
+    """Return the changes in the published results, by known issue."""
     found: dict[str, list[Change]] = {}
     for one in load_changes(old, new):
         change = Change(one.severity, (one.severity,), one.processes, one.refused)

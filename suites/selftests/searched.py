@@ -42,7 +42,7 @@ def search_of(results: Results, found: Sequence[Message]) -> Callable[[str], dic
 
 
 def search(engine: Any, query: str) -> dict[str, Any]:
-    """What is found for a query: addresses, and the words that no page has."""
+    """Return the result of a query: addresses, and the words that no page has."""
     asked_for = f"""(() => {{
         const found = search(index, {json.dumps(query)});
         return JSON.stringify({{ ...found, found: found.found.map((one) => one.href) }});

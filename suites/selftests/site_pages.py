@@ -1,4 +1,4 @@
-"""What the tests of the site share: results from records, and pages as a browser reads them."""
+"""Helpers of the site's tests: results from records, and pages as a browser reads them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def hold(tmp_path: Path) -> Iterator[Hold]:
         process.communicate()
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def next_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -61,7 +61,7 @@ def ours(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Admi
 
 
 def test_permits_of_another_process_are_not_ours(tmp_path: Path, hold: Hold) -> None:
-    assert said(hold(2)) == "held"
+    assert next_line(hold(2)) == "held"
     began = time.monotonic()
     with pytest.raises(
         NoRoom, match=r"held the process permits for 0\.3 s: end them, or run fewer"
@@ -73,7 +73,7 @@ def test_permits_of_another_process_are_not_ours(tmp_path: Path, hold: Hold) -> 
 
 def test_a_killed_process_gives_its_permits_back(tmp_path: Path, hold: Hold) -> None:
     holder = hold(CAPACITY)
-    assert said(holder) == "held"
+    assert next_line(holder) == "held"
     with pytest.raises(NoRoom):
         ours(tmp_path).acquire(1, timeout_s=0.1)
     holder.kill()
@@ -87,7 +87,7 @@ def test_who_waits_gets_the_permits_when_they_are_released(tmp_path: Path, hold:
     time.sleep(1.0)
     assert waiter.poll() is None
     permits.release()
-    assert said(waiter) == "held"
+    assert next_line(waiter) == "held"
     with pytest.raises(NoRoom):
         ours(tmp_path).acquire(2, timeout_s=0.1)
 
@@ -100,7 +100,7 @@ def test_who_waits_for_many_holds_none_meanwhile(tmp_path: Path, hold: Hold) -> 
         time.sleep(0.1)
     assert waiter.poll() is None
     permits.release()
-    assert said(waiter) == "held"
+    assert next_line(waiter) == "held"
 
 
 def test_more_than_there_are_is_refused_without_waiting(

@@ -36,7 +36,7 @@ from reports.reading.results import load
 
 
 def differences(one: Record, other: Record) -> list[tuple[str, str, str]]:
-    """What differs between two steps: the field, what it was, what it is."""
+    """Return the differences between two steps: the field, the old and the new value."""
     cells = []
     for step in (one, other):
         record = run("new_pmap", step)
@@ -153,10 +153,10 @@ def test_the_same_change_in_every_process_is_one() -> None:
 def agreed(tmp_path: Path) -> Any:
     """Compare the implementations in these records, with these entries."""
 
-    def of(records: list[Record], *entries: Entry, **options: Any) -> Agreement:
+    def compare(records: list[Record], *entries: Entry, **options: Any) -> Agreement:
         return agree(load([write(tmp_path / "results", records)]), entries, **options)
 
-    return of
+    return compare
 
 
 def only(done: Agreement) -> Found:

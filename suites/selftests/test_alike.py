@@ -145,7 +145,7 @@ class Alike(unittest.TestCase):
 
 
 class ToldOnce(unittest.TestCase):
-    """What an upgrade tells of a row is kept for other versions, and is as it would tell alone."""
+    """The upgrade's result for a row is cached for other versions, and equals the uncached one."""
 
     @parameterized.expand([("the last as well", True), ("the last is other", False)])
     def test_upgrades_of_one_site_are_as_each_by_itself(self, name: str, alike: bool) -> None:

@@ -1,8 +1,8 @@
-"""What a review of the catalogue made up to be judged green or excused, and must be neither.
+"""Wrong JAX behaviours, invented in a review, that must be neither green nor excused.
 
 Each row is something that JAX could do one day, as the workers would report it, judged with the
-real clause and the real deviation entries. Where a clause's steps are renamed, a row must follow:
-it is to be red for what it makes up, not for a step that is missing.
+real clause and the real deviation entries. If a clause's steps are renamed, the row must follow,
+because it has to be red for its invented fault and not for a missing step.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Attack:
 
 
 def doubled(place: Place, *shape: int) -> Any:
-    """What most probes return."""
+    """Return the result of most probes."""
     return place.rows(*shape) * 2
 
 
 def moved(**other: Any) -> Json:
-    """What an access is said to have moved, if it moved nothing."""
+    """Return the note of an access without communication."""
     return {
         "collectives": {},
         "bytes": 0,
@@ -105,7 +105,7 @@ def body_cannot_be_imported(place: Place) -> Sequence[Json]:
 
 
 def no_error_at_all(place: Place) -> Sequence[Json]:
-    """What is to be the error does not raise."""
+    """Return steps that do not raise the expected error."""
     return (
         returned(doubled(place, 8) * 1.5, name="mistaken call"),
         returned(doubled(place, 8), name="after"),
@@ -350,7 +350,7 @@ ATTACKS = (
 
 
 def reported(attack: Attack, process: int) -> Json:
-    """What one process sends."""
+    """Return one process's observation under the attack."""
     topology = Topology.parse(attack.topology)
     witness = WITNESS[attack.implementation]
     if attack.outputs:

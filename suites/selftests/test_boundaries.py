@@ -1,4 +1,4 @@
-"""Where a known issue or an entry begins and ends: between two releases that are published."""
+"""The version ranges of known issues and entries: between two published releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Python functions a call runs, and that no compiled program is lost from sight."""
+"""Recording the Python functions that a call runs, and all compiled programs."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class Failing:
 
 
 def admitted(hub: Hub, place: str) -> bool:
-    """Whether who has the key comes in."""
+    """Return whether a client with the key is accepted."""
 
     def come_in() -> None:
         open_to_controller(hub.address, hub.key).send({"place": place})

@@ -19,7 +19,7 @@ def slow():
 def silent():
     os._exit(7)
 
-def said(word):
+def echo(word):
     print("noise on standard output")
     return {"word": word, "told": os.environ.get("TOLD"), "jax": "JAX_ANYTHING" in os.environ}
 
@@ -27,7 +27,7 @@ def refused():
     print("what went wrong", file=sys.stderr)
     sys.exit(3)
 
-child.serve({"slow": slow, "silent": silent, "said": said, "refused": refused})
+child.serve({"slow": slow, "silent": silent, "echo": echo, "refused": refused})
 """
 
 
@@ -41,7 +41,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_child_answers_with_its_value_and_inherits_nothing_said_to_jax(program: str) -> None:
-    answer = child.run(program, "said", "hello", environment={"TOLD": "yes"})
+    answer = child.run(program, "echo", "hello", environment={"TOLD": "yes"})
     assert answer.result() == {"word": "hello", "told": "yes", "jax": False}
 
 

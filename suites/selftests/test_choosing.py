@@ -1,4 +1,4 @@
-"""Which clauses `--clause` chooses, and in which folder a section's clauses may stand."""
+"""The clauses that `--clause` selects, and the folders in which a section's clauses may be."""
 
 from __future__ import annotations
 

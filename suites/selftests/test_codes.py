@@ -1,4 +1,4 @@
-"""What a finding is about: the code beside its words, so that wrong numbers are not prose."""
+"""Findings carry a code beside their text, so that wrong values are not recognized by prose."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ READERS = (
 
 
 def _complete(found: Command, words: list[str]) -> bool:
-    """Whether all that is named is there: no placeholder, and no file that a run has to make."""
+    """Return whether all named files exist: no placeholder, and no file that a run has to make."""
     own = words[len(found.words) :]
     try:
         found.parser().parse_intermixed_args(own)

@@ -324,7 +324,7 @@ def test_the_exit_status_is_the_worst(
 def test_a_run_that_wrote_nothing_reports_on_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with --collect-only: what lies there is of an earlier run."""
+    """With --collect-only, for example, the results file is from an earlier run."""
     monkeypatch.chdir(tmp_path)
     Path("r.jsonl").write_text("")
     monkeypatch.setattr(pytest, "main", lambda words: pytest.ExitCode.OK)

@@ -46,7 +46,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def shown(one: Clause, deviations: list[Deviation] | None = None) -> dict[str, str]:
-    """What is said of a clause before its program, by what it is."""
+    """Return the lines that `show` prints above a clause's program, by label."""
     lines = list(show(REAL, CLAIMS, deviations or [], one.id))
     assert lines.pop(0) == one.id
     facts = lines[: lines.index("")]
@@ -157,7 +157,7 @@ def test_the_command_shows_a_clause(capsys: Capture) -> None:
 
 
 def test_whoever_has_read_enough_sees_no_error() -> None:
-    """As in `... claims | head`: the reader is gone before the first line is written."""
+    """With `... claims | head`, for example, the reader ends before the first line is written."""
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(

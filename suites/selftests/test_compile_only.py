@@ -1,4 +1,4 @@
-"""What is judged where programs are only compiled: what they say, and never as if they had run."""
+"""Judging where programs are only compiled: by their text, and never as if they had run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rows(**extra: Any) -> Json:
 
 
 def judged(expect: Expectation, *steps: Json, **compiled: Any) -> Judgement:
-    """Of one process that did `steps`, with what `compiled` changes of a good record."""
+    """Return the judgement of one process with a good record that `compiled` changes."""
     seen = observation(*steps, topology=ONE, compiled={**COMPILED, **compiled})
     return judge(clause_of(expect), names.NEW_PMAP, ONE, "0.9.0", [received(seen)], None)
 

@@ -45,16 +45,16 @@ BOTH = [cell(), cell(implementation=LEGACY_PMAP)]
 
 @pytest.fixture
 def covered(tmp_path: Path) -> Any:
-    """What these cells, on jax 0.9.0 or 0.10.0, leave open of these clauses and entries."""
+    """Return the coverage of these clauses and entries by cells of jax 0.9.0 or 0.10.0."""
 
-    def of(
+    def coverage_of(
         cells: list[Any], clauses: tuple[Clause, ...] = (clause(),), *entries: Deviation
     ) -> Coverage:
         heads = [sample_results.target(), sample_results.target("0.10.0")]
         file = sample_results.write(tmp_path / "results", [*heads, *cells])
         return coverage(Catalogue({one.id: one for one in clauses}), CLAIMS, entries, [file])
 
-    return of
+    return coverage_of
 
 
 def test_all_that_is_exercised_is_not_listed(covered: Any) -> None:

@@ -21,7 +21,7 @@ def control() -> int:
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """What ends the threads that a test leaves behind."""
+    """Yield an event that ends the threads that a test leaves behind."""
     event = threading.Event()
     yield event
     event.set()

@@ -1,4 +1,4 @@
-"""Where a clause is written, and what of it is shown: its rows and its probe, as they stand."""
+"""Finding a clause's source, and the parts that are shown: its rows and its probe, unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every step must fulfil, whatever its clause is about, and which entries know better."""
+"""Requirements on every step of any clause, and the clauses that override them."""
 
 from __future__ import annotations
 

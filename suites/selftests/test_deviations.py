@@ -425,7 +425,7 @@ def seen_by(*steps: Json, holding: Iterable[str] = (), process: int = 0) -> Any:
 
 
 def explains(one: Deviation, *processes: tuple[list[Finding], Observation]) -> bool:
-    """Whether an entry explains what these processes saw."""
+    """Return whether an entry explains these processes' observations."""
     findings = [finding for some, _ in processes for finding in some]
     return one.explains(findings, [seen for _, seen in processes])
 

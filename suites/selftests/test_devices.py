@@ -1,4 +1,4 @@
-"""Which devices a process is given, and what is said where there are none; no device is needed."""
+"""The devices of a process, and the message if there are none; no device is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a document says under each heading, read from copies of two formats."""
+"""The text of a document under each heading, read from copies in two formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be taken away: the matrix and its counts as JSON, and the feed of what became worse."""
+"""Downloads of the site: the matrix and its counts as JSON, and the feed of regressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clauses on donation must not call right: buffers that come back, and other errors.
+"""Wrong JAX that the clauses on donation must notice: buffers that return, and other errors.
 
 Each case is a fabricated observation, judged with the real clause and the real deviation entries.
 """
@@ -24,7 +24,7 @@ WIDTH = 16
 
 
 def verdict(id: str, implementation: str, steps: list[Any], jax: str = NEWEST) -> str:
-    """What the judge says of one process with these steps."""
+    """Return the verdict on one process with these steps."""
     clause = catalogue().clauses[id]
     found = matching(entries(), id, implementation, jax, "cpu", str(ONE))
     seen = observations(*steps, implementation=implementation, topology=ONE, jax=jax)

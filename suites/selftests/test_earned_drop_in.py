@@ -1,6 +1,6 @@
-"""What wrong JAX the clauses of `drop_in` must not call right, nor an entry explain.
+"""Wrong JAX that the clauses of `drop_in` must notice, and that no entry may explain.
 
-Each is a good observation with one thing made wrong, judged by the real clause and its entries.
+Each case is a good observation with one fault, judged by the real clause and its entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `errors` must not call right: fabricated observations, judged with its clauses."""
+"""Wrong JAX that the clauses of `errors` must notice, as fabricated observations."""
 
 from __future__ import annotations
 

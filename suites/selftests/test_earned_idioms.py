@@ -1,4 +1,5 @@
-"""What the clauses on memory of idioms must not call right: copies, stale states, wrong middles.
+"""Wrong JAX that the clauses on the patterns' memory must notice: copies, stale states, wrong
+values between.
 
 Each case is a fabricated observation, judged with the real clause and the real deviation entries.
 """
@@ -61,7 +62,7 @@ def verdict(
     jax: str = LAST_WITH_LEGACY,
     topology: Topology = ONE,
 ) -> str:
-    """What the judge says of a cluster, each process of which took these steps."""
+    """Return the verdict on a cluster whose processes all recorded these steps."""
     id = f"idioms.memory.{key}"
     found = matching(entries(), id, implementation, jax, "cpu", str(topology))
     seen = observations(*steps, implementation=implementation, topology=topology, jax=jax)
@@ -79,7 +80,7 @@ EACH = [(key,) for key in memory.LOOPS]
 
 
 class EachIdiom(TestCase):
-    """What holds of every row of the table."""
+    """Requirements on every row of the table."""
 
     @parameterized.expand(EACH)
     def test_the_memory_of_legacy_conforms(self, key: str) -> None:
@@ -123,7 +124,7 @@ class EachIdiom(TestCase):
 
 
 class OfDeviations(TestCase):
-    """What a known deviation explains, and what it does not."""
+    """What a known deviation explains and does not explain."""
 
     @parameterized.expand(
         [

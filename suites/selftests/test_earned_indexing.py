@@ -1,4 +1,4 @@
-"""What the clauses on indexing must not call right: JAX that moves, runs or returns something else.
+"""Wrong JAX that the clauses on indexing must notice: other communication, functions or results.
 
 Each case is a fabricated observation, judged with the real clause and the real deviation entries.
 """
@@ -24,7 +24,7 @@ ROW = (3, 4)
 
 
 def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> str:
-    """What the judge says where each process's steps are `step_of(place)`, in the newest JAX."""
+    """Return the verdict on processes with the steps `step_of(place)`, in the newest JAX."""
     clause = catalogue().clauses[id]
     found = matching(entries(), id, implementation, NEWEST, "cpu", str(topology), PACKAGES)
     seen = [
@@ -40,7 +40,7 @@ def verdict(id: str, implementation: str, topology: Topology, step_of: Any) -> s
 
 
 def moved(**other: Any) -> dict[str, Any]:
-    """What an access notes: one all-reduce of a row."""
+    """Return the note of an access: one all-reduce of a row."""
     facts = {"collectives": {"all-reduce": 1}, "runs": 1, "bytes": 48, "result": 48, "array": 384}
     return {"moved": facts | {"host": False, "gather": True, "programs": 1} | other}
 

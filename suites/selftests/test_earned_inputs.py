@@ -53,7 +53,7 @@ def error(type: str, message: str, phase: str = "arguments") -> Callable[[str, P
 
 
 def inferred(name: str, place: Place, off: float = 0) -> Any:
-    """What JAX makes of uneven rows without `global_shape`: every process an array of its own."""
+    """Return JAX's result for uneven rows without `global_shape`: another array in each process."""
     count = place.topology.devices_per_process * (place.process + 1)
     rows = np.arange(count * 2, dtype=np.float32).reshape(count, 2) + 100 * place.process + off
     return returned(leaf(rows, shape=[count * place.topology.processes, 2]), name=name)

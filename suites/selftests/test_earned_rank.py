@@ -1,6 +1,6 @@
-"""What rank, rewriting and sharded_computation must call wrong: fabricated, judged as cells are.
+"""Wrong JAX that rank, rewriting and sharded_computation must notice, as fabricated observations.
 
-Each observation is what a broken JAX would leave. It must neither conform nor be excused.
+Each observation is what a broken JAX would give. It must neither conform nor be excused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What wrong JAX the clauses of `switches` must not call right, nor an entry explain."""
+"""Wrong JAX that the clauses of `switches` must notice, and that no entry may explain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def warning(message: str = TEXT, shown: int = 0) -> Json:
 
 
 def program(*ran: str, scale: float = 1, warned: tuple[Json, ...] = ()) -> Json:
-    """What a child's program did that returned."""
+    """Return the record of a child's program that returned."""
     rows = np.array(ROWS, np.float32)
     values = [(rows + rows.sum(0)) * scale for _ in ran]
     return returned(*values, name="the program", extra={"ran": list(ran), "warned": list(warned)})
@@ -194,7 +194,7 @@ GLOBAL = ["host_local_array_to_global_array", *TRACED["primitives"]]
 
 
 def trace_holds(implementation: str, scale: int, *traces: Json) -> bool:
-    """Whether two calls and these traces are what is expected of the implementation."""
+    """Return whether two calls and these traces are as expected of the implementation."""
     expected = CLAUSES["switches.built-on-shard-map"].expect[implementation]
     steps = twice(lambda name: returned(Place(ONE, 0).rows(2) * scale, name=name))
     seen = received(observation(*steps, *traces, topology=ONE))

@@ -1,4 +1,4 @@
-"""Which messages are the same message, and what stands behind each."""
+"""Grouping of equal error messages, and the known issue of each group."""
 
 from __future__ import annotations
 

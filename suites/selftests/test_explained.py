@@ -1,4 +1,4 @@
-"""What is felt between cells that conform: a cause, the end of one, or a claim explains it."""
+"""Explanations of changes between cells that conform: a known issue, its end, or a claim."""
 
 from __future__ import annotations
 

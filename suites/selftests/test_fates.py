@@ -1,4 +1,4 @@
-"""What becomes of donated arguments, from the notes of the steps that were given them."""
+"""The fate of donated arguments, from the notes of their steps."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NEW, SHARD = "new_pmap@0.9.0", "shard_map@0.9.0"
 WARNED = {"warnings": [{"category": "UserWarning", "message": "resharding", "count": 1}]}
 
 
-def given(what: str, taken: int, *deleted: bool, **other: Any) -> Record:
+def donation_step(what: str, taken: int, *deleted: bool, **other: Any) -> Record:
     """A call that reused so many of eight buffers."""
     note = {"what": what, "reused": [taken, 8]}
     return step(extra={"memory": note, "donated deleted": list(deleted)}, **other)
 
 
-def of(*cells: Record, **peaks: str) -> tuple[Fate, ...]:
+def fates_of(*cells: Record, **peaks: str) -> tuple[Fate, ...]:
     ids = dict.fromkeys(one["clause"] for one in cells)
     several = [clause(id, topologies=["1x8", "2x2", "4x2"]) for id in ids]
     results = results_of(target("0.9.0"), claim("migrate-pmap.errors"), *several, *cells)
@@ -34,51 +34,59 @@ def of(*cells: Record, **peaks: str) -> tuple[Fate, ...]:
 class Fates(TestCase):
     @parameterized.expand(
         [
-            ("reused", given("a", 8, True), "taken over without a copy, and deleted"),
-            ("alive", given("a", 8, False), "taken over without a copy, not deleted"),
-            ("in part", given("a", 3, True), "taken over in part"),
-            ("copied", given("a", 0, True, **WARNED), "copied and deleted, with a warning"),
+            ("reused", donation_step("a", 8, True), "taken over without a copy, and deleted"),
+            ("alive", donation_step("a", 8, False), "taken over without a copy, not deleted"),
+            ("in part", donation_step("a", 3, True), "taken over in part"),
+            ("copied", donation_step("a", 0, True, **WARNED), "copied and deleted, with a warning"),
             (
                 "one of two is kept",
-                given("a", 0, True, False),
+                donation_step("a", 0, True, False),
                 "not taken over, the original stays, in silence",
             ),
         ]
     )
     def test_words(self, name: str, seen: Record, said: str) -> None:
-        assert of(ran("donation.a", NEW, seen), a="2.0 times") == (
+        assert fates_of(ran("donation.a", NEW, seen), a="2.0 times") == (
             Fate(("a",), said, "", "2.0 times"),
         ), name
 
     def test_what_is_refused_is_known_by_what_its_clause_noted_elsewhere(self) -> None:
-        assert of(
+        assert fates_of(
             ran("donation.a", NEW, FAILS, topology="2x2"),
-            ran("donation.a", SHARD, given("an array elsewhere", 0, False)),
+            ran("donation.a", SHARD, donation_step("an array elsewhere", 0, False)),
         ) == (Fate(("an array elsewhere",), "", "raises ValueError", ""),)
 
     def test_of_two_calls_that_differ_the_worse_is_told(self) -> None:
-        [one] = of(
-            ran("donation.a", NEW, given("a", 8, True), given("a", 0, False, name="second call"))
+        [one] = fates_of(
+            ran(
+                "donation.a",
+                NEW,
+                donation_step("a", 8, True),
+                donation_step("a", 0, False, name="second call"),
+            )
         )
         assert one.one == "not taken over, the original stays, in silence"
 
     def test_what_is_hoped_for_comes_first_then_what_was_run_most_widely(self) -> None:
-        found = of(
-            ran("donation.a", NEW, given("a", 0, False)),
-            ran("donation.b", NEW, given("b", 8, True)),
-            *(ran("donation.c", NEW, given("c", 8, True), topology=t) for t in ("1x8", "2x2")),
+        found = fates_of(
+            ran("donation.a", NEW, donation_step("a", 0, False)),
+            ran("donation.b", NEW, donation_step("b", 8, True)),
+            *(
+                ran("donation.c", NEW, donation_step("c", 8, True), topology=t)
+                for t in ("1x8", "2x2")
+            ),
         )
         assert [one.arguments for one in found] == [("c",), ("b",), ("a",)]
 
     def test_what_fares_alike_is_one_row(self) -> None:
-        cells = [ran(f"donation.{what}", NEW, given(what, 8, True)) for what in "abc"]
-        assert [one.arguments for one in of(*cells)] == [("a", "b", "c")]
-        assert [one.arguments for one in of(*cells, b="1.0 times")] == [("a", "c"), ("b",)]
+        cells = [ran(f"donation.{what}", NEW, donation_step(what, 8, True)) for what in "abc"]
+        assert [one.arguments for one in fates_of(*cells)] == [("a", "b", "c")]
+        assert [one.arguments for one in fates_of(*cells, b="1.0 times")] == [("a", "c"), ("b",)]
 
     def test_topologies_that_differ_are_named(self) -> None:
-        [one] = of(
-            ran("donation.a", NEW, given("a", 8, True), topology="2x2"),
-            ran("donation.a", NEW, given("a", 0, False), topology="4x2"),
+        [one] = fates_of(
+            ran("donation.a", NEW, donation_step("a", 8, True), topology="2x2"),
+            ran("donation.a", NEW, donation_step("a", 0, False), topology="4x2"),
         )
         assert one.several == (
             "on 2x2 taken over without a copy, and deleted; "
@@ -87,9 +95,12 @@ class Fates(TestCase):
 
     @parameterized.expand([("removed",), ("not applicable",), ("not run",)])
     def test_what_tells_of_no_program_is_left_out(self, verdict: str) -> None:
-        assert not of(
-            ran("donation.a", NEW, verdict=verdict), ran("donation.a", SHARD, given("a", 8, True))
+        assert not fates_of(
+            ran("donation.a", NEW, verdict=verdict),
+            ran("donation.a", SHARD, donation_step("a", 8, True)),
         )
 
     def test_a_clause_without_such_a_note_is_left_out(self) -> None:
-        assert not of(ran("donation.a", NEW, step(extra={"memory": {"what": "a", "multiple": 2}})))
+        assert not fates_of(
+            ran("donation.a", NEW, step(extra={"memory": {"what": "a", "multiple": 2}}))
+        )

@@ -81,7 +81,7 @@ class Bench:
         return runner.run(CellId(f"faults.{clause}", names.NEW_PMAP, topology, "current"))
 
     def zygotes(self) -> set[int]:
-        """What may be left after a fault: this process's own children."""
+        """Return the processes that may remain after a fault: this process's own children."""
         return {child.pid for child in psutil.Process().children()} & pids(self.mark)
 
 
@@ -98,7 +98,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is run, and all that must be said of it; `first` is the odd process."""
+    """A faulty program and the expected report; `first` is the odd process."""
 
     clause: str
     verdict: str
@@ -436,7 +436,7 @@ class Settings:
 
 @dataclass
 class Place:
-    """Where a test starts targets and clusters of its own."""
+    """A folder in which a test starts its own targets and clusters."""
 
     mark: str
     hub: Hub

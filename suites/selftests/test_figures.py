@@ -200,7 +200,9 @@ def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
 
 
 def grown(clause: str, jax: str, *sent: tuple[int, int]) -> rows.Record:
-    """What an access moves to each chip, for some numbers of chips, 1 KiB on each."""
+    """Return the communication of an access per chip, for several numbers of chips with 1
+    KiB each.
+    """
     return {
         "kind": "growth",
         "clause": clause,

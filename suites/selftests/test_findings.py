@@ -43,13 +43,13 @@ def excused(id: str, jax: str, **other: Any) -> Record:
 def found(tmp_path: Path) -> Any:
     """The findings of these cells, with these entries."""
 
-    def of(*cells: Record, entries: str = "", compared: bool = False) -> Findings:
+    def findings_of(*cells: Record, entries: str = "", compared: bool = False) -> Findings:
         results = load([write(tmp_path / "results", [*HEAD, *cells])])
         file = tmp_path / "entries.toml"
         file.write_text(entries)
         return findings(results, agree(results, load_entries(file)) if compared else None)
 
-    return of
+    return findings_of
 
 
 def test_a_cause_is_one_line_with_its_versions_and_program(found: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which zygotes a fleet ends when it has enough of them."""
+"""The zygotes that a fleet ends when it has too many."""
 
 from __future__ import annotations
 

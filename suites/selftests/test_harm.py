@@ -1,4 +1,4 @@
-"""What becomes of who relies on a statement that is not fulfilled."""
+"""The harm of a claim that does not hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ REFUSED, WORKS = raised("ValueError", "no"), returned(1.0)
 NUMBERS = "same shape, wrong values: [2.]"
 
 
-def of(step: dict[str, Any], saw: str, code: str, expected: str = "", *, fix: bool = False) -> Harm:
+def harm_of(
+    step: dict[str, Any], saw: str, code: str, expected: str = "", *, fix: bool = False
+) -> Harm:
     """The harm of a cell of one step, of which one finding does not hold."""
     wrong = finding(step["name"], saw, code)
     return harm(cell(step, findings=[wrong | {"expected": expected or "returns it"}]), fix=fix)
@@ -38,21 +40,21 @@ class TestHarm(TestCase):
     def test_what_happens_decides(
         self, which: Harm, step: dict[str, Any], saw: str, code: str
     ) -> None:
-        assert of(step, saw, code) is which
+        assert harm_of(step, saw, code) is which
 
     def test_another_error_than_the_announced_one_is_no_surprise(self) -> None:
         saw = "raised ValueError: no"
-        assert of(REFUSED, saw, "error", "raises KeyError") is Harm.REST
-        assert of(REFUSED, saw, "error", "returns it") is Harm.RAISES
+        assert harm_of(REFUSED, saw, "error", "raises KeyError") is Harm.REST
+        assert harm_of(REFUSED, saw, "error", "returns it") is Harm.RAISES
 
     def test_a_fix_that_fails_is_that_unless_it_does_worse(self) -> None:
-        assert of(REFUSED, "raised ValueError: no", "error", fix=True) is Harm.FIX_FAILS
-        assert of(WORKS, "1 all-reduce", "collective", fix=True) is Harm.FIX_FAILS
-        assert of(WORKS, NUMBERS, "value", fix=True) is Harm.WRONG_NUMBERS
+        assert harm_of(REFUSED, "raised ValueError: no", "error", fix=True) is Harm.FIX_FAILS
+        assert harm_of(WORKS, "1 all-reduce", "collective", fix=True) is Harm.FIX_FAILS
+        assert harm_of(WORKS, NUMBERS, "value", fix=True) is Harm.WRONG_NUMBERS
 
     def test_what_a_fix_shows_without_it_is_not_its_harm(self) -> None:
         without = raised("ValueError", "no", WITHOUT_THE_FIX)
-        assert of(without, "raised ValueError: no", "error", fix=True) is Harm.REST
+        assert harm_of(without, "raised ValueError: no", "error", fix=True) is Harm.REST
 
     @parameterized.expand(
         [
@@ -66,7 +68,7 @@ class TestHarm(TestCase):
         self, which: Harm, name: str, saw: str
     ) -> None:
         step = returned(1.0, name=name) | {"extra": {"text": saw}}
-        assert of(step, saw, "note", "process 0 ends with status 0") is which
+        assert harm_of(step, saw, "note", "process 0 ends with status 0") is which
 
     def test_a_death_is_the_gravest_and_what_was_not_seen_the_least(self) -> None:
         assert harm(died("crashed", "SIGABRT"), fix=True) is Harm.DIES

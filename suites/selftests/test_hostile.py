@@ -56,7 +56,7 @@ def answers(agent: Channel, *messages: dict[str, Any]) -> None:
 
 
 def in_time(work: Callable[[], Any]) -> Any:
-    """What `work` returned or raised; fails where it does not end by itself."""
+    """Return the result or the error of `work`; fail if it does not end by itself."""
     found: list[Any] = []
 
     def run() -> None:
@@ -233,7 +233,7 @@ class Silent:
 
 
 def frames(random_: random.Random) -> bytes:
-    """What somebody without the key may send: nearly a handshake, or nothing like one."""
+    """Return bytes that a client without the key may send: nearly a handshake, or random ones."""
     made: list[Callable[[], bytes]] = [
         lambda: random_.randbytes(random_.randint(0, 300)),
         lambda: struct.pack("!i", random_.choice([0, 1, 20, 256, 257, 2**31 - 1, -1, -2])),

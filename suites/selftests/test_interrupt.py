@@ -55,16 +55,18 @@ class Suite:
         return list(self.folder.glob("temporary/**/cluster-*/process-*.log"))
 
     def up(self, workers: int) -> bool:
-        """Whether as many workers have said what JAX prints when a collective begins."""
+        """Return whether this many workers have printed what JAX prints when a collective
+        begins.
+        """
         return sum("Gloo" in log.read_text(errors="replace") for log in self.logs()) >= workers
 
     def a_job_is_up(self) -> bool:
-        """Whether both processes of a job that a probe started have said so."""
+        """Return whether both processes of a job that a probe started have printed it."""
         said = self.folder.glob("temporary/**/conformance-*/*.out")
         return sum("up" in one.read_text(errors="replace") for one in said) == 2
 
     def locks_are_free(self) -> bool:
-        """Whether all permits there are can be had at once."""
+        """Return whether all permits can be acquired at once."""
         folder = self.folder / "cache" / "admission"
         assert (folder / "process-0").exists(), "nobody ever asked for a permit here"
         with Admission(folder, "process", process_capacity()).acquire(process_capacity(), ENDS_S):
@@ -186,7 +188,7 @@ def _zygotes(mark: str) -> int:
 
 
 def _is_zygote(process: psutil.Process) -> bool:
-    """Whether it is one, and no worker that was forked from one."""
+    """Return whether the process is a zygote, not a worker that was forked from one."""
     try:
         parent = process.parent()
         forked = parent is not None and _runs_zygote(parent)

@@ -1,7 +1,7 @@
-"""How the project is laid out: who may import whom, and how long a module is.
+"""The project's layout: the allowed imports, and the length of modules.
 
-A worker of another interpreter has jax and numpy and nothing else: an import too many there would
-break only targets that nobody runs every day.
+A worker of another interpreter has only jax and numpy: an import too many there would break only
+targets that nobody runs every day.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def name_of(file: Path) -> str:
 
 @functools.cache
 def loaded_by(module: str) -> frozenset[str]:
-    """What a module of this project imports when it is itself imported."""
+    """Return the modules that are loaded when a module of this project is imported."""
     file = file_of(module)
     return frozenset(imports(file.read_text(encoding="utf-8"), everywhere=False) if file else ())
 
@@ -147,7 +147,7 @@ def room_of(module: str) -> str | None:
 
 
 def forbidden(importer: str, imported: str) -> bool:
-    """Whether a module of room `importer` may not import one of room `imported`."""
+    """Return whether a module of package `importer` may not import one of `imported`."""
     allowed = ROOMS[importer] | {importer}
     return imported not in allowed and f"{imported.split('.')[0]}.*" not in allowed
 
@@ -181,7 +181,7 @@ def declares_clauses(module: str) -> bool:
 
 @pytest.mark.parametrize("package", [p for p in SECTION_PACKAGES if p != "__pycache__"])
 def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
-    """What they share lies where no clause is declared: here, or in `probing` and `judging`."""
+    """Shared code is where no clause is declared: in the package itself, `probing` or `judging`."""
     ours = f"conformance.sections.{package}"
     found = [
         f"{relative(file)} imports {module}"
@@ -195,7 +195,7 @@ def test_modules_of_clauses_do_not_import_each_other(package: str) -> None:
 
 
 def test_no_self_test_imports_another() -> None:
-    """What several need is a module of builders, without tests."""
+    """Shared code is in modules of builders, without tests."""
     found = [
         f"{relative(file)} imports {module}"
         for file in modules("suites/selftests")

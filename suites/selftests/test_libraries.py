@@ -1,4 +1,4 @@
-"""What libraries do beside releases of JAX: records of uses, the file, its tables."""
+"""Uses of JAX by libraries, release by release: records, the file, its tables."""
 
 from __future__ import annotations
 

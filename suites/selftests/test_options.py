@@ -1,4 +1,4 @@
-"""Which extras a target gets: all where it can have them, else those that it can have."""
+"""The extras of a target: all if it can have them, otherwise those that it can have."""
 
 from __future__ import annotations
 

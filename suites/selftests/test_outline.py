@@ -1,4 +1,4 @@
-"""Where a claim stands in its document, over all revisions, and under which address."""
+"""The position of a claim in its document, over all revisions, and its address."""
 
 from __future__ import annotations
 

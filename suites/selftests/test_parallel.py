@@ -1,4 +1,4 @@
-"""What is done on all cores is done once, in order, and fails as it would in one process."""
+"""Work on all cores is done once, in order, and fails as it would in one process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def started(code: str, **variables: str) -> subprocess.Popen[str]:
 
 
 def printed(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
-    """What each printed; all of them must end well."""
+    """Return the output of each process; all must end with status 0."""
     ended = [one.communicate(timeout=HANGS_S) for one in processes]
     assert [one.returncode for one in processes] == [0] * len(processes), ended
     return [out for out, _ in ended]

@@ -1,4 +1,4 @@
-"""What is compiled for TPU without one: which slice stands for a topology, and what is recorded."""
+"""Compiling for TPU without one: the slice of a topology, and what is recorded."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ def cell(*wrong: int, verdict: str = "deviates", **other: Any) -> Any:
 
 @pytest.fixture
 def proposed(tmp_path: Path) -> Any:
-    """What these cells ask of these entries."""
+    """Return the proposal for these cells and entries."""
 
-    def of(cells: list[Any], *entries: Deviation, one: Clause | None = None) -> Proposal:
+    def propose_for(cells: list[Any], *entries: Deviation, one: Clause | None = None) -> Proposal:
         heads = [
             sample_results.target(version, packages={"flax": flax, "chex": "0.1"})
             for version, flax in FLAX.items()
@@ -75,7 +75,7 @@ def proposed(tmp_path: Path) -> Any:
         file = sample_results.write(tmp_path / "results", [*heads, *cells])
         return propose(Catalogue({"errors.a": one or clause()}), entries, [file])
 
-    return of
+    return propose_for
 
 
 def toml(found: Proposal) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What may be said of durations, and what may not."""
+"""Statements about durations: which are allowed."""
 
 from __future__ import annotations
 

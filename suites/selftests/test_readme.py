@@ -1,4 +1,4 @@
-"""What the README promises, CI runs: the same lines."""
+"""CI runs the README's own command lines."""
 
 from __future__ import annotations
 

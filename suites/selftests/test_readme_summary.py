@@ -1,4 +1,4 @@
-"""What the README says of published results: made of them, current; and what else holds of them."""
+"""The README's summary of published results: generated from them and current."""
 
 from __future__ import annotations
 

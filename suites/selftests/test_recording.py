@@ -1,4 +1,4 @@
-"""What a step records, on a real JAX in a process of its own."""
+"""Recording of a step, on a real JAX in a new process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a remedy works: said by its cells, in one place, for every page that tells of it."""
+"""Where a remedy works: derived from its cells, in one place, for every page that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an earlier run recorded: carried over where it still holds, and run again where it may not.
+"""Resuming: an earlier run's results are kept if they still apply, and run again if they may not.
 
 Each record is the runner's own, and each test changes one thing between the two runs.
 """
@@ -148,7 +148,7 @@ def test_a_live_target_has_its_own_header_after_one_that_was_carried_over(tmp_pa
 
 
 def test_a_verdict_is_todays(tmp_path: Path) -> None:
-    """What deviated then conforms by a catalogue that expects it."""
+    """A result that deviated conforms under a catalogue that expects it."""
     old = written(tmp_path / "old.jsonl", observations(WRONG))
     (then,) = [json.loads(one) for one in old.read_text().splitlines() if '"kind":"cell"' in one]
     assert then["verdict"] == Verdict.DEVIATES
@@ -324,7 +324,7 @@ OPTIONS = (
 
 
 def run(folder: Path, *arguments: str) -> str:
-    """What a run of the two clauses said."""
+    """Return the output of a run of the two clauses."""
     environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache")}
     with running_pytest([*OPTIONS, *arguments], folder, new_mark(), environment) as process:
         ended = process.wait(HANGS_S)

@@ -1,4 +1,4 @@
-"""What the search finds first: the site's script, run on the index of the published results."""
+"""The first results of the search: the site's script, run on the index of the published results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the index of the search says of what can be found."""
+"""The contents of the search index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an entry says is seen, as patterns of recorded fields: which fields agree with them."""
+"""Entries as patterns of recorded fields, and the fields that match them."""
 
 from __future__ import annotations
 

@@ -122,13 +122,13 @@ def hosts(tmp_path: Path) -> Hosts:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def usher(hosts: Hosts, said: list[str]) -> Iterator[Usher]:
-    made = Usher(hosts, 2, said.append)
+def usher(hosts: Hosts, messages: list[str]) -> Iterator[Usher]:
+    made = Usher(hosts, 2, messages.append)
     yield made
     made.close()
 
@@ -155,14 +155,14 @@ def test_who_dials_is_sent_to_the_test_process_of_its_rank(hosts: Hosts) -> None
     ids=["nonsense", "no rank", "a rank too high"],
 )
 def test_who_has_no_test_process_is_sent_away(
-    hosts: Hosts, said: list[str], message: dict[str, Any], says: str
+    hosts: Hosts, messages: list[str], message: dict[str, Any], says: str
 ) -> None:
     whole = {**machine.described("10.0.0.1", 0, "n"), **message} if "rank" in message else message
     channel = open_to_controller(hosts.listen, key_of(hosts.key_file))
     channel.send(whole)
     with pytest.raises(EOFError):
         channel.receive()
-    assert until(lambda: any(says in line for line in said), SOON_S), said
+    assert until(lambda: any(says in line for line in messages), SOON_S), messages
 
 
 def test_a_port_that_is_taken_is_said(hosts: Hosts, usher: Usher) -> None:

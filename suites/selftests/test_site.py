@@ -131,7 +131,7 @@ def test_statements_of_another_revision_lie_on_their_documents_page(load_records
 
 
 def links_that_lead(site: dict[str, str]) -> int:
-    """How many inner links there are, the search's among them; each leads to what is there."""
+    """Return the number of inner links, the search's included; each must have a target."""
     anchors = {name: set(Tags(page).attributes("id")) for name, page in site.items()}
     count = 0
     for name, page in site.items():

@@ -278,7 +278,7 @@ class Errata(unittest.TestCase):
             ["b"],
             ["d"],
         ]
-        assert group.says == "4 claims, in 3 entries"
+        assert group.words == "4 claims, in 3 entries"
         assert (page.size, page.checked) == (4, 4)
         text = entries[0].text
         assert "what the statements say was seen in none of 2 checks" in text

@@ -1,4 +1,6 @@
-"""Where no document speaks no page says that one errs: it is as legacy pmap, or unlike it."""
+"""Undocumented behaviour is shown as like or unlike legacy pmap, and never as a fault of a
+document.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much longer takes what shows a cause, from the ratios that were measured beside it."""
+"""The time that a known issue costs, from the ratios that were measured beside it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measured(*ratios: Record, **other: object) -> Record:
     return timing("errors.a", topology="1x8", ratios=list(ratios)) | other
 
 
-def said(*timings: Record) -> tuple[str, ...]:
+def rendered(*timings: Record) -> tuple[str, ...]:
     results = results_of(
         target("0.9.0"),
         claim("migrate-pmap.errors"),
@@ -44,14 +44,14 @@ def said(*timings: Record) -> tuple[str, ...]:
 
 class Slower(TestCase):
     def test_all_sizes_are_one_line(self) -> None:
-        assert said(
+        assert rendered(
             measured(ratio(16, 11, 21)),
             measured(ratio(55.4, 24, 57), timing="timing.index.64kib"),
         ) == ("new pmap, index: 16 to 55 times as long as legacy pmap of jax 0.8.0",)
 
     def test_what_is_within_the_spread_is_no_difference(self) -> None:
-        assert not said(measured(ratio(1.4, 0.8, 2)))
-        assert said(
+        assert not rendered(measured(ratio(1.4, 0.8, 2)))
+        assert rendered(
             measured(ratio(1.4, 0.8, 2)), measured(ratio(3, 2, 4), timing="timing.index.64kib")
         ) == ("new pmap, index: 1 to 3 times as long as legacy pmap of jax 0.8.0",)
 
@@ -62,9 +62,9 @@ class Slower(TestCase):
         ]
     )
     def test_nothing_is_said_of_what_is(self, name: str, one: Record) -> None:
-        assert not said(measured(one)), name
+        assert not rendered(measured(one)), name
 
     def test_a_line_for_each_contender_and_implementation(self) -> None:
         some = {"contender": "call"}, {"implementation": "shard_map"}
-        lines = said(*(measured(ratio(2, 1.5, 3)) | one for one in some))
+        lines = rendered(*(measured(ratio(2, 1.5, 3)) | one for one in some))
         assert [line.partition(":")[0] for line in lines] == ["new pmap, call", "shard_map, index"]

@@ -37,7 +37,7 @@ def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def executed(program: str, folder: Path) -> int:
-    """How many modules of JAX a program executes."""
+    """Return the number of JAX modules that a program executes."""
     ended = run(TOLD + program, folder)
     assert ended.returncode == 0, ended.stderr
     return int(ended.stdout.rpartition("executed:")[2])

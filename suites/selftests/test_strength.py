@@ -87,7 +87,7 @@ def case(
 
 
 def tried(one: Case) -> Mapping[str, list[bool]]:
-    """By perturbation, whether each was noticed."""
+    """Return, by perturbation, whether each was noticed."""
     begun = prepared(one)
     assert begun is not None, one.judged(one.seen)
     found: dict[str, list[bool]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a run waits for is said while it waits, though pytest keeps what items write."""
+"""A run reports what it waits for while it waits, although pytest captures the output of items."""
 
 from __future__ import annotations
 

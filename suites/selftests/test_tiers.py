@@ -49,7 +49,7 @@ def chosen() -> tiers.Tier:
 
 
 def applies(cell: CellId) -> bool:
-    """Whether a full run runs the cell."""
+    """Return whether a full run runs the cell."""
     clause = CATALOGUE.clauses[cell.clause]
     removed = cell.implementation == names.LEGACY_PMAP and cell.target == NEW
     topology = Topology.parse(cell.topology)
@@ -130,7 +130,7 @@ def small(*clauses: Clause) -> Catalogue:
     return Catalogue({one.id: one for one in clauses})
 
 
-def of(catalogue: Catalogue, *targets: str, versions: Any = None) -> set[str]:
+def chosen_ids(catalogue: Catalogue, *targets: str, versions: Any = None) -> set[str]:
     cells = [
         CellId(one.id, implementation, topology, target)
         for one in catalogue.clauses.values()
@@ -143,7 +143,7 @@ def of(catalogue: Catalogue, *targets: str, versions: Any = None) -> set[str]:
 
 def test_a_fact_is_shown_on_the_newest_target_that_has_its_implementation() -> None:
     one = declared("errors.a", *names.IMPLEMENTATIONS)
-    assert of(small(one), OLD, NEW) == {
+    assert chosen_ids(small(one), OLD, NEW) == {
         f"errors.a-legacy_pmap-1x8-{OLD}",
         f"errors.a-new_pmap-1x8-{NEW}",
         f"errors.a-shard_map-1x8-{NEW}",
@@ -153,22 +153,24 @@ def test_a_fact_is_shown_on_the_newest_target_that_has_its_implementation() -> N
 def test_a_target_of_unknown_version_counts_as_the_newest() -> None:
     one = declared("errors.a")
     versions = {OLD: "0.9.0", "nightly": None}
-    assert of(small(one), OLD, "nightly", versions=versions) == {"errors.a-new_pmap-1x8-nightly"}
+    assert chosen_ids(small(one), OLD, "nightly", versions=versions) == {
+        "errors.a-new_pmap-1x8-nightly"
+    }
 
 
 def test_the_shortest_run_shows_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     clauses = [declared(f"errors.{name}", fact="errors.fact") for name in "abc"]
     slow = {("1x8", "errors.a"): Duration(9.0, 9.0), ("1x8", "errors.b"): Duration(5.0, 5.0)}
     monkeypatch.setattr(tiers, "_durations", lambda: slow)
-    assert of(small(*clauses), NEW) == {f"errors.c-new_pmap-1x8-{NEW}"}
+    assert chosen_ids(small(*clauses), NEW) == {f"errors.c-new_pmap-1x8-{NEW}"}
     slow["1x8", "errors.c"] = Duration(7.0, 7.0)
-    assert of(small(*clauses), NEW) == {f"errors.b-new_pmap-1x8-{NEW}"}
+    assert chosen_ids(small(*clauses), NEW) == {f"errors.b-new_pmap-1x8-{NEW}"}
 
 
 def test_a_fact_about_several_processes_is_shown_by_several() -> None:
     own = declared("errors.fact", topologies=("2x2", "4x2"))
     other = declared("errors.other", fact="errors.fact", topologies=("1x8",))
-    assert of(small(own, other), NEW) == {f"errors.fact-new_pmap-2x2-{NEW}"}
+    assert chosen_ids(small(own, other), NEW) == {f"errors.fact-new_pmap-2x2-{NEW}"}
 
 
 @pytest.mark.parametrize(

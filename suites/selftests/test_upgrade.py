@@ -37,7 +37,7 @@ class TestRanBefore(TestCase):
     WRONG = returned(2.0)
     SAW = finding("first call", "same shape, wrong values: [2.]", "value")
 
-    def of(self, id: str, slug: str, before: Record) -> list[Record]:
+    def sides(self, id: str, slug: str, before: Record) -> list[Record]:
         """A program that gives wrong numbers by a cause, and did something else before."""
         how = {"verdict": "known deviation", "deviation": deviation(cause=slug)}
         return [
@@ -49,10 +49,10 @@ class TestRanBefore(TestCase):
     def test_what_ran_comes_first_and_what_raised_is_told_so(self) -> None:
         found = made(
             cause("many"),
-            *self.of("errors.a", "many", FAILS),
-            *self.of("errors.b", "many", FAILS),
+            *self.sides("errors.a", "many", FAILS),
+            *self.sides("errors.b", "many", FAILS),
             cause("one"),
-            *self.of("errors.c", "one", FINE),
+            *self.sides("errors.c", "one", FINE),
         )
         assert [(e.title, e.ran_before, e.effect) for e in found.entries] == [
             ("Title of one", True, Effect.WRONG_NUMBERS),
@@ -65,16 +65,18 @@ class TestRanBefore(TestCase):
 
     def test_the_example_is_of_what_ran(self) -> None:
         ran_before, raised_before = made(
-            cause("one"), *self.of("errors.a", "one", FAILS), *self.of("errors.b", "one", FINE)
+            cause("one"),
+            *self.sides("errors.a", "one", FAILS),
+            *self.sides("errors.b", "one", FINE),
         ).entries
         assert (ran_before.group, ran_before.smallest) == (Group.WRONG_NUMBERS, "errors.b")
         assert (raised_before.group, raised_before.smallest) == (Group.TAKEN, "errors.a")
 
     def test_a_part_of_what_raised_that_ran_is_by_itself(self) -> None:
-        whole = self.of("errors.a", "whole", FAILS)
+        whole = self.sides("errors.a", "whole", FAILS)
         part = cause("part", part_of="whole")
-        apart = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FINE))
-        folded = made(cause("whole"), *whole, part, *self.of("errors.b", "part", FAILS))
+        apart = made(cause("whole"), *whole, part, *self.sides("errors.b", "part", FINE))
+        folded = made(cause("whole"), *whole, part, *self.sides("errors.b", "part", FAILS))
         assert (apart.counted(Group.WRONG_NUMBERS), apart.counted(Group.TAKEN)) == (1, 1)
         assert (folded.counted(Group.WRONG_NUMBERS), folded.counted(Group.TAKEN)) == (0, 1)
 

@@ -1,4 +1,4 @@
-"""What to change for an upgrade: in which words and order, what is averted, what is not known."""
+"""The edits for an upgrade: their words and order, what they avert, and what is not known."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NO_HELP = finding("first call", "raised ValueError: no")
 
 
 def shows(implementation: str, jax: str, command: str) -> Record:
-    """What a cause's program shows under an implementation, and how it is started there."""
+    """Return what a known issue's program shows under an implementation, and its command line."""
     return {
         "implementation": [implementation],
         "jax": jax,

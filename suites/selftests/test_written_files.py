@@ -1,4 +1,4 @@
-"""What commands and runs write: an earlier file is replaced by a whole one, or left as it was."""
+"""Files that commands and runs write: an earlier file is replaced as a whole, or unchanged."""
 
 from __future__ import annotations
 

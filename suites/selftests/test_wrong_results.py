@@ -1,4 +1,6 @@
-"""What every command that reads results refuses in one line, and what one leaves that ends."""
+"""Wrong results files that every command refuses in one line, and files without an end that one
+accepts.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,12 @@ def rejudge(file: Path) -> int:
 
 
 def resume(file: Path) -> int:
-    """As a run with `--resume` reads it."""
+    """Read the file as a run with `--resume` does."""
     return said_by(lambda: gather([file], Nobody(), lambda text: None))
 
 
 def shard(file: Path) -> int:
-    """As a run with `--durations-of` reads it."""
+    """Read the file as a run with `--durations-of` does."""
     return said_by(lambda: durations(file))
 
 

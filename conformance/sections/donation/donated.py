@@ -39,12 +39,12 @@ COPIES = "migrate-pmap.donation-mismatch-copies-and-deletes"
 
 DELETED = "donated deleted"  # of each donated array, whether it is
 KEPT = "kept deleted"
-UNHARMED = "unharmed"  # of each array that is left, whether it holds what it held
+UNHARMED = "unharmed"  # of each array that is not deleted, whether its values are unchanged
 REUSED = "buffers reused"  # [of the donated buffers here, those that are an output's; all of them]
 ALIASED = "bytes aliased"  # [by the compiled program, of the donated arrays]; on one device
 
 
-# --- What is noted
+# --- Notes
 
 
 def pointers(arrays: Iterable[Any]) -> set[int]:
@@ -82,7 +82,7 @@ def note_donation(cluster: Cluster, call: Call, before: set[int], result: Any) -
     cluster.note(REUSED, [len(before & pointers(jax.tree.leaves(result))), len(before)])
 
 
-# --- What is expected of it
+# --- Expectations
 
 
 def _deleted(wanted: bool) -> Expectation:
@@ -144,11 +144,11 @@ SAID_EACH_TIME = mentions(
 )
 
 
-# What lies as the map expects it is taken over, and what cannot be used is left.
+# Arrays that are sharded as required are reused; unusable ones are not deleted.
 TAKEN = (_deleted(True), _reused(True), INTACT, IN_THE_PROGRAM, SILENT)
 LEFT = (_deleted(False), _reused(False), INTACT)
 
-# What lies otherwise is copied, and its original deleted. Of a pytree that is one leaf alone.
+# Arrays with another sharding are copied, and the originals deleted: of a pytree, one leaf only.
 COPIED = (_deleted(True), _reused(False), INTACT)
 HALF_REUSED = noted(
     REUSED, "half of the buffers are an output's", lambda _, s: s[0] and s[0] * 2 == s[1]
@@ -233,7 +233,7 @@ def sentence(text: str) -> str:
     claim=SUPPORTED,
     title="A donated argument is deleted and its buffers are reused: {kind.said}.",
     needs=devices(2),
-    # Legacy takes the whole array to every device, for its own jit.
+    # Legacy pmap all-gathers the array, for its own jit.
     expect=lambda kind: unless_legacy(every(kind.right, *LEFT), every(kind.right, *TAKEN)),
 )
 @family(
@@ -246,7 +246,7 @@ def sentence(text: str) -> str:
     ),
     needs=devices(2),
     expect={
-        # Legacy reshards in silence and donates its copy.
+        # Legacy pmap reshards silently and donates its copy.
         LEGACY_PMAP: lambda kind: every(kind.right, *LEFT),
         NEW_PMAP: lambda kind: every(kind.right, *COPIED),
         SHARD_MAP: under_jit,

@@ -91,7 +91,7 @@ def _as_it_is(result: Any) -> Any:
     return result
 
 
-# What the map returns of two arrays, by the key of a kind.
+# The result for two arrays, by the key of a kind.
 CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
     "tree": lambda pair: {"a": pair[0], "b": [pair[1]]},
     "tree-partly": lambda pair: {"a": pair[0], "b": [pair[1]]},
@@ -211,7 +211,7 @@ def _as_tree(a: Any, b: Any) -> tuple[Any, ...]:
 
 
 KINDS: Mapping[str, Kind] = table(
-    # As the map expects it.
+    # Sharded as required.
     Kind(
         "own-output",
         "a mapped function's own output",

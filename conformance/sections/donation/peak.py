@@ -29,8 +29,8 @@ from conformance.probing.recording import local_rows
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
 
 MIB = 2**20
-GIVEN_BYTES = 64 * MIB  # of the argument on this process's devices, as the map expects it
-SHOWN = 4  # elements of each row that are compared, as the whole would be too much to carry
+GIVEN_BYTES = 64 * MIB  # of the argument on this process's devices, sharded as required
+SHOWN = 4  # elements of each row that are compared: all would be too much to send
 RESOLUTION = 0.15  # of the argument; the known allocation shows that a peak is as exact as that
 
 MULTIPLE = "memory"  # the key that the report reads
@@ -167,11 +167,11 @@ def values(kind: Kind) -> Expectation:
     return steps(values=returns(first, text="the right first elements of each row"))
 
 
-# How legacy and jit copy is said nowhere: what is expected of them is what was measured.
+# No document says how legacy pmap and jit copy: measured values are expected.
 # Where rows are cut out and copied one after the other, the last cut may be there beside its copy:
 # of 464 calls of 0.9.1 to 0.12.0.1 on two processes, 2.0 to 2.27, and a call of 0.9.0 always 2.5.
 # A program that reshards needs 2 to 3 times: its devices' temporaries may or may not coincide.
-# Under shard_map each process holds the whole of an uncommitted array, and needs but its own rows.
+# Under shard_map each process has the full uncommitted array, and needs only its own rows.
 AT_THE_PEAK: Mapping[str, Columns] = {
     "numpy": everywhere(TWICE),
     "other-spec": everywhere(COPIED),

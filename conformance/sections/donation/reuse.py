@@ -46,7 +46,7 @@ def one_of(*expected: Expectation) -> OfEachStep:
     return OfEachStep(", or ".join(way.text for way in ways), check_step)
 
 
-# JAX or its runtime names the deleted array; which of them was asked first changed with versions.
+# JAX or its runtime names the deleted array; which of them raises first depends on the version.
 GONE = raises(
     RuntimeError, r"^Array has been deleted with shape=float32\[", otherwise=doubled(WIDTH)
 )

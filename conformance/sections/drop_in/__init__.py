@@ -48,7 +48,7 @@ SILENT = "pmap-silence.replacements-prng-keys-and-errors"
 ON_HOST = "migrate-pmap-later.np-stack-stays-on-host"
 WHOLE_STACK = "replacement-holds-the-whole-stack"  # the cause of what jnp.stack costs
 
-# What is one finding, whichever of the two functions is replaced.
+# Findings shared by both replaced functions.
 ZERO_SIZE = "drop_in.zero-size"
 RAW_KEYS = "drop_in.raw-keys"
 TYPED_KEYS = "drop_in.typed-keys"
@@ -122,7 +122,7 @@ SHARDED = Replaced("device_put_sharded", put_sharded)
 REPLICATED = Replaced("device_put_replicated", put_replicated)
 
 
-# --- What the tables of cases are made of
+# --- Parts of the tables of cases
 
 
 def all_of(devices: list[Any]) -> list[Any]:
@@ -150,7 +150,7 @@ def cast(dtype: str) -> Callable[[Any], Tree]:
     return lambda row: row.astype(jax.numpy.dtype(dtype))
 
 
-# --- What the map computes, in JAX and in NumPy
+# --- The mapped body, in JAX and in NumPy
 
 
 def is_key(leaf: Any) -> bool:
@@ -187,7 +187,7 @@ def weak_leaves(tree: Tree) -> list[bool]:
     ]
 
 
-# --- What is expected of a replacement's result
+# --- Expectations of a replacement's result
 
 
 PLACED = aspects.SHARDING | {aspects.DEVICES, aspects.COMMITTED, aspects.WEAK_TYPE}
@@ -304,7 +304,7 @@ def taken(model: Callable[[Place], Tree], weak: Callable[[Place], list[bool]]) -
     )
 
 
-# --- What a probe does
+# --- Probes
 
 
 def replace(

@@ -21,7 +21,7 @@ from conformance.sections.drop_in import (
 )
 
 # A dtype that Python's buffer protocol does not know: by that, NumPy would read the memory of an
-# array on CPU, and nobody would see it.
+# array on CPU, unnoticed.
 UNKNOWN_TO_BUFFERS = "bfloat16"
 NARROW = 3
 

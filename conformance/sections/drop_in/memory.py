@@ -69,7 +69,7 @@ def between(
     return noted(key, text, lambda _, seen: least - RESOLUTION <= seen <= most + slack)
 
 
-# What is measured comes back; its peak is what is noted of it.
+# Return the measured result; its peak is noted.
 MEASURED = OfEachStep(
     "comes back",
     lambda _, step: (step.raised is None, str(step)),
@@ -80,7 +80,7 @@ MEASURED = OfEachStep(
 KNOWN = between(1, 1, "a known allocation of one stacked array is measured as one")
 # A CPU device takes a NumPy array that is aligned as it is, so that no copy is the least.
 AVOIDED = between(0, 1, "no more than the result: one stacked array")
-# What the replacement with jnp.stack needs.
+# Needed by the replacement with jnp.stack.
 STACKS_FIRST = every(
     steps(
         replacement=between(

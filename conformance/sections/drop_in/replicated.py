@@ -276,7 +276,7 @@ def replicated_as_original(
     replace(impl, cluster, REPLICATED, argument, chosen, stacking)
 
 
-# What maps are given: a row of each kind that a map might not take.
+# The mapped arguments: one row of each kind that a mapped function might refuse.
 MAPPED: Mapping[str, Value] = {
     key: VALUES[key]
     for key in ("float32", "zero-size", "nested", "typed-key", "array-of-typed-keys")

@@ -338,7 +338,7 @@ def sharded_as_original(
     replace(impl, cluster, SHARDED, argument, chosen, stacking)
 
 
-# What maps are given: a row of each kind that a map might not take.
+# The mapped arguments: one row of each kind that a mapped function might refuse.
 MAPPED: Mapping[str, Shards] = {
     key: KINDS[key]
     for key in (

@@ -43,7 +43,7 @@ DEVICES = "drop_in.refusals.replicated-devices"
 DEVICE_ARRAY = "drop_in.refusals.devices-as-array"
 DEVICE_TWICE = "drop_in.refusals.device-twice"
 
-# What errors say, where several calls make the same mistake.
+# Error texts that several wrong calls share.
 CONSISTENT = "must have consistent shape and dtype, but got "
 SEQUENCE = "`shards` input must be a sequence; got "
 NON_EMPTY = "`devices` argument to `device_put_replicated must be a non-empty sequence"

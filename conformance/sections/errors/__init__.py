@@ -147,7 +147,7 @@ NOTHING_TO_FIX = "no error here: nothing to fix"
 WIDTH = 8  # of a row; so that rows can be sharded along it as well
 FOUR_DEVICES = processes(1, devices_per_process=4)
 
-OUTER, INNER = 4, 2  # devices of a map and of the map in it
+OUTER, INNER = 4, 2  # devices of the outer and of the inner pmap
 
 Devices = Sequence[Any]
 

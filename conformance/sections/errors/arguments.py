@@ -43,7 +43,7 @@ def tripled(place: Place) -> Any:
     return place.rows(WIDTH) * 3
 
 
-# Where an argument lies is the finding, however it is passed.
+# The placement is the finding, however the argument is passed.
 FACT = "errors.incompatible-devices.{where}"
 PASSING = "errors.incompatible-devices.passes"
 

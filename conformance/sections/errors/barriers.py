@@ -264,7 +264,7 @@ NOBODY_WAITED = noted(
         ),
         "the claim is about pmap",
     ),
-    fresh=True,  # what is said in a job stays said
+    fresh=True,  # events of a job stay set
 )
 def map_without_collective(impl: Implementation, cluster: Cluster) -> None:
     """A mapped function without a collective does not synchronize processes: it compiles none and

@@ -150,7 +150,7 @@ def put_no_axis(impl: Implementation, cluster: Cluster, mesh: Making) -> None:
 
 @family(
     "errors.incompatible-devices.fix-device-put-{where}{mesh}",
-    # What lay on one device is the document's own example, above.
+    # An argument on one device is the document's own example, above.
     where={key: where for key, where in WHERE.items() if key != "one-device"},
     mesh=MESHES,
     claim=CLAIM,

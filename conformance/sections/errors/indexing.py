@@ -37,7 +37,7 @@ from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, nee
 
 Function = Callable[[Any], Any]
 
-# What a reader would call one finding: which uses go together.
+# The uses that are one finding.
 INDEX, SLICE, ITERATION, COMPUTATION, FETCH = (
     "errors.copy-arrays.index",
     "errors.copy-arrays.slice",

@@ -15,7 +15,7 @@ from conformance.judging.texts import described
 from conformance.probing.protocols import Cluster
 from conformance.sections.errors import INNER, OUTER, grid
 
-NESTED = "errors.context-mesh.nested"  # whatever lies between the two maps
+NESTED = "errors.context-mesh.nested"  # whatever is between the two pmaps
 
 
 def refused(model: Model) -> Expectation:

@@ -38,7 +38,7 @@ def auto_mesh(cluster: Cluster) -> jax.sharding.Mesh:
     return jax.make_mesh((OUTER, INNER), ("i", "j"), axis_types=(AxisType.Auto,) * 2)
 
 
-# --- What does not lead out
+# --- Forms that do not help
 
 
 @dataclass(frozen=True, slots=True)

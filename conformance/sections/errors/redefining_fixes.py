@@ -36,7 +36,7 @@ DEVICES = "migrate-pmap.fix-redefine-devices"
 BACKEND = "migrate-pmap.fix-redefine-backend"
 NO_BACKEND = "shard_map takes a mesh, and no backend"
 
-# One finding for each of the map's options, whatever it is that it has to fit.
+# One finding for each option, whatever argument it must match.
 BY_DEVICES = "errors.incompatible-devices.fix-devices"
 BY_BACKEND = "errors.incompatible-devices.fix-backend"
 

@@ -40,7 +40,7 @@ LATER = STEPS[2:]  # once arguments are what the steps before them returned
 MANY = 20  # traces of a body in one step: more than any program here has reason for
 
 AGAIN = "again"  # what a step traced and compiled
-LIES = "lies"  # on which of this process's devices the rows of its results lie, in order
+LIES = "lies"  # the local devices of the rows of its results, in order
 GIVEN_UP = "given up"  # of each array that a step donated, whether it is deleted
 MOVED = "moved"
 
@@ -162,7 +162,7 @@ def _collectives(executables: list[Any]) -> dict[str, int]:
     return dict(found)
 
 
-# --- What is expected of it -----------------------------------------------------------------------
+# --- Expectations ---------------------------------------------------------------------------------
 
 
 def _ended_well(place: Place, step: Step) -> tuple[bool, str]:

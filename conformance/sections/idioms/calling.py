@@ -289,7 +289,7 @@ CALLING: Mapping[str, Idiom] = table(
     ),
     Idiom(
         "many-arguments",
-        "A step of six arguments (mapped, unmapped, donated and static)",
+        "A step of six arguments, mapped, static, donated and whole (in_axes=None),",
         many_arguments,
         with_momentum,
         lambda place: GRADIENT,

@@ -41,7 +41,7 @@ from conformance.sections.idioms import (
 
 CLAIM = "pmap-silence.groups-of-devices"
 
-AHEAD = 2  # batches that lie on the devices before they are used
+AHEAD = 2  # batches that are on the devices before they are used
 
 
 def trained(place: Place, n: int) -> Any:
@@ -201,7 +201,7 @@ DEVICES: Mapping[str, Idiom] = table(
         "A mapped function called under jit",
         under_jit,
         trained,
-        lambda place: GRADIENT,  # the loss, which nobody reads, is averaged no more
+        lambda place: GRADIENT,  # the unused loss is no longer averaged
         of_legacy=lambda place: joined(place, GRADIENT["all-reduce"]),
         topologies=ONE_PROCESS,
     ),

@@ -34,7 +34,7 @@ BATCH = 1024  # examples on each device
 FEATURES = 64
 WORDS = 4096  # of a table that is looked up
 POINTS = 2**15 + 1  # one more than divides among any threads
-MOST = 5  # of the whole numbers that all data are, so that float32 sums them exactly
+MOST = 5  # the largest of the integers that all data are, so that float32 sums are exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from conformance.sections.idioms.sized import (
 
 CLAIM = "pmap-silence.same-memory-in-a-loop"
 
-AHEAD = 2  # batches that lie on the devices before they are used
+AHEAD = 2  # batches that are on the devices before they are used
 ALIGNED = 64  # bytes
 FED = 0.25  # of a state's bytes: a batch that is fed
 
@@ -158,7 +158,7 @@ def of_one(state: Any) -> Any:
     return [ends_and_sum(np.asarray(leaf)[None]) for leaf in jax.tree.leaves(state)]
 
 
-# --- What is read and not changed
+# --- States that are only read
 
 
 def evaluated(impl: Implementation, cluster: Cluster) -> Loop:

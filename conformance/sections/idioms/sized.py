@@ -117,7 +117,7 @@ def control(cluster: Cluster) -> None:
         cluster.note("known", round(most / STATE_BYTES, 2))
 
 
-# --- What is expected of it -----------------------------------------------------------------------
+# --- Expectations ---------------------------------------------------------------------------------
 
 
 def needed(idiom: Sized) -> Expectation:
@@ -222,7 +222,7 @@ def scores() -> Body:
     return lambda table, x: jax.lax.psum(x @ table.sum(0), AXIS)
 
 
-# --- What is shown of results, and models ---------------------------------------------------------
+# --- Parts of results that are compared, and models -----------------------------------------------
 
 
 def ends_and_sum(copies: Any) -> Any:

@@ -27,7 +27,7 @@ from conformance.sections.indexing import (
 )
 from conformance.sections.indexing.forms import FORMS
 
-FETCH = "fetch"  # the sort that goes through the host by what it is
+FETCH = "fetch"  # the sort whose purpose is to fetch to the host
 FEW_ROWS = "a process of four has but two rows, and cannot fetch an array of all processes"
 IN_ONE_PROCESS: Mapping[str, Form] = table(
     Form("pair", "`x[:2]`", lambda x: x[:2], bounces=True, sort="slice"),

@@ -38,7 +38,7 @@ SLICES = (
 )
 ROW = (256, 1024)  # 1 MiB of float32
 
-# By the clause that each stands beside; what gives an array per row nobody compiles for a pod.
+# By clause; forms that return an array per row are not compiled for a pod.
 FIGURES: Mapping[str, Form] = {
     f"indexing.{family}.{form.key}": form
     for family, forms in (("integer", INTEGERS), ("access", FORMS))

@@ -144,7 +144,7 @@ def out_axes_none(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(mapped, impl.given(cluster.rows(*ROW)))
 
 
-# What is done with an output of out_axes=None: none of it may need another device.
+# Uses of an output of out_axes=None: none may need another device.
 READINGS: Mapping[str, Form] = table(
     Form("cost", "`np.asarray(x)`", np.asarray),
     Form("device-get", "`jax.device_get(x)`", jax.device_get, lambda x: x),
@@ -322,7 +322,7 @@ def stack_trace(impl: Implementation, cluster: Cluster) -> None:
     needs=processes(2),
     topologies=SEVERAL_PROCESSES,
     expect={
-        # A pmap's output is the process's own: legacy, which is asked here, gives its first row.
+        # A pmap's output is process-local: legacy pmap, the reference here, gives its first row.
         LEGACY_PMAP: accessed(returns(first_row)),
         NEW_PMAP: accessed(returns(first_row)),
         SHARD_MAP: accessed(replicated(SHARD_MAP), returns(first_of_all)),

@@ -197,7 +197,7 @@ def costs(layout: Layout, form: Form, mesh: Mesh) -> dict[str, Expectation]:
     claim=lambda layout: layout.cost_claim,
     title=lambda layout, form, mesh: (
         f"{form.text} of {layout.text}{mesh.text}: {layout.cost.text}"
-        f"{'' if mesh.explicit else '; legacy: ' + legacy_cost(layout, form).text}."
+        f"{'' if mesh.explicit else '; legacy pmap: ' + legacy_cost(layout, form).text}."
     ),
     fact="indexing.{layout}.cost{mesh}",
     topologies=topologies,

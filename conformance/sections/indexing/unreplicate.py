@@ -29,7 +29,7 @@ ALL_GATHER = moves(
 
 def _whose(place: Place, step: Step) -> tuple[bool, str]:
     problem = against(first_of_all, place, step)
-    # In the first process both are one, and it is told by what it is in the others.
+    # In the first process both are equal; the other processes decide.
     own = against(first_row, place, step) is None
     if not own:
         return problem is None, problem or str(step)

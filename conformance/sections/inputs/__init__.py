@@ -28,7 +28,7 @@ TAKEN_AS_THEY_ARE = "pmap takes the process's data as they are"
 
 WIDTH = 2  # of a row, in what the modules share
 
-SAMPLE = Place(Topology(4, 2), 0)  # of which an expectation is said in words
+SAMPLE = Place(Topology(4, 2), 0)  # for which an expectation's text is rendered
 
 Shape = tuple[int, ...]
 ShapeOf = Callable[[Place], Shape]
@@ -77,7 +77,8 @@ def refuses(
     return OfEachStep(text, check_step, error=True)
 
 
-# A step of this name shows that the map works here, so that what follows comes from the data.
+# A step of this name shows that the mapped function works here, so that later errors come from the
+# data.
 CONTROL = returns_array(doubled(WIDTH), all_of(WIDTH), text="what the map itself returns")
 
 

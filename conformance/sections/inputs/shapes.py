@@ -246,7 +246,7 @@ REFUSED: Mapping[str, Wrong] = table(
         inferred,
         rank_too_low,
         as_they_are(without_width),
-        phase=None,  # one process is told by device_put, several by the map
+        phase=None,  # one process gets it from device_put, several from the mapped function
         fact=WRONG_SHAPE,
     ),
 )

@@ -27,7 +27,7 @@ from conformance.sections.inputs import own, sharding_of, unless_shard_map
 
 ABOUT_SHARD_MAP = "the claim is about shard_map"
 
-# What names the mismatch; an error of the compiler's verifier is no answer to a user.
+# Errors that name the mismatch; one of the compiler's verifier does not help a user.
 IDS = r"device ids \[\d+(, \d+)*\] on platform \w+"
 OTHER_DEVICES = rf"Received incompatible devices for jitted computation\. .* {IDS} and .* {IDS}"
 OTHER_SPECS = r"in_specs passed to shard_map: P\('i', None\) does not match the specs of the input"
@@ -167,7 +167,7 @@ MISMATCHED: Mapping[str, Layout] = table(
     ),
 )
 
-# Each device holds what the map wants of it: nothing is to be moved.
+# Each device already has its part: nothing may be moved.
 ALIGNED: Mapping[str, Layout] = table(
     Layout(
         "same",
@@ -265,7 +265,7 @@ def call(
     cluster.twice(mapped, layout.lay(rows, devices, axes))
 
 
-# --- What pmap shards by itself -------------------------------------------------------------------
+# --- Inputs that pmap shards implicitly -----------------------------------------------------------
 
 BY_ITSELF = "migrate-pmap.pmap-reshards-inputs"
 NEVER_PLACED = "inputs.implicit"  # the fact that such an argument is placed, however it is mapped

@@ -111,7 +111,7 @@ def load_and_map(impl: Implementation, cluster: Cluster) -> None:
 
 # --- The other one's view -------------------------------------------------------------------------
 
-OWN_ROWS = "inputs.views.local"  # the fact that what is this process's is not the whole
+OWN_ROWS = "inputs.views.local"  # the fact that a process's part is not the full array
 
 
 def not_shared_evenly(place: Place) -> str:

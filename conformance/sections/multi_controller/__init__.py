@@ -22,7 +22,7 @@ from conformance.probing.protocols import Cluster
 TEXT = "text"
 WIDTH = 3  # of a row
 
-# What an error about data that lie in other processes names as remedies.
+# The fixes named by an error about data in other processes.
 ELSEWHERE = (
     r"spans non-addressable \(non process local\) devices is not possible\. .*"
     r"`jax\.experimental\.multihost_utils\.process_allgather` .*`\.addressable_shards`"

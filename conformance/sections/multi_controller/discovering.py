@@ -102,7 +102,7 @@ def cloud_tpu(impl: Implementation, cluster: Cluster, slices: Slices) -> None:
 
 # --- Kubernetes -----------------------------------------------------------------------------------
 
-# What the cluster's API would answer is said by a stand-in for the package by which JAX asks it.
+# A stand-in for the package that JAX uses gives the answers of the cluster's API.
 KUBERNETES = """\
 import json, os, sys
 from types import SimpleNamespace as Has

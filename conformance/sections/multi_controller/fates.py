@@ -21,15 +21,15 @@ from conformance.sections.multi_controller.plain_jobs import run_text
 ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
 HEARTBEAT_S = 5
 QUIET_S = 18.0  # more than three timeouts of the heartbeat, after which a lost peer is known
-SHORT_S = 8.0  # where all live on: what takes longer is not told from a hang
+SHORT_S = 8.0  # if all processes live on: anything longer cannot be distinguished from a hang
 DEADLINE_S = 240.0  # of a cell, in which the machine may be loaded; its job ends before it
 OF_A_JOB = "the probe's own job has the processes that it is about"
 
 FATAL = "Terminating process because the JAX distributed service detected fatal errors"
 
-LEARNED = "learned by"  # what a process that JAX ended was told of the peer that it lost
+LEARNED = "learned by"  # how a process that JAX ended detected the loss of its peer
 CONNECTION, HEARTBEAT = "its connection", "a missed heartbeat"
-# What JAX says after FATAL: of a call that failed, or of heartbeats that did not come or go.
+# JAX's texts after FATAL: a failed call, or missed heartbeats.
 _LEARNED_BY = {
     "Failed to send RPC to coordination service": CONNECTION,
     "unhealthy (stopped sending heartbeats)": HEARTBEAT,

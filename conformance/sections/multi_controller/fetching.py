@@ -193,7 +193,7 @@ def put_under_guard(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(put)
 
 
-# --- Made whole, together -------------------------------------------------------------------------
+# --- Gathered by all processes --------------------------------------------------------------------
 
 
 @clause(

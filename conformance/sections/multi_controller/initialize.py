@@ -58,7 +58,7 @@ print("rows", np.asarray(x))
     )
 
 
-# --- What was called before -----------------------------------------------------------------------
+# --- Calls before initialize ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from conformance.sections.multi_controller.maps import OWN, Rows
 WIDTH = 2
 HANG_S = 20.0
 LIES_ON = "devices of the rows"
-CONTROL = "control"  # a map over all devices, so that every process shows what ran
+CONTROL = "control"  # over all devices, so that every process proves which implementation ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def half(impl: Implementation, cluster: Cluster) -> None:
             cluster.note(LIES_ON, [])
 
 
-# What legacy says to a process without a device in the list: an assertion without a text.
+# Legacy pmap's error in a process without a device in the list: an assertion without a message.
 NONE_OF_MINE = raises(AssertionError, r"^$", phase="compile")
 
 

@@ -133,7 +133,7 @@ NEAR = near(lambda place: EXACT, "the sum of all 64 sines, up to rounding")
                 returns(lambda place: [], text="nothing"),
                 near(lambda place: EXACT, "the sum of all 64 sines, up to rounding"),
             ),
-            # What the others see is asked in the next clause: here they may be refused.
+            # The next clause tests the other processes: here they may get an error.
             printed=by_half(either(SAYS_SHAPE, NOT_HERE), SAYS_NUMBER),
         )
     ),

@@ -129,7 +129,7 @@ def put(impl: Implementation, cluster: Cluster, put: Put) -> None:
     run(cluster, program, TWO_BY_TWO, quiet_s=SHORT_S)
 
 
-# --- What is not supported, whatever the address --------------------------------------------------
+# --- Unsupported with any address -----------------------------------------------------------------
 
 NOT_HERE = (
     "ValueError device_put's second argument must be a Device or a Sharding which represents "

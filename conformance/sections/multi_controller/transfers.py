@@ -141,7 +141,7 @@ def put(impl: Implementation, cluster: Cluster, move: Move) -> None:
     cluster.twice(lambda: local_parts(jax.device_put(array, on(move.target(everyone), "a"))))
 
 
-# --- What is not supported ------------------------------------------------------------------------
+# --- Unsupported transfers ------------------------------------------------------------------------
 
 
 # Which of the processes see the source, the target or neither decides who says what.

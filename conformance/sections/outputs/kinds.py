@@ -51,7 +51,7 @@ from conformance.sections.outputs.handed_over import (
     typed_keys,
 )
 
-# --- How the first one lies -----------------------------------------------------------------------
+# --- Shardings of the first row -------------------------------------------------------------------
 
 
 def _replicated_over(text: str, count: Callable[[Place], int]) -> Expectation:
@@ -273,7 +273,7 @@ KINDS: Mapping[str, Kind] = table(
         topologies=ONE_PROCESS,
     ),
     Kind(
-        "number",  # a loss that the map has averaged
+        "number",  # a loss averaged by the mapped function
         "one number, replicated",
         lambda impl, cluster: impl.map(psum(), out_axes=None)(impl.given(cluster.rows())),
         None,

@@ -178,7 +178,7 @@ def join_stack(impl: Implementation, cluster: Cluster, join: Join) -> None:
     cluster.twice(join.program, doubled_blocks(impl, cluster))
 
 
-# --- How the output lies --------------------------------------------------------------------------
+# --- Sharding of the output -----------------------------------------------------------------------
 
 
 def _by_rows(place: Place, sharding: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from conformance.probing.recording import FIRST_CALL, SECOND_CALL
 
 SEEN = "shapes in the body"
 
-# Why the other implementations are not asked: they have a clause of their own.
+# The reason why the other implementations are not tested: they have their own clause.
 ABOUT_PMAP = "the statement is about pmap's body"
 ABOUT_SHARD_MAP = "the statement is about shard_map's body"
 

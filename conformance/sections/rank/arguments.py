@@ -57,7 +57,9 @@ def sees_whole(shape: tuple[int, ...]) -> Expectation:
     "rank.unmapped.pmap.{shape}",
     shape=UNMAPPED,
     claim="migrate-pmap.unmapped-argument-pmap",
-    title=lambda shape: f"An argument of shape {shape} with `None` in `in_axes` is seen whole",
+    title=lambda shape: (
+        f"An argument of shape {shape} with `None` in `in_axes` is the full array in the body"
+    ),
     fact="rank.unmapped.pmap",
     topologies=ONE_AND_FOUR,
     expect=lambda shape: of_pmaps(sees_whole(shape), ABOUT_PMAP),
@@ -72,7 +74,9 @@ def unmapped_in_pmap(impl: Implementation, cluster: Cluster, shape: tuple[int, .
     "rank.unmapped.shard-map.{shape}",
     shape=UNMAPPED,
     claim="migrate-pmap.unmapped-argument-shard-map",
-    title=lambda shape: f"An argument of shape {shape} with the spec `P()` is seen whole",
+    title=lambda shape: (
+        f"An argument of shape {shape} with the spec `P()` is the full array in the body"
+    ),
     fact="rank.unmapped.shard-map",
     topologies=ONE_AND_FOUR,
     expect=lambda shape: of_shard_map(sees_whole(shape), ABOUT_SHARD_MAP),
@@ -88,7 +92,7 @@ def unmapped_in_shard_map(impl: Implementation, cluster: Cluster, shape: tuple[i
 
 IN_BLOCKS = "shard_map splits rows into blocks: a clause of its own"
 
-# What legacy pmap says, in one process and in several. A user told less has to guess.
+# Legacy pmap's messages, in one process and in several. With less, a user has to guess.
 
 
 def too_many(count: int) -> Expectation:
@@ -122,7 +126,9 @@ def double_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     "rank.rows.{count}",
     count=OF_EIGHT_DEVICES,
     claim=MORE,
-    title=lambda count: f"A pmap over {count} rows with 8 devices is refused, and told why",
+    title=lambda count: (
+        f"A pmap over {count} rows with 8 devices is refused by an error that says why"
+    ),
     fact="rank.rows.too-many",
     left_out=OTHERWISE_IN_SEVERAL,
     expect=lambda count: of_pmaps(too_many(count), IN_BLOCKS),
@@ -137,7 +143,8 @@ def too_many_rows(impl: Implementation, cluster: Cluster, count: int) -> None:
     count=OF_TWO_LOCAL_DEVICES,
     claim=lambda count: FEWER if count == OF_TWO_LOCAL_DEVICES["half-as-many"] else MORE,
     title=lambda count: (
-        f"In several processes, {count} rows with 2 local devices are refused, and told why"
+        f"In several processes, {count} rows with 2 local devices are refused by an error that "
+        "says why"
     ),
     fact="rank.rows.several-processes",
     needs=processes(2, devices_per_process=2),
@@ -176,7 +183,7 @@ def half_summed(place: Place) -> Any:
 @clause(
     "rank.rows.half-as-many-placed",
     claim=FEWER,
-    title="The output of a pmap over half as many rows as devices lies on the first half of them.",
+    title="The output of a pmap over half as many rows as devices is on the first half of them.",
     fact=HALF,
     needs=processes(1, devices_per_process=2),
     left_out=OTHERWISE_IN_SEVERAL,

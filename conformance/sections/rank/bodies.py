@@ -47,7 +47,7 @@ TRACED = "trace"  # the phase in which shard_map, or the body itself, refuses a 
 OUTCOME = "rank outcome"  # under which a step notes the class that it fell into
 
 UNCHANGED = ("unchanged", "unchanged again")
-# Where the outcome of an unchanged body is predicted, and why it is seldom asked elsewhere.
+# The topologies on which an unchanged body is tested, and the reason for leaving out others.
 SAMPLE = Place(Topology(1, 8), 0)
 ONE_BLOCK = "a body of one device's block alone: no process sees another's"
 

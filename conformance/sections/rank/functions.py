@@ -131,7 +131,7 @@ def of_axis(
     move(impl, cluster, program, model, mixed(*shape.sizes))
 
 
-# Bodies that keep a row's shape whatever the rank, so that nothing but the value tells.
+# Bodies that keep a row's shape for every rank, so that only the value differs.
 IDIOMS = table(
     Expression("centred.no-axis", "x - x.mean()", lambda x: x - x.mean(), fact="centred"),
     Expression(

@@ -23,7 +23,7 @@ COUNT = 8  # devices of the document's mesh
 REPLICATED = sharded("replicated", along())
 OVER_I = sharded("sharded over 'i'", along("i"))
 
-# What shard_map says of an output that is declared replicated, and is not so for all it can tell.
+# shard_map's error for an output that is declared replicated and cannot be inferred so.
 NOT_INFERRED = (
     r"out_specs which require replication which can't be statically inferred.*"
     r"(P|PartitionSpec)\(\) which implies that the corresponding output value is replicated across "

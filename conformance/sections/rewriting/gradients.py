@@ -27,7 +27,7 @@ WEIGHTS = np.array([1, 2, 3], np.float32)
 
 UNCHECKED = "pmap-silence.gradient-check-vma"  # the claim of what is done without the check
 OF_THE_OPTION = "check_vma is an option of shard_map"
-# Why gradients through the map are taken in one process.
+# The reason why gradients through the mapped function are taken in one process.
 ANOTHER_NUMBER = (
     "what is differentiated is another number in each process: pmap's output there is its own rows"
 )

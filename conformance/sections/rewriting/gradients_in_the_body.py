@@ -35,7 +35,7 @@ CAST = f"{INSIDE}.cast"
 RATE = np.float32(2**-6)
 STEPS = 3
 
-# What a device may hold, as a function of all devices' own gradients and their number.
+# Possible results on a device, from all devices' own gradients and their number.
 Holding = Callable[[NDArray[Any]], NDArray[Any]]
 
 OWN = "the device's own gradient"
@@ -137,7 +137,7 @@ def fact_of(what: Taken, passed: Passing, check: Check) -> str:
     only=asked,
     claim=lambda check: check.claim(CLAIM),
     title=lambda what, passed, check: (
-        f"In the body, {words(what)}, the parameters {passed.text}{check.said}"
+        f"In the mapped body: {words(what)}, the parameters {passed.text}{check.said}"
     ),
     fact=fact_of,
     needs=devices(2),

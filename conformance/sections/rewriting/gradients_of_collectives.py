@@ -107,7 +107,7 @@ def fact_of(collective: Collective, check: Check) -> str:
     check=CHECKS,
     claim=lambda check: check.claim(CLAIM),
     title=lambda collective, loss, check: (
-        f"The gradient of {words(collective)}, taken in the body, of {loss.text}{check.said}"
+        f"The gradient of {words(collective)}, taken in the mapped body, of {loss.text}{check.said}"
     ),
     fact=fact_of,
     needs=devices(2),
@@ -136,7 +136,8 @@ def in_the_body(
     check=CHECKS,
     claim=lambda check: check.claim(CLAIM),
     title=lambda collective, loss, check: (
-        f"The gradient of {words(collective)}, taken through the map, of {loss.text}{check.said}"
+        f"The gradient of {words(collective)}, taken outside the mapped function, of "
+        f"{loss.text}{check.said}"
     ),
     fact=fact_of,
     needs=devices(2),

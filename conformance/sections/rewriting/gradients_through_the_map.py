@@ -29,7 +29,7 @@ from conformance.sections.rewriting.gradients import (
     loss,
 )
 
-# Legacy refuses these; what can be taken through the map after all must at least be right.
+# Legacy pmap refuses these; a gradient that is computed after all must be right.
 LEGACY_REFUSES = raises(
     NotImplementedError, r"^autodiff of pmap functions with out_axes=None is not supported\."
 )
@@ -157,7 +157,7 @@ def columns(body: MappedLoss, reduced: Reduction, respect: Respect, check: Check
     only=asked,
     claim=lambda check: check.claim("pmap-silence.gradient-outside-the-map"),
     title=lambda body, reduced, respect, check: (
-        f"Through the map, {body.key} loss, {words(reduced)}, "
+        f"Gradient outside the mapped function: {body.key} loss, {words(reduced)}, "
         f"with respect to {respect.text}{check.said}"
     ),
     fact=lambda reduced, check: check.fact("rewriting.gradients.outside", reduced.key),
@@ -233,7 +233,7 @@ def columns_in_several(body: MappedLoss, respect: Respect) -> Columns:
     respect=RESPECTS,
     claim="pmap-silence.gradient-outside-the-map",
     title=lambda body, respect: (
-        f"In several processes, through the map, {body.key} loss, added up, "
+        f"In several processes, gradient outside the mapped function: {body.key} loss, added up, "
         f"with respect to {respect.text}."
     ),
     fact="rewriting.gradients.several-processes",

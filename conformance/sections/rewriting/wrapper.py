@@ -157,7 +157,7 @@ def worked_rows(place: Place) -> Any:
     return (place.rows(WIDTH) * 2 + 1) * 3
 
 
-# What `jax_log_compiles` makes JAX log.
+# The log records of `jax_log_compiles`.
 LOGGED_COMPILING = (
     log_record("jax._src.dispatch", "WARNING", "^Finished (tracing|jaxpr to MLIR|XLA compilation)"),
     log_record("jax._src.interpreters.pxla", "WARNING", "^Compiling "),
@@ -253,7 +253,7 @@ def without_collective(impl: Implementation, cluster: Cluster) -> None:
 
 WAS_DELETED = returns(lambda place: np.True_, text="the input was deleted")
 
-# Two texts of one meaning: the second is that of a map that has to look at its input's buffers.
+# Either message; the second comes from the path that inspects buffers.
 DELETED = (
     r"^Array has been deleted with shape=float32\[\d,128\]\.$|"
     r"^INVALID_ARGUMENT: _rewrap_with_aval_and_sharding\(\) called on deleted or donated buffer$"

@@ -26,7 +26,7 @@ from conformance.sections.silences.answers import (
 CLAIM = "pmap-silence.argument-types"
 IN_SHARD_MAP = "shard_map's arguments are jit's, which refuses them in its own words"
 
-# A mapped one is first asked for its axis, which it lacks.
+# A mapped one fails first, because it has no axis.
 NO_RANK = r"along axis 0, which implies that its rank should be at least 1, but is only 0"
 
 

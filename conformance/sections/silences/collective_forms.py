@@ -301,7 +301,7 @@ TILES: Mapping[str, Form] = table(
     ),
 )
 
-# What the body is given whole is equal on all devices: shard_map's types say so, pmap's do not.
+# Unmapped arguments are equal on all devices: shard_map's types say so, pmap's do not.
 WHOLES: Mapping[str, Form] = table(
     Form(
         "psum-whole",

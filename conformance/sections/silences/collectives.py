@@ -51,7 +51,7 @@ def collect(impl: Implementation, cluster: Cluster, form: Form, check: Check) ->
         cluster.twice(impl.map(lambda x: form.apply(x), check_vma=check.on), rows)
 
 
-# --- What legacy refuses --------------------------------------------------------------------------
+# --- Refused by legacy pmap -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ COLLECTIVES: Mapping[str, Collective] = table(
     ),
 )
 
-# What is wrong with a count, and with a mean, in groups of several sizes.
+# Named mistakes of a count and of a mean, in groups of several sizes.
 BY_THE_FIRST = "the size of the first group taken for that of each"
 
 
@@ -233,7 +233,7 @@ def grouped(
     cluster.twice(function, impl.given(cluster.rows(*collective.shape(groups))))
 
 
-# --- What counts each group as it is --------------------------------------------------------------
+# --- Counting each group by its own size ----------------------------------------------------------
 
 UNEQUAL = GROUPS["unequal"]
 BY_ONES = Collective(
@@ -265,7 +265,7 @@ def mean_by_ones(impl: Implementation, cluster: Cluster, check: Check) -> None:
     cluster.twice(function, impl.given(cluster.rows(*BY_ONES.shape(UNEQUAL))))
 
 
-# --- What legacy refuses --------------------------------------------------------------------------
+# --- Refused by legacy pmap -----------------------------------------------------------------------
 
 COVER = "^axis_index_groups must cover all indices exactly once"
 

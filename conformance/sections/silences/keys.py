@@ -214,7 +214,7 @@ def used(impl: Implementation, cluster: Cluster, kind: bool, use: Use) -> None:
     def call() -> Any:
         keys = function(*arguments)
         keys = function(keys) if use.again else keys
-        # Taken apart where they lie, outside the map: a typed key is none of NumPy's.
+        # Converted on their devices, outside the mapped function: NumPy has no typed keys.
         is_typed = jax.dtypes.issubdtype(keys.dtype, jax.dtypes.prng_key)
         return jax.random.key_data(keys) if is_typed else keys
 

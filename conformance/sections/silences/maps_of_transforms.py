@@ -41,7 +41,7 @@ class Transform:
     model: Callable[[Rows], Any]
 
 
-# x squared, whose derivative is said to be ten, and one whose is said to be a hundred times x.
+# x squared, with the custom derivative ten, and with the custom derivative a hundred times x.
 squared: Any = jax.custom_jvp(lambda x: x**2)
 squared.defjvp(lambda primals, tangents: (squared(*primals), 10 * tangents[0]))
 squared_too: Any = jax.custom_vjp(lambda x: x**2)
@@ -245,7 +245,7 @@ def modelled(transform: Transform) -> Callable[[Place], Any]:
     transform=TRANSFORMS,
     check=CHECKS,
     claim="pmap-silence.maps-of-transforms",
-    title="The mapped function is transformed: {transform.text}{check.text}.",
+    title="A mapped function of {transform.text}{check.text}.",
     fact="silences.map-of.{transform}",
     needs=devices(COUNT),
     left_out="what a body computes of its row is its device's own affair",

@@ -60,10 +60,10 @@ STATIC: Mapping[str, Refused] = table(
     _static("numpy", "a NumPy array", "numpy.ndarray", lambda: np.ones(2)),
     _static("jax", "a jax.Array", r"jaxlib\.\S*ArrayImpl", lambda: jax.numpy.ones(2)),
     _static("tuple-of-lists", "a tuple that holds a list", "tuple", lambda: ([1], 2)),
-    _static("own-class", "an unhashable object", r"\S*\.Unhashable", Unhashable),
+    _static("own-class", "an object without a hash", r"\S*\.Unhashable", Unhashable),
     Refused(
         "second-of-two",
-        "a list, as the second of two static arguments,",
+        "a list, as the second of two static arguments",
         UNHASHABLE,
         lambda impl, place: impl.map(lambda x, n, m: x * 2, static_broadcasted_argnums=(1, 2))(
             place.rows(WIDTH), 1, [2]
@@ -80,7 +80,7 @@ STATIC: Mapping[str, Refused] = table(
     "silences.static.{case}",
     case=STATIC,
     claim="{case.claim}",
-    title="A static argument that is {case.text} is refused by an error that names its type.",
+    title="An unhashable static argument is refused by an error that names its type: {case.text}.",
     fact="silences.static.unhashable",
     left_out=ONE_PROCESS_ALONE,
     expect=lambda case: as_legacy(case, NO_SUCH_OPTIONS),

@@ -320,7 +320,7 @@ def used(impl: Implementation, cluster: Cluster, form: Form) -> None:
     cluster.twice(form.use, impl.map(double())(cluster.rows(WIDTH)))
 
 
-# --- What cannot be ------------------------------------------------------------------------------
+# --- Impossible uses -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

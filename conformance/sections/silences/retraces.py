@@ -34,7 +34,7 @@ from conformance.sections.switches import ON_TWO_DEVICES
 WIDTH = 8
 COUNTED = "as often as it was traced after each call"
 
-# What a call is given, of the place and of what the call before returned.
+# The arguments of a call, from the place and the previous call's result.
 Given = Callable[[Place, Any], tuple[Any, ...]]
 
 

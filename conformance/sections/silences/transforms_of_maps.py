@@ -30,7 +30,7 @@ Mapped = Callable[..., Any]
 COUNT = 8  # devices
 WIDTH = 3  # of a row
 
-# What legacy says of a map with out_axes=None within another program.
+# Legacy pmap's error for out_axes=None within another program.
 NO_AXIS = twice(
     raises(TypeError, "^'NoneType' object cannot be interpreted as an integer$", phase="lower")
 )

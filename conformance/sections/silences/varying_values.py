@@ -102,7 +102,7 @@ def total(a: Rows) -> Rows:
     return np.full_like(a, a.sum())
 
 
-# What shard_map's types refuse, and, with what makes it varying cast, take.
+# Refused by shard_map's types, and accepted with a cast to varying.
 REFUSED: Mapping[str, Mix] = table(
     Mix(
         "scan-from-equal",
@@ -172,7 +172,7 @@ REFUSED: Mapping[str, Mix] = table(
     ),
 )
 
-# What mixes the two and is taken as it is.
+# Mixtures that are accepted unchanged.
 TAKEN: Mapping[str, Mix] = table(
     Mix(
         "scan-outputs",

@@ -228,6 +228,6 @@ def as_a_method(impl: Implementation, cluster: Cluster) -> None:
             lambda self, x: x * self.factor, in_axes=(None, 0), static_broadcasted_argnums=0
         ).function
 
-    # The kind is told from the map: a bound method is one more layer around it.
+    # The kind is read from the wrapper: a bound method is one more layer around it.
     kind = wrapper_kind(Model.__dict__["step"])
     cluster.twice(impl.adopt(Model().step, kind), cluster.rows(WIDTH))

@@ -124,7 +124,7 @@ def only_old(expected: Expectation) -> Columns:
     return {LEGACY_PMAP: expected, NEW_PMAP: ASKS_FOR_OLD, SHARD_MAP: NO_SWITCH}
 
 
-# Two calls must run the one that is asked for.
+# Two calls must run the selected implementation.
 BOTH: Columns = {
     LEGACY_PMAP: ran(LEGACY_PMAP, LEGACY_PMAP),
     NEW_PMAP: ran(NEW_PMAP, NEW_PMAP),

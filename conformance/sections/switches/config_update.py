@@ -16,7 +16,7 @@ from conformance.sections.switches import (
 )
 
 OTHER = {LEGACY_PMAP: NEW_PMAP, NEW_PMAP: LEGACY_PMAP}
-# What the option is set to for each implementation.
+# The option's value for each implementation.
 OPTION = {LEGACY_PMAP: "False", NEW_PMAP: "True"}
 
 CONSTRUCTION = "switches.config-update.at-construction"

@@ -182,7 +182,7 @@ def reach_for(impl: Implementation, cluster: Cluster, name: Name, form: Form) ->
         cluster.note("warned", answers[0].warnings)
 
 
-# --- What the functions are for -------------------------------------------------------------------
+# --- The functions' results -----------------------------------------------------------------------
 
 
 ONE_ROW_EACH = noted(

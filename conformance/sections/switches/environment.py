@@ -39,8 +39,8 @@ VALUES: Mapping[str, Value] = table(
 
 def title(value: Value) -> str:
     """Return a title: the value for each of the two implementations."""
-    also = "" if value.true is None else f", {VARIABLE}={value.true} for the new pmap"
-    return f"{VARIABLE}={value.false} for the old pmap{also}."
+    also = "" if value.true is None else f", {VARIABLE}={value.true} for new pmap"
+    return f"{VARIABLE}={value.false} for legacy pmap{also}."
 
 
 @family(

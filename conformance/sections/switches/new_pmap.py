@@ -56,9 +56,9 @@ def sharding_of_outputs(impl: Implementation, cluster: Cluster) -> None:
     cluster.twice(impl.map(double()), impl.rows(cluster, 2))
 
 
-# Beside the map of which they are: the body's product, and what takes its row in and out.
+# Besides the mapped primitive: the body's product, and the operations that convert its row.
 BODY = ["squeeze", "mul", "broadcast_in_dim"]
-CASTS = ("pvary", "convert_element_type")  # of the factor, where the map checks what varies
+CASTS = ("pvary", "convert_element_type")  # of the factor, if varying values are checked
 MADE_GLOBAL, MADE_LOCAL = "host_local_array_to_global_array", "global_array_to_host_local_array"
 
 

@@ -71,7 +71,7 @@ def look_up(impl: Implementation, cluster: Cluster, gone: Gone) -> None:
     module = importlib.import_module(gone.module)
 
     def there() -> np.bool_:
-        with warnings.catch_warnings(action="ignore"):  # once in a process: asked of elsewhere
+        with warnings.catch_warnings(action="ignore"):  # once in a process: tested elsewhere
             return np.bool_(getattr(module, gone.name) is not None)
 
     cluster.twice(there)

@@ -38,7 +38,7 @@ from conformance.sections.switches import (
 
 OLD_RAN = ran(LEGACY_PMAP, LEGACY_PMAP)
 
-# What a user is told of each switch that is gone.
+# The notice to users of each removed switch.
 NO_OPTION = of_program(
     raises(child.ChildError, f"^AttributeError: Unrecognized config option: {FLAG}$")
 )
@@ -50,7 +50,7 @@ NO_FLAG = of_program(
 )
 
 
-# --- The default, and for how long the old pmap may be asked for ----------------------------------
+# --- The default, and until when legacy pmap can be selected --------------------------------------
 
 
 @clause(

@@ -1,4 +1,4 @@
-"""What the clusters of this machine say, once for all ways that must say the same."""
+"""The verdicts of this machine's own clusters, computed once for all launchers that must agree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from proof import Told, told
+from proof import Told, verdicts
 
 from harness.running.cells import CellId
 
@@ -16,7 +16,7 @@ def at_home(tmp_path_factory: pytest.TempPathFactory) -> Mapping[CellId, Told]:
     """The cells on clusters forked here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PMAP_CONFORMANCE_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return told(None)
+        return verdicts(None)
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def run(
     environment = {"PMAP_CONFORMANCE_CACHE": str(folder / "cache"), **(variables or {})}
     asked = arguments(folder, results, *words)
     with running_pytest(asked, folder, mark, environment, front) as process:
-        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
+        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, log_of(folder)
         assert gone(mark, GONE_S)
     return verdicts(folder / results)
 
@@ -48,5 +48,5 @@ def verdicts(results: Path) -> dict[tuple[str, str], str]:
     return found
 
 
-def told(folder: Path) -> str:
+def log_of(folder: Path) -> str:
     return (folder / "pytest.log").read_text()

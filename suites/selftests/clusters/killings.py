@@ -42,7 +42,9 @@ Verdicts = Mapping[tuple[str, str, str], tuple[str, str]]
 
 @dataclass
 class Run:
-    """What came of one run: its killings in order, and the cells that were not as they are else."""
+    """The result of one run: its killed processes in order, and the cells that differ from an
+    undisturbed run.
+    """
 
     killed: list[str] = field(default_factory=list)
     affected: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class Run:
         return " | ".join((*parts, f"{self.seconds:.0f} s"))
 
     def faults(self) -> list[str]:
-        """What should not be."""
+        """Return what is wrong with the run."""
         found = list(self.left)
         if self.twice:
             found.append(f"{self.twice} cells have two records")
@@ -144,7 +146,7 @@ def _verdicts(results: Path, run: Run) -> Verdicts:
 
 
 def _kind(process: psutil.Process, controller: int) -> str:
-    """What a process of a run is, by its own and its parent's words."""
+    """Return a process's role in a run, from its own and its parent's command line."""
     with suppress(psutil.Error):
         if process.pid == controller:
             return CONTROLLER

@@ -1,5 +1,5 @@
-"""What every way to run a cluster must show: the same verdicts as this machine's own clusters, a
-killed agent as a fault that names its host, hosts that serve again, and nothing left anywhere.
+"""Requirements on every way to run a cluster: the verdicts of this machine's own clusters, a killed
+agent as a fault that names its host, hosts that work again, and no leftovers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def needs(*programs: str, root: bool = False) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """What must be the same wherever a cell runs: hosts are named in other places."""
+    """The parts of a cell that must be the same on every cluster: hosts are named elsewhere."""
 
     verdict: str
     reason: str
@@ -72,7 +72,7 @@ class Told:
     processes: tuple[int, ...]
 
 
-def told(fleet: Fleet | None) -> dict[CellId, Told]:
+def verdicts(fleet: Fleet | None) -> dict[CellId, Told]:
     """The cells on clusters of `fleet`, or of this machine's own."""
     pool = Pool(CATALOGUE, fleet=fleet)
     try:
@@ -113,7 +113,7 @@ def prove(
     fleet = HostFleet(hosts, CATALOGUE, progress=said.append)
     port = fleet.hub.port
     try:
-        assert told(fleet) == expected, said
+        assert verdicts(fleet) == expected, said
         _lose_one(fleet, port)
         if revive is not None:
             revive()

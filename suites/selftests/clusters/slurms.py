@@ -24,7 +24,9 @@ def two_nodes() -> Iterator[Mapping[str, str]]:
 
 
 def allocation() -> Mapping[str, str]:
-    """What a command under `salloc` has as variables; the allocation lasts as its Slurm does."""
+    """Return the environment variables of a command under `salloc`; the allocation lasts as long as
+    its Slurm.
+    """
     asked = ["salloc", f"--nodes={len(NODES)}", "--exclusive", "--no-shell"]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=GRANTED_S, check=True)
     granted = re.search(r"Granted job allocation (\d+)", done.stderr)

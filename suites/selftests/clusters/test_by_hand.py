@@ -63,7 +63,7 @@ def free_port(host: str) -> int:
 
 
 def variables(**more: str) -> dict[str, str]:
-    """What an agent's host has: the project, and what else is given."""
+    """Return the environment of an agent's host: the project's path, and further variables."""
     here = worker_environment(provision("current"), os.environ, catalogue=CATALOGUE)
     return {**here, CATALOGUE_VARIABLE: ",".join(CATALOGUE), **more}
 
