@@ -14,8 +14,9 @@ from msgspec.structs import replace
 import conformance.model.records as model
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.topology import Topology
+from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import Fault, Finding, NotApplicable, Whereabouts
+from conformance.judging.expectation import Fault, Finding, Whereabouts
 from conformance.judging.judge import WRAPPERS, Judgement, judge
 from conformance.judging.observation import Observation, parse
 from conformance.model.codec import NoValue
@@ -52,7 +53,7 @@ class Rejudging:
         if verdict in (Verdict.NOT_RUN, Verdict.FLAKY):
             return cell
         topology = Topology.parse(cell.topology)
-        excused = not_applicable(clause, implementation, topology)
+        excused = skipped_everywhere(clause, implementation, topology)
         if excused is not None:
             return replace(with_judgement(cell, excused), observations=(), fault=None)
         if verdict == Verdict.NOT_APPLICABLE:
@@ -103,15 +104,6 @@ def _entry(entry: Deviation) -> model.Deviation:
         jax=entry.versions,
         cause=entry.cause,
     )
-
-
-def not_applicable(clause: Clause, implementation: str, topology: Topology) -> Judgement | None:
-    """Return why a clause does not apply to a cell, whatever the target; None if it does."""
-    expectation = clause.expect[implementation]
-    if isinstance(expectation, NotApplicable):
-        return Judgement(Verdict.NOT_APPLICABLE, expectation.reason)
-    unmet = clause.needs.unmet(topology) or clause.elsewhere(topology)
-    return Judgement(Verdict.NOT_APPLICABLE, unmet) if unmet is not None else None
 
 
 def observations(cell: model.Cell) -> tuple[Observation, ...]:

@@ -22,8 +22,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import Topology
 from conformance.commands import recorded
+from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation
-from conformance.judging.rejudging import not_applicable
 from conformance.model.verdicts import Verdict
 
 PLATFORM = "cpu"  # on which every release is run
@@ -168,7 +168,7 @@ def _cells(clauses: Mapping[str, Clause]) -> Mapping[str, Sequence[Cell]]:
             Cell(id, implementation, topology)
             for implementation in clause.expect
             for topology in clause.topologies
-            if not_applicable(clause, implementation, Topology.parse(topology)) is None
+            if skipped_everywhere(clause, implementation, Topology.parse(topology)) is None
         ]
         for id, clause in clauses.items()
         if clause.section != TIMED

@@ -14,16 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
-from conformance.judging import compile_only
+from conformance.judging.applicability import skip
 from conformance.judging.deviations import Deviation, DeviationError, matching
 from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import Judgement, judge
 from conformance.judging.observation import parse
-from conformance.judging.rejudging import not_applicable, with_judgement
+from conformance.judging.rejudging import with_judgement
 from conformance.model.verdicts import Verdict
 from harness.clusters import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
@@ -91,13 +90,9 @@ class Runner:
         except ClusterDown as down:
             fault = down.fault
             return _record(cell, Judgement(fault.kind, fault.detail), fault=fault)
-        excused = self._excused(cell, clause, topology)
-        if excused is not None:
-            return _record(cell, excused)
-        lacks, how = self._lacks(clause, self.facts[cell.target])
-        if lacks:
-            judgement = Judgement(Verdict.NOT_RUN, f"{', '.join(lacks)} {how}")
-            return replace(_record(cell, judgement), lacks=tuple(lacks))
+        skipped = skip(clause, cell.implementation, topology, self.facts[cell.target])
+        if skipped is not None:
+            return replace(_record(cell, skipped.judgement), lacks=skipped.lacks)
         return self._run(cell, clause, asked.target, topology)
 
     def _learn(self, target: Target, topology: Topology) -> None:
@@ -117,40 +112,6 @@ class Runner:
                 f"`{target.python} -c 'import jax; print(jax.devices())'`"
             )
         self.facts[target.spec] = facts
-
-    @staticmethod
-    def _lacks(clause: Clause, facts: Mapping[str, Any]) -> tuple[list[str], str]:
-        """Return the packages or programs that a clause needs and that are missing, and how to get
-        them.
-        """
-        missing = [name for name in clause.requires if name not in facts["packages"]]
-        if missing:
-            extras = " ".join(f"--extra {name}" for name in missing)
-            return missing, f"is not installed in this target: {extras}"
-        absent = [name for name in clause.programs if name not in facts["programs"]]
-        return absent, "is not on this machine's PATH"
-
-    def _excused(self, cell: CellId, clause: Clause, topology: Topology) -> Judgement | None:
-        """Return the judgement of a cell that has nothing to run; None if it must run."""
-        excused = not_applicable(clause, cell.implementation, topology)
-        if excused is not None:
-            return excused
-        facts = self.facts[cell.target]
-        if facts["platform"] == names.TPU_COMPILE:
-            why = compile_only.excuse(clause.expect[cell.implementation])
-            if why is not None:
-                return Judgement(Verdict.NOT_APPLICABLE, why)
-        if clause.selects or cell.implementation in (names.JAX, *facts["implementations"]):
-            return None
-        reason = f"jax {facts['jax']} has no {cell.implementation}"
-        if cell.implementation == names.LEGACY_PMAP:
-            return Judgement(Verdict.REMOVED, reason)
-        kinds = ", ".join(facts["unknown"]) or "nothing"
-        return Judgement(
-            Verdict.DEVIATES,
-            f"{reason} that this program knows by sight; it found {kinds}: where it has moved, say "
-            "so in probing.implementations",
-        )
 
     def _run(self, cell: CellId, clause: Clause, target: Target, topology: Topology) -> model.Cell:
         try:

@@ -21,8 +21,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import Topology
+from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation
-from conformance.judging.rejudging import not_applicable
 from harness.running.cells import CellId
 
 CORE, FULL = "core", "full"
@@ -129,7 +129,7 @@ class _Choice:
         if cell.implementation == LEGACY_PMAP and gone and not self._clause(cell).selects:
             return False
         topology = _parsed(cell.topology)
-        return not_applicable(self._clause(cell), cell.implementation, topology) is None
+        return skipped_everywhere(self._clause(cell), cell.implementation, topology) is None
 
     def _clause(self, cell: CellId) -> Clause:
         return self.catalogue.clauses[cell.clause]

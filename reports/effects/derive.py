@@ -193,12 +193,11 @@ def _wrong(step: Step) -> str | None:
 
 
 def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:
-    said = saw.removeprefix("WRONG: ")
     return Felt(
         Effect.WRONG_NUMBERS,
-        f"{before}returns: {_cut(said)}",
+        f"{before}returns: {_cut(saw)}",
         step.name,
-        f"{before}{message_kept(said.split(':')[0])}",
+        f"{before}{message_kept(saw.split(':')[0])}",
     )
 
 

@@ -36,10 +36,14 @@ def code_of(finding: Finding) -> str:
 
 
 def completed(finding: Finding) -> Finding:
-    """Return a finding that does not hold with all its fields, also where it has a text alone."""
-    if finding.mistake or finding.values or finding.error_expected:
-        return finding
+    """Return a finding that does not hold with all its fields, also where it has a text alone.
+
+    That the values are wrong is a field: its text no longer begins with it.
+    """
     saw = finding.saw
+    bare = saw.removeprefix(_WRONG_VALUES)
+    if finding.mistake or finding.values or finding.error_expected:
+        return finding if bare is saw else replace(finding, saw=bare)
     values, mistake = "", ""
     if saw.startswith(_RIGHT_VALUES):
         values = RIGHT
@@ -49,6 +53,7 @@ def completed(finding: Finding) -> Finding:
         mistake = saw.removeprefix(_MISTAKE).split(":")[0]
     return replace(
         finding,
+        saw=bare,
         code=code_of(finding),
         mistake=mistake,
         values=values,

@@ -28,7 +28,7 @@ from conformance.catalogue.clause import Clause, Need, clause, devices, processe
 from conformance.catalogue.loading import Catalogue, CatalogueError
 from conformance.catalogue.names import IMPLEMENTATIONS, JAX
 from conformance.catalogue.topology import Topology
-from conformance.judging import rejudging
+from conformance.judging import applicability
 from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 from conformance.model.verdicts import Verdict
 
@@ -242,7 +242,7 @@ def test_a_topology_of_the_kind_that_a_clause_leaves_out_is_told(
 ) -> None:
     one = dataclasses.replace(clause_of(dict(EXPECT)), topologies=named, left_out=left_out)
     assert one.elsewhere(Topology.parse(asked)) == why
-    excused = rejudging.not_applicable(one, IMPLEMENTATIONS[0], Topology.parse(asked))
+    excused = applicability.skipped_everywhere(one, IMPLEMENTATIONS[0], Topology.parse(asked))
     assert (excused.reason if excused is not None else None) == why
 
 
@@ -260,7 +260,7 @@ def test_what_is_about_several_processes_is_not_asked_of_one() -> None:
     for implementation in IMPLEMENTATIONS:
         idiom = REAL.clauses["idioms.devices.actor-and-learner.no-new-collective"]
         two = Topology.parse("2x2")  # a learner of one device has nobody to average with
-        excused = rejudging.not_applicable(idiom, implementation, two)
+        excused = applicability.skipped_everywhere(idiom, implementation, two)
         assert excused is not None
         assert excused.verdict == Verdict.NOT_APPLICABLE
 

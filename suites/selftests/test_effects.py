@@ -16,7 +16,7 @@ from conformance.model.records import Finding
 from reports.effects.derive import alone, derive, failing
 from reports.effects.digest import Digest
 from reports.effects.effect import Effect
-from reports.reading.older import code_of
+from reports.reading.older import code_of, completed
 
 RECORDED = Path(__file__).with_name("recorded_pairs.jsonl")
 PAIRS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
@@ -257,6 +257,16 @@ class TestCodesOfOldFiles(TestCase):
     )
     def test_words_give_a_code_where_there_is_none(self, saw: str, code: str) -> None:
         assert code_of(Finding("first call", 0, False, "this", saw)) == code
+
+    @parameterized.expand(
+        [("", "wrong"), ("wrong", "wrong"), ("unread", "unread"), ("right", "right")]
+    )
+    def test_that_values_are_wrong_is_a_field_and_no_text(self, recorded: str, known: str) -> None:
+        before = "WRONG: " if known != "right" else ""
+        saw = f"{before}same shape, wrong values: [1]"
+        one = Finding("first call", 0, False, "raises E", saw, "value", "", recorded)
+        got = completed(one)
+        assert (got.saw, got.values) == ("same shape, wrong values: [1]", known)
 
     def test_a_code_is_not_read_from_words(self) -> None:
         one = Finding("first call", 0, False, "this", "same shape, wrong values", "sharding")

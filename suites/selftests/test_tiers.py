@@ -20,8 +20,8 @@ from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.topology import Topology
 from conformance.judging import deviations
+from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.expectation import returns
-from conformance.judging.rejudging import not_applicable
 from harness.plugin import options
 from harness.plugin.options import Options
 from harness.plugin.session import Session
@@ -53,7 +53,7 @@ def applies(cell: CellId) -> bool:
     clause = CATALOGUE.clauses[cell.clause]
     removed = cell.implementation == names.LEGACY_PMAP and cell.target == NEW
     topology = Topology.parse(cell.topology)
-    excused = not_applicable(clause, cell.implementation, topology) is not None
+    excused = skipped_everywhere(clause, cell.implementation, topology) is not None
     return not excused and not (removed and not clause.selects)
 
 
