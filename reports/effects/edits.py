@@ -110,12 +110,6 @@ def by_title(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     return found
 
 
-def describe_edit(entry: Entry) -> str:
-    """Describe what averts an effect; empty if nothing is known to."""
-    found = None if entry.group in _NOT_AVERTED and not _broke(entry) else _edit_and_remedy(entry)
-    return "" if found is None else found[0]
-
-
 def _broke(entry: Entry) -> bool:
     """Return whether it is a documented fix that worked before: programs with it must change.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 
 from reports.effects.changed import Entry, Group, Upgrade
 from reports.effects.edits import AS_SHARD_MAP, Edit, edits
@@ -18,7 +19,10 @@ from reports.reading.results import Results
 REAL = "idioms"  # the section of programs as users write them
 # What does no harm to a program that ran, but for what it costs to look at it.
 _HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
-MOST_LIKELY = 10
+MOST_LIKELY = 10  # edits that are shown at once,
+MOST_WORDS = 320  # and their words: an upgrade is read in three minutes
+_WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
+_WORDS_BESIDE = 8  # an edit's effects and headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,13 @@ class Change:
         return tuple(sorted(found, key=lambda effect: effect.gravity))
 
     @property
+    def words(self) -> float:
+        """The approximate time to read it, in words."""
+        code = "" if self.rewrite is None else f"{self.rewrite.before} {self.rewrite.after}"
+        prose = self.title if self.rewrite is None else f"{self.title} {self.rewrite.note}"
+        return _WORDS_BESIDE + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
+
+    @property
     def likely(self) -> bool:
         """Whether an ordinary program may need it, so that it is shown unfolded."""
         if all(entry.group in _HARMLESS for entry in self.averts):
@@ -50,21 +61,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes of an upgrade, the likely ones first, and effects without a known edit."""
+    """The changes of an upgrade, and effects without a known edit.
 
-    changes: tuple[Change, ...]
+    Those that are likely to be needed are shown at once, by their place in a program.
+    """
+
+    likely: tuple[Change, ...]
+    rare: tuple[Change, ...]
     unknown: tuple[Entry, ...]
 
     @property
-    def likely(self) -> tuple[Change, ...]:
-        """The changes that are shown unfolded."""
-        return tuple(one for one in self.changes if one.likely)[:MOST_LIKELY]
+    def changes(self) -> tuple[Change, ...]:
+        """All changes, in the order in which they are shown."""
+        return self.likely + self.rare
 
     @property
-    def rare(self) -> tuple[Change, ...]:
-        """The changes that are shown on request."""
-        shown = set(map(id, self.likely))
-        return tuple(one for one in self.changes if id(one) not in shown)
+    def places(self) -> tuple[tuple[Place, tuple[Change, ...]], ...]:
+        """The likely changes by their place in a program."""
+        return tuple((place, tuple(some)) for place, some in groupby(self.likely, _place))
 
 
 def plan(results: Results, found: Upgrade) -> Plan:
@@ -77,7 +91,29 @@ def plan(results: Results, found: Upgrade) -> Plan:
         joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
     changes = [_change(results, some, table) for some in joined.values()]
     changes.sort(key=lambda one: (-one.weight, one.title))
-    return Plan(tuple(changes), known.unknown)
+    likely = _likely(changes)
+    shown = set(map(id, likely))
+    places = list(dict.fromkeys(one.place for one in likely))
+    left = (one for one in changes if id(one) not in shown)
+    return Plan(
+        tuple(sorted(likely, key=lambda one: places.index(one.place))),
+        tuple(sorted(left, key=lambda one: not one.likely)),
+        known.unknown,
+    )
+
+
+def _likely(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes that are shown at once: one at least, and no more than can be read."""
+    shown, room = list[Change](), float(MOST_WORDS)
+    for one in islice((one for one in changes if one.likely), MOST_LIKELY):
+        room -= one.words
+        if room >= 0 or not shown:
+            shown.append(one)
+    return shown
+
+
+def _place(one: Change) -> Place:
+    return one.place
 
 
 def usage(results: Results, entry: Entry) -> Usage:

@@ -78,28 +78,33 @@ class _Made:
         return self.effects.kept(upgrade, self.old.implementation, self.new.place, same_jax)
 
     def upgrade(self) -> Upgrade:
-        same_target = self.old.target.key == self.new.target.key
-        columns = self.effects.column(self.old), self.effects.column(self.new)
-        felt = self.effects.in_rows(self.old, self.new)
-        rows = enumerate(zip(self.effects.rows, *columns, felt, strict=True))
-        for number, (row, one, other, change) in rows:
-            if same_target and row.maps_nothing:
-                continue
+        before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
+        felt, rows = self.effects.in_rows(self.old, self.new), self.effects.rows
+        same, others = self._parted(felt)
+        self.same_cells = len(same)
+        compared = (
+            row for row in same if (one := before_of[row]) is not None and one.digest is not None
+        )
+        self.compared.update(rows[number].fact for number in compared)
+        for number in others:
+            row, one, other, change = (
+                rows[number],
+                before_of[number],
+                after_of[number],
+                felt[number],
+            )
             if other is None or change is None:
                 self._note_missing(one, other)
                 continue
             before = one if one is not None and one.digest is not None else None
             if before is not None:
                 self.compared.add(row.fact)
-            if change is SAME and row.clause.fixes is None:  # nine of ten
-                self.same_cells += 1
-                continue
             if before is None and change.effect is Effect.NOT_MEASURED:
                 self._note_missing(one, other)
             # Cells of several versions that were recorded alike change alike.
             alike = number, -1 if before is None else before.alike
             if alike not in self.known:
-                self.known[alike] = self._changed(row, before, other, change)
+                self.known[alike] = self._changed(number, before, other, change)
             if (told := self.known[alike]) is None:
                 self.same_cells += change.effect is Effect.SAME
                 continue
@@ -132,16 +137,40 @@ class _Made:
             ),
         )
 
+    def _parted(self, felt: Sequence[Felt | None]) -> tuple[list[int], list[int]]:
+        """Return the numbers of the rows that are the same, nine of ten, and of the others."""
+        same_target = self.old.target.key == self.new.target.key
+        same, others = list[int](), list[int]()
+        for number, (row, change) in enumerate(zip(self.effects.rows, felt, strict=True)):
+            if same_target and row.maps_nothing:
+                continue
+            (same if change is SAME and row.clause.fixes is None else others).append(number)
+        return same, others
+
     def _changed(
-        self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
+        self, number: int, before: Cellular | None, other: Cellular, felt: Felt
     ) -> _Changed | None:
         """Return the change of a row with this effect; None if nothing changed."""
+        # Seldom is more asked of the old cell than its verdict and what explains it.
+        asked = number, felt, before and (before.outcome.verdict, before.cause)
+        if asked in self.known:
+            return self.known[asked]
+        row = self.effects.rows[number]
+        found, compared = self._change_of(row, before, other, felt)
+        if not compared:
+            self.known[asked] = found
+        return found
+
+    def _change_of(
+        self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
+    ) -> tuple[_Changed | None, bool]:
+        """Return the change of a row, and whether the cells were compared to explain it."""
         group = GROUP_OF.get(felt.effect)
         if self._fix_fails(row.clause, felt, other) and other.digest is not None:
             wrong = failing(other.digest)
             group, felt = (group, felt) if wrong is None else (Group.FIX_FAILS, wrong)
         if group is None:
-            return None
+            return None, False
         was = None if before is None else before.outcome.verdict
         seen = Seen(
             row.clause.clause, row.topology, felt, other.outcome.verdict, was, _alone(row.clause)
@@ -151,7 +180,12 @@ class _Made:
         failed = () if other.digest is None else other.digest.failed
         noted = bool(failed) and all(one.code == NOTE for one in failed)
         why = self._why(seen, group, [cell.cause for cell in told], noted)
-        return _Changed(seen, self._key(seen, group, why), why.says)
+        compared = why is None
+        if why is None:
+            sides = self.old, self.new
+            cells = (cell_of(self.results, seen.clause, seen.topology, of) for of in sides)
+            why = self.effects.why(seen.felt, *cells)
+        return _Changed(seen, self._key(seen, group, why), why.says), compared
 
     def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
         if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
@@ -167,8 +201,9 @@ class _Made:
         claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
         return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
 
-    def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why:
-        """Return what explains a change: the first known issue that applies.
+    def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why | None:
+        """Return what explains a change: the first known issue that applies. None if the cells
+        have to be compared.
 
         `noted`: what they explain is a probe's note, which says nothing about a result's placement.
         """
@@ -180,10 +215,7 @@ class _Made:
             return Why(By.CAUSE, cause)
         if group is Group.FIX_FAILS or seen.before is None:
             return UNEXPLAINED
-        cells = (
-            cell_of(self.results, seen.clause, seen.topology, of) for of in (self.old, self.new)
-        )
-        return self.effects.why(seen.felt, *cells)
+        return None
 
     def _applies(self, cause: str, seen: Seen, group: Group) -> bool:
         """Return whether a known issue applies to this side: a clause that holds may name one for

@@ -120,7 +120,7 @@ def _lines(results: Results, found: Upgrade, *, whole: bool) -> Iterator[str]:
     yield f"{_name(found.old)} → {_name(found.new)}"
     yield f"{found.same} of {counted(found.compared, 'test')} give the same result"
     yield from _change_lines(known, whole=whole)
-    silent = [one for one in silently(results, found) if one.ran_before]
+    silent = silently(results, found)
     if silent:
         yield ""
         yield f"What differs silently: {len(silent)}"
@@ -161,8 +161,10 @@ def _group_lines(
 
 
 def silently(results: Results, found: Upgrade) -> list[Entry]:
-    """Return what differs without an error or a warning, the most severe and common first."""
-    some = (whole for group in SILENT for whole, _ in found.folded(group))
+    """Return what differs without an error or a warning in programs that ran before, the most
+    severe and common first.
+    """
+    some = (whole for group in SILENT for whole, _ in found.folded(group) if whole.ran_before)
     return by_weight(results, some)
 
 

@@ -6,11 +6,12 @@ results give the same bytes, so that sites can be stored and compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -42,12 +43,16 @@ from reports.site import (
 from reports.site import clauses as clause_pages
 from reports.site.marks import Mark
 from reports.site.memory import notes
-from reports.site.names import implementation_words
+from reports.site.names import implementation_words, section_words
 from reports.site.page import Asset, Page, Pages
-from reports.site.parallel import in_parallel
+from reports.site.parallel import AT_ONCE, WORTH, batches, in_parallel
+from reports.site.shared_lines import FILES, Lines
+from reports.site.shared_lines import files as files_of_lines
 from reports.site.text import code_marked, effect_css, effect_words, parted, plain, worded
 from reports.site.write import SiteError, put, write
 from reports.summary import printable
+
+T = TypeVar("T")
 
 __all__ = ["PAGES", "SiteError", "build", "environment", "render"]
 
@@ -153,7 +158,12 @@ def build(results: Results, directory: Path, repository: str = "") -> int:
         rendered = _renderer(results, repository)
 
         def fill(new: Path) -> Iterator[str]:
-            return in_parallel(lambda number: put(new, *rendered(number)), len(rendered.made))
+            lines: dict[str, str] = {}
+            for names, more in _of_batches(partial(_put, rendered, new), rendered):
+                lines.update(more)
+                yield from names
+            for path, text in files_of_lines(lines):
+                yield put(new, path, text)
 
         return sum(name.endswith(".html") for name in write(fill, directory))
 
@@ -161,17 +171,33 @@ def build(results: Results, directory: Path, repository: str = "") -> int:
 def render(results: Results, repository: str = "") -> dict[str, str]:
     """Return the text of every file of the site, by its path."""
     rendered = _renderer(results, repository)
-    return dict(in_parallel(rendered, len(rendered.made)))
+    site, lines = dict[str, str](), dict[str, str]()
+    for some, more in _of_batches(partial(_texts, rendered), rendered):
+        site.update(some)
+        lines.update(more)
+    return {**site, **dict(files_of_lines(lines))}
+
+
+def _of_batches(do: Callable[[int], T], rendered: Renderer) -> Iterator[T]:
+    return in_parallel(do, len(rendered.batches), worth=WORTH // AT_ONCE, at_once=1)
+
+
+def _put(rendered: Renderer, folder: Path, batch: int) -> tuple[list[str], dict[str, str]]:
+    """Write the pages of a batch; return their names, and the lines that they share with others."""
+    names = [put(folder, *rendered(number)) for number in rendered.batches[batch]]
+    return names, rendered.lines.taken()
+
+
+def _texts(rendered: Renderer, batch: int) -> tuple[dict[str, str], dict[str, str]]:
+    some = dict(rendered(number) for number in rendered.batches[batch])
+    return some, rendered.lines.taken()
 
 
 def _renderer(results: Results, repository: str) -> Renderer:
     effects = asked(results)
     assets = (Asset(name, partial(_template_text, name)) for name in _ASSETS)
     made = (*assets, *(one for pages in PAGES for one in pages(effects)))
-    env = environment()
-    for template in env.list_templates([_TEMPLATES]):
-        env.get_template(template)  # compiled here, not once more in each process
-    return Renderer(_frame(results, made, repository), made, env)
+    return Renderer(_frame(results, made, repository), made)
 
 
 def asked(results: Results) -> Effects:
@@ -182,13 +208,17 @@ def asked(results: Results) -> Effects:
     return effects
 
 
-@dataclass(slots=True)
 class Renderer:
-    """Renders pages by number."""
+    """Renders pages by number; `batches` are the numbers that one process renders together."""
 
-    frame: Frame
-    made: Sequence[Page | Asset]
-    env: Environment
+    def __init__(self, frame: Frame, made: Sequence[Page | Asset]) -> None:
+        self.frame, self.made = frame, made
+        self.batches = batches([one.batch for one in made])
+        self.lines = Lines()
+        self.env = environment()
+        self.env.globals.update(lines=self.lines, line_files=FILES)
+        for template in self.env.list_templates([_TEMPLATES]):
+            self.env.get_template(template)  # compiled here, not once more in each process
 
     def __call__(self, number: int) -> tuple[str, str]:
         """Return the path and the text of one page."""
@@ -221,6 +251,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        auto_reload=False,
     )
     env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
     env.globals.update(effects=_LEGEND)
@@ -232,6 +263,7 @@ def environment() -> Environment:
         prose=lambda text: Markup(code_marked(text)),
         implementation=implementation_words,
         short=short_implementation,
+        section_words=section_words,
         effect_css=effect_css,
         effect_words=effect_words,
     )

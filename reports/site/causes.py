@@ -33,6 +33,7 @@ from reports.site.strips import (
     versions,
     worst_strips,
 )
+from reports.site.upstream import Thread, threads_of
 from reports.site.user_reports import reports_of
 
 _MOST_REMEDIES = 4
@@ -116,6 +117,17 @@ class CauseView:
     def reported(self) -> tuple[Link, ...]:
         """The user reports that it answers."""
         return reports_of(cause=self.cause.cause)
+
+    @property
+    def upstream(self) -> tuple[Thread, ...]:
+        """The upstream issues and pull requests whose state is known."""
+        return threads_of(self.cause.cause, self.cause.links)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The other links."""
+        known = {one.address for one in self.upstream}
+        return tuple(link for link in self.cause.links if link not in known)
 
     @property
     def most_remedies(self) -> int:
@@ -230,8 +242,7 @@ def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
     if not ran:
         return ""
     right = sum(mark is Mark.RIGHT for mark in ran)
-    which = "all" if right == len(ran) else f"{right or 'none'}"
-    return f"{which} of the {len(ran)} of its cells that shard_map can run do as expected there"
+    return f"{right or 'none'} of {len(ran)} results are as expected"
 
 
 def _clause_link(

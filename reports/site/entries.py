@@ -6,13 +6,12 @@ to the smallest test that shows it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from reports.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
-from reports.effects.edits import describe_edit
 from reports.effects.pairs import Side, cell_of
-from reports.effects.plan import by_weight, usage
+from reports.effects.plan import by_weight
 from reports.effects.upgrade_text import counted, notes, where
 from reports.reading.results import Results
 from reports.site.names import (
@@ -26,10 +25,7 @@ EVERYWHERE, _PLACES = "all", ("one", "several")
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """One entry; `places` are classes for filtering, `parts` the entries of the same defect.
-
-    `edit` is what averts it, if the page does not say so elsewhere.
-    """
+    """One entry; `places` are classes for filtering, a `part` is of the defect above it."""
 
     effect: str
     title: str
@@ -38,10 +34,7 @@ class EntryView:
     where: str
     places: str
     example: str
-    usage: str
-    edit: str
-    ran_before: bool
-    parts: tuple[EntryView, ...] = ()
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +59,12 @@ class GroupView:
     effect: str
     title: str
     counts: tuple[Counted, ...]
-    entries: tuple[EntryView, ...]
+    lines: tuple[EntryView, ...]
+
+    @property
+    def entries(self) -> tuple[EntryView, ...]:
+        """The lines without the parts of a defect."""
+        return tuple(one for one in self.lines if not one.part)
 
     @property
     def counted(self) -> tuple[tuple[str, str], ...]:
@@ -101,9 +99,10 @@ def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
                     _counted(results, [(one, *some) for one, some in folded], of)
                     for of in (EVERYWHERE, *_PLACES)
                 ),
-                entries=tuple(
-                    entry_view(results, found, one, parts[id(one)])
+                lines=tuple(
+                    entry_view(results, found, line, part=line is not one)
                     for one in by_weight(results, (one for one, _ in folded))
+                    for line in (one, *parts[id(one)])
                 ),
             )
         )
@@ -125,10 +124,8 @@ def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> C
     return Counted(of, sum(map(bool, facts)), sum(map(len, facts)))
 
 
-def entry_view(
-    results: Results, found: Upgrade, entry: Entry, parts: Iterable[Entry] = ()
-) -> EntryView:
-    """Return an entry as a line, with those of the same defect below it."""
+def entry_view(results: Results, found: Upgrade, entry: Entry, *, part: bool = False) -> EntryView:
+    """Return an entry as a line."""
     return EntryView(
         effect=entry.effect.value,
         title=entry.title,
@@ -137,10 +134,7 @@ def entry_view(
         where=where(entry),
         places=places_class(filtered(entry)),
         example="" if entry.cause is not None else entry.example.felt.sentence,
-        usage=usage(results, entry).words,
-        edit=describe_edit(entry),
-        ran_before=entry.ran_before,
-        parts=tuple(entry_view(results, found, one) for one in parts),
+        part=part,
     )
 
 

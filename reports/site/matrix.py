@@ -17,7 +17,7 @@ from reports.effects.effect import Effect
 from reports.effects.pairs import Effects, cell_of
 from reports.site.columns import Column, columns
 from reports.site.marks import Mark, mark_of
-from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name
+from reports.site.names import cell_anchor, clause_path, matrix_path, safe_name, section_words
 from reports.site.page import Page
 from reports.site.strips import Strip, marks_of_clauses, strip, versions
 from reports.site.text import shortened
@@ -157,8 +157,9 @@ def pages(effects: Effects) -> Iterator[Page]:
         "Every test under every implementation, in every version of JAX and on every topology.",
     )
     for section in found:
-        title = f"Compatibility table: {section.name}"
-        says = f"Every test of {section.name}, by effect, version and topology."
+        words = section_words(section.name)
+        title = f"Compatibility table: {words}"
+        says = f"Every test of {words}, by effect, version and topology."
         if len(section.parts) > 1:
             yield Page(section.path, "parts", section, title, says)
         for part in section.parts:

@@ -102,3 +102,21 @@ def cause_link(results: Results, cause: str) -> Link:
 def implementation_words(implementation: str) -> str:
     """Return an implementation's name for readers."""
     return _WORDS.get(implementation, implementation)
+
+
+# How a reader calls a section whose name is another.
+_SECTIONS = {
+    "rank": "ndim changes",
+    "idioms": "common patterns",
+    "drop_in": "replacements",
+    "switches": "configuration flags",
+    "silences": "undocumented behaviour",
+    "multi_controller": "several processes",
+    "indexing": "indexing outputs",
+    "rewriting": "rewriting as shard_map",
+}
+
+
+def section_words(section: str) -> str:
+    """Return what a reader calls a section of the catalogue."""
+    return _SECTIONS.get(section, section.replace("_", " "))

@@ -18,7 +18,8 @@ class Page:
     """One page: its path, its template, and the template's `page`.
 
     A view that is expensive computes in its properties, which are read when the page is rendered,
-    possibly in another process. `title` and `description` may contain `code`.
+    possibly in another process. `title` and `description` may contain `code`. Pages of one `batch`
+    share work, and one process renders all of them.
     """
 
     path: str  # relative to the site, with "/" between folders
@@ -26,6 +27,7 @@ class Page:
     view: Any
     title: str
     description: str
+    batch: str = ""
 
     @property
     def root(self) -> str:
@@ -39,6 +41,7 @@ class Asset:
 
     path: str
     make: Callable[[], str]
+    batch: str = ""
 
     @property
     def text(self) -> str:

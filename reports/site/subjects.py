@@ -28,7 +28,14 @@ from reports.site.entries import group_anchor, side_words
 from reports.site.evidence import timing_said
 from reports.site.fates import Fate, fates
 from reports.site.memory import Memory, Notes, Table, memory, notes
-from reports.site.names import Link, clause_path, implementation_words, matrix_path, safe_name
+from reports.site.names import (
+    Link,
+    clause_path,
+    implementation_words,
+    matrix_path,
+    safe_name,
+    section_words,
+)
 from reports.site.page import Page
 from reports.site.pairs import Pair, pairs
 from reports.site.shown import shown_by
@@ -47,7 +54,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        words = _TITLES.get(self.section, self.section.replace("_", " "))
+        words = section_words(self.section)
         return words[:1].upper() + words[1:]
 
     @property
@@ -59,17 +66,6 @@ class Subject:
         return bool(self.stem) and any(self.stem in text.lower() for text in texts)
 
 
-# How a reader calls a section whose name is another.
-_TITLES = {
-    "rank": "ndim changes",
-    "idioms": "common patterns",
-    "drop_in": "replacements",
-    "switches": "configuration flags",
-    "silences": "undocumented behaviour",
-    "multi_controller": "several processes",
-    "indexing": "indexing outputs",
-    "rewriting": "rewriting as shard_map",
-}
 # What readers call a section in other words than its name.
 _KNOWN = {
     "multi_controller": Subject(

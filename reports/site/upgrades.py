@@ -13,7 +13,7 @@ from reports.effects.pairs import SHARD_MAP, Effects
 from reports.effects.plan import Change, Plan, plan
 from reports.effects.rewrites import Place, rewrites
 from reports.effects.upgrade import upgrade
-from reports.effects.upgrade_text import SILENT, missing
+from reports.effects.upgrade_text import missing, silently
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.entries import (
@@ -32,10 +32,8 @@ from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
 from reports.site.removed import Removed, removed_between
 
-MOST_WORDS = 320  # of the edits that are shown at once: a page is read in three minutes
 MOST_SILENT = 6  # lines of what differs silently that are shown at once
 _MOST_ISSUES = 2  # known issues that an edit names
-_WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,6 @@ class ChangeView:
     more: int
     shown: tuple[Link, ...]
     places: str
-
-    @property
-    def words(self) -> float:
-        """The approximate time to read it, in words."""
-        prose = f"{self.title} {self.note}"
-        code = f"{self.before} {self.after}"
-        return 8 + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
 
 
 @dataclass
@@ -87,6 +78,11 @@ class UpgradeView:
         wanted = group_anchor(Group.REPAIRED)
         return next((one for one in self._groups if one.anchor == wanted), None)
 
+    @property
+    def all_groups(self) -> tuple[GroupView, ...]:
+        """What changes, by effect, improvements last."""
+        return self.groups if self.fixed is None else (*self.groups, self.fixed)
+
     @cached_property
     def _groups(self) -> tuple[GroupView, ...]:
         return group_views(self.effects.results, self.found)
@@ -95,29 +91,17 @@ class UpgradeView:
     def plan(self) -> Plan:
         return plan(self.effects.results, self.found)
 
-    @cached_property
-    def _changes(self) -> tuple[tuple[ChangeView, ...], tuple[ChangeView, ...]]:
-        """The edits that are shown unfolded, within the reading time, and the others."""
-        shown, left = list[ChangeView](), list[ChangeView]()
-        room = float(MOST_WORDS)
-        for one in self.plan.likely:
-            view = _change(self, one)
-            room -= view.words
-            (shown if room >= 0 or not shown else left).append(view)
-        left += (_change(self, one) for one in self.plan.rare)
-        return tuple(shown), tuple(left)
-
     @property
     def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
         """The edits that are shown unfolded, by their place in a program."""
-        shown = self._changes[0]
-        order = list(dict.fromkeys(one.place for one in shown))
-        return tuple((place, tuple(one for one in shown if one.place is place)) for place in order)
+        return tuple(
+            (place, tuple(_change(self, one) for one in some)) for place, some in self.plan.places
+        )
 
     @property
     def rare(self) -> tuple[ChangeView, ...]:
         """The edits that are folded."""
-        return self._changes[1]
+        return tuple(_change(self, one) for one in self.plan.rare)
 
     @property
     def unknown(self) -> tuple[EntryView, ...]:
@@ -127,9 +111,8 @@ class UpgradeView:
     @cached_property
     def silent(self) -> tuple[EntryView, ...]:
         """Silent differences of programs that ran before, the most severe and common first."""
-        wanted = {group_anchor(group) for group in SILENT}
-        some = (one for group in self.groups if group.anchor in wanted for one in group.entries)
-        return tuple(one for one in some if one.ran_before)
+        some = silently(self.effects.results, self.found)
+        return tuple(entry_view(self.effects.results, self.found, one) for one in some)
 
     @property
     def most_silent(self) -> int:
@@ -148,7 +131,12 @@ class UpgradeView:
     @cached_property
     def removed(self) -> Removed:
         """The public names that go away between the two releases."""
-        return removed_between(self.pair.old.jax, self.pair.new.jax)
+        between = self.pair.old.jax, self.pair.new.jax
+        known = self.effects.kept(removed_between)  # the same of all implementations
+        if between not in known:
+            known[between] = removed_between(*between)
+        found: Removed = known[between]
+        return found
 
     @property
     def as_shard_map(self) -> bool:
@@ -189,7 +177,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
     """Yield everything that is based on effects."""
     some = tuple(pairs(effects))
     yield from home.pages(effects, some)
-    # To one side one after the other, in one process: what is told of a row is told of several.
+    # Those to one side in one process: what is told of a row is told of several.
     for pair in sorted(some, key=lambda pair: str(pair.new)):
         old, new = side_words(pair.old), side_words(pair.new)
         yield Page(
@@ -198,6 +186,7 @@ def pages(effects: Effects) -> Iterator[Page | Asset]:
             UpgradeView(effects, pair),
             f"From {old} to {new}",
             f"What to change in programs that run under {old} when they run under {new}.",
+            batch=str(pair.new),
         )
     dangers = hazards(effects)
     yield from versions.pages(effects, dangers)

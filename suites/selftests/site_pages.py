@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -52,6 +53,26 @@ def search_rows(site: Mapping[str, str]) -> list[list[Any]]:
     parts = sorted(name for name in site if name.startswith("search-"))
     lines = (line.rstrip(",") for name in parts for line in site[name].splitlines())
     return [json.loads(line) for line in lines if line.startswith("[")]
+
+
+def shared_lines(site: Mapping[str, str]) -> dict[str, str]:
+    """The lines that the folded lists of several pages share, by key."""
+    parts = (site[name] for name in site if name.startswith("lines-"))
+    rows = (row.rstrip(",") for part in parts for row in part.splitlines())
+    return dict(json.loads(row) for row in rows if row.startswith("["))
+
+
+def with_lines(site: Mapping[str, str]) -> dict[str, str]:
+    """The site as a browser shows it, whose script writes the shared lines into the lists."""
+    lines = shared_lines(site)
+
+    def filled(found: re.Match[str]) -> str:
+        return f">{''.join(lines[key] for key in found[1].split())}<"
+
+    return {
+        path: re.sub(r' data-lines="([^"]*)"><', filled, text) if path.endswith(".html") else text
+        for path, text in site.items()
+    }
 
 
 def goal(page: str, href: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from sample_results import (
     sample,
     target,
 )
-from site_pages import HEAD, Tags, goal, loaded, search_rows
+from site_pages import HEAD, Tags, goal, loaded, search_rows, with_lines
 
 from reports.reading.results import Results
 from reports.site.build import LICENSE, POLICY, SiteError, build, render
@@ -40,7 +40,7 @@ def load_records(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def site(load_records: Any) -> dict[str, str]:
-    return render(load_records(sample()))
+    return with_lines(render(load_records(sample())))
 
 
 def test_foreign_text_is_never_markup(site: dict[str, str]) -> None:
@@ -127,7 +127,7 @@ def test_statements_of_another_revision_lie_on_their_documents_page(load_records
         else one
         for one in sample()
     ]
-    assert links_that_lead(render(load_records(records))) > 200
+    assert links_that_lead(with_lines(render(load_records(records)))) > 200
 
 
 def links_that_lead(site: dict[str, str]) -> int:

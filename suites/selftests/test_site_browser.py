@@ -408,6 +408,23 @@ def test_which_processes_are_shown_stands_in_the_address(site: Site, tab: Tab) -
     assert tab.evaluate("document.querySelector('#places-one').checked")
 
 
+def test_lists_of_shared_lines_are_full_and_say_without_scripts_where_else(
+    site: Site, tab: Tab
+) -> None:
+    page = site["upgrade/legacy_pmap-0.9.0--new_pmap-0.12.0.1.html"]
+    lists = "[...document.querySelectorAll('[data-lines]')]"
+    count = f"{lists}.map((list) => [list.dataset.lines.split(' ').length, list.children.length])"
+    tab.open(page)
+    filled = tab.evaluate(count)
+    assert len(filled) > 1
+    assert all(named <= there for named, there in filled)
+    tab.scripts(on=False)
+    tab.open(page)
+    assert all(there == 0 for _, there in tab.evaluate(count))
+    assert tab.evaluate("document.querySelector('#edits').checkVisibility()")
+    assert tab.evaluate("document.querySelector('noscript').checkVisibility()")
+
+
 UNFOLDED = "for (const d of document.querySelectorAll('details')) d.open = true"
 FILTER_MS = 200
 ROWS = 600  # three times what a page of the matrix holds

@@ -10,11 +10,14 @@ import pytest
 from reading_time import minutes_to_read
 from recorded_steps import finding, raised, returned
 from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
-from site_pages import Tags, goal, loaded
+from site_pages import Tags, goal, loaded, shared_lines, with_lines
 from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
 
 from reports.effects.effect import Effect
+from reports.effects.pairs import Effects, side
 from reports.effects.rewrites import rewrites
+from reports.effects.upgrade import upgrade
+from reports.effects.upgrade_text import as_text
 from reports.site.build import render
 from reports.site.text import effect_css, parted
 
@@ -78,7 +81,7 @@ RECORDS: list[Record] = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return render(loaded(tmp_path_factory.mktemp("effects"), RECORDS))
+    return with_lines(render(loaded(tmp_path_factory.mktemp("effects"), RECORDS)))
 
 
 def test_a_cause_says_how_its_program_is_started_in_each_version(site: dict[str, str]) -> None:
@@ -157,6 +160,22 @@ def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
     assert "<details" in page[page.index('id="raises"') - 60 : page.index('id="raises"')]
 
 
+def test_a_line_of_several_pages_is_stored_once_and_pages_name_it(tmp_path: Path) -> None:
+    site = render(loaded(tmp_path, RECORDS))
+    lines = shared_lines(site)
+    named = {
+        path: " ".join(re.findall(r'data-lines="([^"]*)"', text)).split()
+        for path, text in site.items()
+        if path.startswith("upgrade/")
+    }
+
+    assert set().union(*named.values()) == set(lines)
+    assert len(set(lines.values())) == len(lines) < sum(map(len, named.values()))
+    listed = next(text for text in lines.values() if "1 test on 2x2" in text)
+    assert not [path for path in named if listed in site[path]]
+    assert "needs JavaScript" in Tags(site[UPGRADE]).text
+
+
 def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> None:
     ended = deviation(cause="ended")
     how = {"verdict": "known deviation", "deviation": ended}
@@ -167,7 +186,7 @@ def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> 
         ran("errors.a", FROM, raised("StoreException", "Store occupied"), **how),
         ran("errors.a", TO, raised("ValueError", "as documented")),
     ]
-    page = render(loaded(tmp_path, records))[UPGRADE]
+    page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
 
     assert 'id="no-fix"' not in page
     assert "errors.a" in page[page.index('id="repaired"') :].partition("</details>")[0]
@@ -181,7 +200,7 @@ def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
         records += [cause(slug, edit=f"Change {slug}."), *known(f"idioms.c{number}", slug, FAILS)]
         wrong = returned(2.0)
         records += known(f"idioms.w{number}", slug, wrong)
-    page = render(loaded(tmp_path, records))[UPGRADE]
+    page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
 
     assert minutes_to_read(page) < MOST_MINUTES
     assert page.count('class="edit ') >= min(size, 5)
@@ -279,6 +298,35 @@ def test_edits_say_what_they_avert_and_what_no_edit_is_known_for(site: dict[str,
     assert "errors.b.html" not in listed
 
 
+@pytest.mark.parametrize("size", [4, 40])
+def test_the_terminal_tells_the_edits_and_silences_of_the_page_in_its_order(
+    size: int, tmp_path: Path
+) -> None:
+    slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    for number, slug in enumerate(slugs):
+        records += [cause(slug, edit=f"Change {slug}.", remedies=["errors.fix"])]
+        records += known(f"idioms.c{number}", slug, FAILS)
+        records += known(f"idioms.w{number}", slug, returned(2.0))
+    results = loaded(tmp_path, records)
+    page = with_lines(render(results))[UPGRADE]
+    effects = Effects(results)
+    sides = (side(results, text, "--from") for text in (FROM, TO))
+    lines = as_text(results, upgrade(effects, *sides), whole=True).splitlines()
+    edits = [line for line in lines if re.match(r"  \S.* \(.*; .*\)$", line)]
+    silent = lines[next(n for n, line in enumerate(lines) if line.startswith("What differs")) :]
+
+    listed = page[page.index('id="edits"') : page.index('id="silently"')]
+    titles = [Tags(one).text for one in re.findall(r"<strong>(.*?)</strong>", listed)]
+    folded = listed.partition("less likely edits")[2]
+    titles += [Tags(one).text for one in re.findall(r"<li[^>]*><a[^>]*>(.*?)</a>", folded)]
+    assert [line.strip().rpartition(" (")[0].replace("`", "") for line in edits] == titles
+    shown = page[page.index('id="silently"') :].partition("</section>")[0]
+    issues = [Tags(one).text for one in re.findall(r"<a href=[^>]*html\">(.*?)</a>", shown)]
+    assert issues
+    assert [line.strip().rpartition(" (")[0] for line in silent[1 : 1 + len(issues)]] == issues
+
+
 def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
     assert "not run under legacy_pmap@0.8.0" in Tags(site[UPGRADE]).text
 
@@ -344,7 +392,7 @@ def test_ids_are_unique_and_links_within_a_page_lead_somewhere(site: dict[str, s
 
 def test_hostile_texts_are_text_on_these_pages(tmp_path: Path) -> None:
     bad = changed("errors.h", raised("ValueError", HOSTILE), title=HOSTILE)
-    pages = render(loaded(tmp_path, [*HEAD, *bad]))
+    pages = with_lines(render(loaded(tmp_path, [*HEAD, *bad])))
 
     for path in ("index.html", UPGRADE, "versions/0.9.0.html"):
         assert "<script>alert" not in pages[path], path
@@ -412,9 +460,9 @@ def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> N
     ]
     pages = render(loaded(tmp_path, records))
 
-    said = "1 of the 2 of its cells that shard_map can run do as expected there"
+    said = "Rewritten with jax.shard_map: 1 of 2 results are as expected"
     assert said in Tags(pages["causes/some.html"]).text
-    assert "that shard_map can run" not in pages["causes/none.html"]
+    assert "Rewritten with" not in pages["causes/none.html"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from reports.site.build import asked
 from reports.site.names import cause_path, clause_path
 from reports.site.removed import name_path
 from reports.site.shown import shown_by
+from reports.site.upstream import threads, threads_of
 from reports.site.user_reports import EFFECTS, WORKS, Report, reports
 
 FIRST = 5
@@ -52,6 +54,21 @@ def test_each_address_is_of_a_tracker_and_stands_once() -> None:
     assert len({one.anchor for one in reports()}) == len(reports())
     with pytest.raises(ValueError, match="is not the address of a GitHub issue"):
         _ = replace(reports()[0], address="http://github.com/jax-ml/jax/issues/1").name
+
+
+def test_each_upstream_thread_is_of_a_known_issue_and_says_its_state() -> None:
+    causes = load_causes()
+    shown = {
+        one.address for cause in causes.values() for one in threads_of(cause.slug, cause.links)
+    }
+    asked = {one.address for one in reports()}
+    assert len({one.address for one in threads()}) == len(threads())
+    for one in threads():
+        assert one.state in ("open", "closed", "merged"), one.address
+        assert one.state != "merged" or "/pull/" in one.address
+        assert set(one.causes) <= set(causes), one.address
+        assert one.read <= date.today(), one.address
+        assert one.address in shown | asked, one.address
 
 
 def test_a_title_is_not_the_words_of_the_report() -> None:

@@ -205,6 +205,14 @@ function chosenFilters(chosen) {
   if (use) use.checked = true;
 }
 
+/* Lines that many pages share stand in files of their own; a list says which of them are its. */
+function filling() {
+  const lines = new Map(self.pmapLines ?? []);
+  for (const list of document.querySelectorAll("[data-lines]")) {
+    list.innerHTML = list.dataset.lines.split(" ").map((key) => lines.get(key) ?? "").join("");
+  }
+}
+
 /* What an address names is shown, though it be folded: not every browser unfolds it by itself. */
 function unfolding() {
   const open = () => {
@@ -219,6 +227,7 @@ function unfolding() {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  filling();
   copying();
   remembering();
   filtering();
