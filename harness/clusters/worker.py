@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import hashlib
 import importlib
 import inspect
@@ -60,7 +61,10 @@ def load(names: Iterable[str]) -> loading.Catalogue:
     for module in COMPILES_WITH:
         with contextlib.suppress(ImportError):  # JAX's own affair: another one may lack it
             importlib.import_module(module)
-    return loading.load(names)
+    catalogue = loading.load(names)
+    for package in _packages(catalogue):
+        _version(package)  # kept: each worker that is forked would look for it again
+    return catalogue
 
 
 def run(settings: dict[str, Any], clauses: loading.Catalogue) -> None:
@@ -104,9 +108,8 @@ class Worker:
         if self._topology.processes > 1:
             _join(settings["coordinator"], self._topology.processes, self._process)
         watched()  # not in a case: it traces a program
-        required = {name for one in clauses.clauses.values() for name in one.requires}
         started = {name for one in clauses.clauses.values() for name in one.programs}
-        channel.send({"ready": facts(required, started) | {"compiling": compiling}})
+        channel.send({"ready": facts(_packages(clauses), started) | {"compiling": compiling}})
 
     def serve(self) -> None:
         """Run cases until the controller is gone, then raise EOFError."""
@@ -158,8 +161,8 @@ def fingerprint(order: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the versions and devices in use, of packages `required` and programs `started`."""
+def facts(packages: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the versions and devices in use, of `packages` and of programs `started`."""
     import jaxlib
 
     implementations, unknown = available()
@@ -173,15 +176,18 @@ def facts(required: Iterable[str], started: Iterable[str] = ()) -> dict[str, Any
         **host_size.size(),
         "implementations": implementations,
         "unknown": unknown,
-        "packages": {
-            name: version
-            for name in sorted({*required, *LIBRARIES, *PLUGINS})
-            if (version := _version(name))
-        },
+        "packages": {name: version for name in packages if (version := _version(name))},
         "programs": [name for name in sorted(started) if found(name)],
     }
 
 
+def _packages(clauses: loading.Catalogue) -> list[str]:
+    """Return the packages whose versions a target's record has."""
+    required = (name for one in clauses.clauses.values() for name in one.requires)
+    return sorted({*required, *LIBRARIES, *PLUGINS})
+
+
+@functools.cache
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -190,11 +196,11 @@ def _version(package: str) -> str | None:
 
 
 def _computes_on() -> dict[str, Any]:
-    """Return the platform and device kind, taken from the result of a computation."""
+    """Return the platform and device kind, taken from an array: a program would be compiled."""
     there = elsewhere()
     if there is not None:
         return {"platform": names.TPU_COMPILE, "device_kind": there.chips[0].device_kind}
-    (device,) = jax.jit(lambda: jax.numpy.ones(()))().devices()
+    (device,) = jax.device_put(numpy.float32(0)).devices()
     return {
         "platform": PLATFORM_OF.get(device.platform, device.platform),
         "device_kind": device.device_kind,

@@ -410,6 +410,7 @@ class _SessionHooks:
         scheduling.runs = self._session.catalogue.runs
         scheduling.waits = self._session.waits
         scheduling.judged = self._lost.judged
+        scheduling.seconds = self._session.seconds
         return scheduling
 
     @pytest.hookimpl(optionalhook=True)

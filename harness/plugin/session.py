@@ -143,6 +143,10 @@ class Session:
         alone = self.options.hosts is not None or platforms.named(self.options.platform).has_devices
         return not alone and tiers.duration(tiers.run_of(cell, self.catalogue)).waits
 
+    def seconds(self, cell: CellId) -> float:
+        """Return how long a cell's run took when it was measured."""
+        return tiers.duration(tiers.run_of(cell, self.catalogue)).seconds
+
     def start_aside(self, cell: CellId) -> bool:
         """Start a cell in a thread of its own if it mostly waits; return whether it does."""
         if not self.waits(cell):

@@ -2,7 +2,7 @@
 
 Permits are lock files, so a killed process releases its own at once and nothing needs cleaning. A
 running cluster holds one permit per process; while it starts it also holds the right to start,
-because several clusters that start at once take minutes.
+because many clusters that start at once take minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROCESSES_PER_CORE = 8  # idle workers cost no core; running ones share them
 MEMORY_PER_PROCESS_BYTES = 400 * 1024 * 1024
 WAITING_CASES_PER_CORE = 4
 MEMORY_PER_WAITING_CASE_BYTES = 5 * MEMORY_PER_PROCESS_BYTES  # a worker, and a job of four
-STARTS_PER_CORE = 0.5
+STARTS_PER_CORE = 1  # of workers that are forked; an import of JAX asks for no permit
 POLL_S = 0.05
 PATIENCE_S = 5.0  # before a wait is told to the user
 

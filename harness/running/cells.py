@@ -83,11 +83,19 @@ def group(
     return f"{cell.target} {cell.topology} {chunk}"
 
 
+def cluster_of(name: str) -> str:
+    """Return the target and topology of a group of cells; the name of any other group."""
+    return name.rsplit(" ", 1)[0]
+
+
 def chunks_for(nodeids: Iterable[str], workers: int, least: int = 24) -> int:
-    """Return into how many chunks to split groups: none smaller than about `least` cells."""
+    """Return into how many chunks to split groups: none smaller than about `least` cells.
+
+    So many that the last chunk is short: the other test processes have nothing to run beside it.
+    """
     sizes: dict[str, int] = {}
     for nodeid in nodeids:
         if parse_nodeid(nodeid) is not None:
             name = group(nodeid)
             sizes[name] = sizes.get(name, 0) + 1
-    return max(1, min(2 * workers, max(sizes.values(), default=0) // least))
+    return max(1, min(16 * workers, max(sizes.values(), default=0) // least))

@@ -31,7 +31,9 @@ TIERS = (CORE, FULL)
 HAS_LEGACY = SpecifierSet("<0.10", prereleases=True)
 UNKNOWN_S = 0.1  # of a run that the file of durations does not name
 WAITS_FROM_S = 2.0  # a shorter run is not worth a thread of its own
-WAITS_BELOW = 0.5  # share of its time in which a run that mostly waits keeps one core busy
+# Share of its time in which it computes. What only lacked a core had more than this, on the busy
+# machines where durations are recorded.
+WAITS_BELOW = 0.15
 
 FILE = Path(__file__).with_name("durations.json")  # by `pmap-conformance results durations`
 

@@ -195,7 +195,7 @@ def test_the_real_clauses_of_one_run_are_one_group() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "workers", "chunks"),
-    [(0, 4, 1), (23, 4, 1), (24, 4, 1), (47, 4, 1), (48, 4, 2), (240, 8, 10), (240, 2, 4)],
+    [(0, 4, 1), (23, 4, 1), (24, 4, 1), (47, 4, 1), (48, 4, 2), (240, 8, 10), (1920, 2, 32)],
 )
 def test_chunks_are_neither_too_small_nor_too_many(cells: int, workers: int, chunks: int) -> None:
     few = [nodeid("errors.a", "4x2")] * min(cells, 3)

@@ -182,6 +182,31 @@ def test_one_that_dies_late_leaves_the_rest_to_its_successor(done: int) -> None:
     assert sorted(run.finished) == sorted(SMALL)
 
 
+def test_cells_that_wait_come_first_and_each_process_keeps_its_cluster() -> None:
+    cells = [f"suites/test_x.py::test_x[errors.c{n}-new_pmap-1x8-current]" for n in range(400)]
+    cells += [f"suites/test_x.py::test_x[errors.d{n}-new_pmap-4x2-current]" for n in range(100)]
+    waiting = "suites/test_x.py::test_x[errors.w-new_pmap-4x2-current]"
+    run = Run([*cells, waiting])
+    run.scheduler.waits = lambda cell: cell.clause == "errors.w"
+    run.scheduler.seconds = lambda cell: 1.0 if cell.topology == "4x2" else 0.1
+    a, b = run.add("a"), run.add("b")
+    run.collected(a)
+    run.collected(b)
+    assert a.given[0] == run.items.index(waiting)
+    kinds = []
+    for node in (a, b):
+        topologies = [run.items[index].split("-")[2] for index in node.given if index < 500]
+        assert len(set(topologies)) == 1
+        kinds.append(topologies[0])
+    assert sorted(kinds) == ["1x8", "4x2"]
+    while len(run.finished) < len(run.items):
+        run.finish(a, 10)
+        run.finish(b, 10)
+    assert sorted(run.finished) == sorted(run.items)
+    of_several = [at for at, item in enumerate(run.finished) if "-4x2-" in item]
+    assert max(of_several) < len(run.finished) - 40, "both end with what is left of the other"
+
+
 def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(FAULTS_ALONE, encoding="utf-8")
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
