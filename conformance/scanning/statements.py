@@ -155,6 +155,9 @@ def _define_class(run: Interpreter, scope: Scope, node: cst.ClassDef) -> None:
 def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     test = expressions.evaluate(run, scope, node.test)
     known = versions.holds(scope, node.test, run.jax)
+    # A function that returns one literal: a way that was switched off.
+    if isinstance(node.test, cst.Call) and isinstance(test, Constant) and test.value is False:
+        known = False
     if known is not None:
         return _only_way(run, scope, node, taken=known)
     before = dict(scope.variables)
