@@ -333,7 +333,7 @@ def main(x):
     return device_row(double(x), 0)
 """
     write(folder, a=program)
-    scanned(capsys, "a.py", "--fix", status=FOUND)
+    scanned(capsys, "a.py", "--fix", status=DONE)
     assert (folder / "a.py").read_text() == program
     write(folder, a=program.replace("value[n]", "value[0]"))
     scanned(capsys, "a.py", "--fix", status=DONE)
