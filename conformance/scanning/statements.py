@@ -162,6 +162,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
         return _only_way(run, scope, node, taken=known)
     before = dict(scope.variables)
     outer = run.within
+    if (name := _on_one_device(scope, node.test)) is not None:
+        scope.variables[name] = UNKNOWN
     # What follows is run by one process alone.
     if "process 0" in test.tags:
         run.within = (*outer, "one process")
@@ -180,6 +182,20 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
     scope.taken_over(*(ways or [after]))
     return ended and other and node.orelse is not None
+
+
+def _on_one_device(scope: Scope, test: cst.BaseExpression) -> str | None:
+    """Return the name of the array that a condition shows to be on one device, no pmap's output."""
+    match test:
+        case cst.Call(
+            func=cst.Name("isinstance"),
+            args=[
+                cst.Arg(cst.Attribute(value=cst.Name(name), attr=cst.Name("sharding"))),
+                cst.Arg(cst.Attribute(attr=cst.Name("SingleDeviceSharding"))),
+            ],
+        ) if name in scope.variables:
+            return name
+    return None
 
 
 def _only_way(run: Interpreter, scope: Scope, node: cst.If, *, taken: bool) -> bool:
