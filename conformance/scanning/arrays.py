@@ -131,7 +131,9 @@ def subscript(
     simple = len(node.slice) == 1
     literal = indices[0].value if isinstance(indices[0], Constant) else None
     extra = frozenset({"one index"} if simple else {"several indices"})
-    if simple and type(literal) is int:
+    # What a caller passes today is not what a rewriting of the function may write.
+    written = isinstance(first, cst.Index) and isinstance(first.value, cst.Integer)
+    if simple and type(literal) is int and (written or getter is not None):
         extra |= {f"index={literal}"}
     if not isinstance(owner.structure, Items) and not owner.leaf:
         extra |= {"tree unknown"}

@@ -281,7 +281,7 @@ def _note_call(
     words = {
         "name": frozenset({name}),
         "argument": frozenset(tags),
-        "under": frozenset({*run.under, *run.within}),
+        "under": frozenset({*run.under, *run.within, *scope.source.style}),
         **facts,
     }
     captures: dict[str, cst.CSTNode] = {f"arg.{key}": one.node for key, one in options.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from conformance.scanning import arrays, calls, items, members, statements
+from conformance.scanning import arrays, calls, items, members, statements, versions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     UNKNOWN,
@@ -180,6 +180,9 @@ def _comprehension(
 def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
     if isinstance(node, cst.IfExp):
         evaluate(run, scope, node.test)
+        known = versions.holds(scope, node.test, run.jax)
+        if known is not None:
+            return evaluate(run, scope, node.body if known else node.orelse)
         one = evaluate(run, scope, node.body)
         return merged(one, evaluate(run, scope, node.orelse))
     one = evaluate(run, scope, node.left)

@@ -28,11 +28,13 @@ from conformance.scanning.values import (
     is_followed,
     merged,
 )
+from conformance.scanning.versions import Release
 
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
 MOST_CALLS = 5  # functions of the program within each other
 _IMPORTS = 3  # modules that import modules
 AGAIN = "called again"  # of a method: it finds what an earlier call has left in its instance
+_GUARDS = frozenset({"tried", "fallback"})  # around a name that this JAX may not have
 INIT_METHODS = ("__init__", "setup", "__post_init__")
 
 
@@ -49,6 +51,7 @@ class Interpreter:
 
     project: Project
     wanted: frozenset[str] = frozenset()  # the qualified names that rules are about
+    jax: Release = ()  # of the new side
     events: dict[tuple[object, ...], tuple[Source, Event]] = field(default_factory=dict)
     under: tuple[str, ...] = ()  # the transformations and maps in which the code runs
     within: tuple[str, ...] = ()  # loops, and calls of a tree map
@@ -167,6 +170,8 @@ class Interpreter:
         """Note an event, unless no rule is about its name."""
         if "name" in attributes and self.wanted.isdisjoint(attributes["name"]):
             return
+        if kind == "name" and (guards := _GUARDS.intersection(self.within)):
+            attributes = {**attributes, "how": attributes.get("how", frozenset()) | guards}
         event = Event(kind, node, attributes, captures or {})
         self.events.setdefault(event.key(), (scope.source, event))
 

@@ -15,6 +15,8 @@ from conformance.scanning.findings import Change
 from conformance.scanning.names import canonical
 
 SEVERITY = "error"
+# A program that catches the failure, or has another name for the JAX that it moves to.
+_GUARDED = {"how": frozenset({"tried", "fallback"})}
 _SHORTEST = 3  # letters: most files have the shorter ones, and would have to be evaluated
 
 
@@ -50,7 +52,8 @@ def _finds(names: Iterable[Removed], covered: set[str]) -> Iterator[Find]:
         elif one.name not in covered and _is_certain(one.name):
             says = f"`{one.name}` is removed in JAX {one.gone}"
             after = f"{{{one.instead}}}" if one.instead else ""
-            yield Find(NAME, {"name": frozenset({one.name})}, says=says, after=after)
+            name = {"name": frozenset({one.name})}
+            yield Find(NAME, name, _GUARDED, says=says, after=after)
 
 
 def _names(find: Find) -> frozenset[str]:

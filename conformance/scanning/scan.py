@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance.scanning import texts
@@ -28,6 +28,7 @@ from conformance.scanning.sources import (
     read_text,
 )
 from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
+from conformance.scanning.versions import Release, release
 
 MOST_ROUNDS = 3  # modules that export what modules export
 CHUNK = 50  # files that a process is given at once
@@ -43,6 +44,7 @@ class Task:
     rules: Rules
     modules: dict[str, tuple[str, str]]  # dotted name -> file, path as reported
     relevant: frozenset[str] = frozenset()  # those that are evaluated wherever they are imported
+    jax: Release = ()  # of the new side
 
 
 @dataclass(slots=True)
@@ -76,14 +78,15 @@ def scan(
         if one.kind != PYTHON:
             _text_file(one, rules, whole)
     progress(f"{len(files)} files, {len(relevant)} of them to be evaluated")
-    task = Task(rules, modules, _worth_reading(relevant, python))
+    jax = release(new.rpartition("@")[2])
+    task = Task(rules, modules, _worth_reading(relevant, python), jax)
     _evaluate(task, relevant, processes, whole, progress)
     for _ in range(MOST_ROUNDS):
         more = _importing(others, whole.exports)
         if not more:
             break
         others = [one for one in others if one not in more]
-        task = Task(rules, modules, task.relevant | _worth_reading(more, ()))
+        task = replace(task, relevant=task.relevant | _worth_reading(more, ()))
         progress(f"{len(more)} more files import what these export")
         _evaluate(task, more, processes, whole, progress)
     return Report(
@@ -230,7 +233,7 @@ def _interpreter(task: Task) -> Interpreter:
             return None
 
     paths = {name: path for name, (_, path) in task.modules.items()}
-    return Interpreter(Project(paths, read, task.relevant), task.rules.names())
+    return Interpreter(Project(paths, read, task.relevant), task.rules.names(), task.jax)
 
 
 def evaluate(task: Task, modules: Sequence[str]) -> Part:

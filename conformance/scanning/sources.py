@@ -25,6 +25,13 @@ class UnreadableError(ValueError):
     """A file that is not scanned; the message says why."""
 
 
+# Functions that refuse a mesh whose axes are Auto.
+_OF_EXPLICIT_AXES = re.compile(
+    r"\bjax\.(?:sharding\.)?(?:reshard|explicit_axes)\("
+    r"|\bfrom jax(?:\.sharding)? import [^\n]*\b(?:reshard|explicit_axes)\b"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The position of something: lines and columns from 1 on, the end exclusive."""
@@ -52,6 +59,11 @@ class Source:
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
         # It takes longer than all else, and few files have a finding.
         return self._wrapper.resolve(PositionProvider)
+
+    @cached_property
+    def style(self) -> frozenset[str]:
+        """Return what the whole file is written for."""
+        return frozenset({"explicit axes"} if _OF_EXPLICIT_AXES.search(self.text) else ())
 
     @cached_property
     def tree(self) -> cst.Module:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from conformance.scanning import expressions, imports, items, members
+from conformance.scanning import expressions, imports, items, members, versions
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import UNKNOWN, Class, Constant, Function, Instance, Items, Value
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.scanning.interpreter import Interpreter
 
 MOST_ROUNDS = 4  # of a loop over a display: each item by itself
-_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
+_OF_IMPORTS = ("ImportError", "ModuleNotFoundError", "AttributeError")
 
 Body = cst.BaseSuite | Sequence[cst.BaseStatement]
 
@@ -77,7 +77,7 @@ def small(run: Interpreter, scope: Scope, node: cst.BaseSmallStatement) -> bool:
                 run.under = (*run.under, "set mesh")
             expressions.dropped(run, scope, node, value)
         case cst.Assign():
-            value = expressions.evaluate(run, scope, node.value)
+            value = versions.tagged(scope, node.value, expressions.evaluate(run, scope, node.value))
             for target in node.targets:
                 assign(run, scope, target.target, value)
         case cst.AnnAssign():
@@ -154,8 +154,16 @@ def _define_class(run: Interpreter, scope: Scope, node: cst.ClassDef) -> None:
 
 def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     test = expressions.evaluate(run, scope, node.test)
+    known = versions.holds(scope, node.test, run.jax)
+    # A function that returns one literal: a way that was switched off.
+    if isinstance(node.test, cst.Call) and isinstance(test, Constant) and test.value is False:
+        known = False
+    if known is not None:
+        return _only_way(run, scope, node, taken=known)
     before = dict(scope.variables)
     outer = run.within
+    if (name := _on_one_device(scope, node.test)) is not None:
+        scope.variables[name] = UNKNOWN
     # What follows is run by one process alone.
     if "process 0" in test.tags:
         run.within = (*outer, "one process")
@@ -174,6 +182,29 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]
     scope.taken_over(*(ways or [after]))
     return ended and other and node.orelse is not None
+
+
+def _on_one_device(scope: Scope, test: cst.BaseExpression) -> str | None:
+    """Return the name of the array that a condition shows to be on one device, no pmap's output."""
+    match test:
+        case cst.Call(
+            func=cst.Name("isinstance"),
+            args=[
+                cst.Arg(cst.Attribute(value=cst.Name(name), attr=cst.Name("sharding"))),
+                cst.Arg(cst.Attribute(attr=cst.Name("SingleDeviceSharding"))),
+            ],
+        ) if name in scope.variables:
+            return name
+    return None
+
+
+def _only_way(run: Interpreter, scope: Scope, node: cst.If, *, taken: bool) -> bool:
+    """Evaluate the way that the JAX of the new side takes."""
+    if taken:
+        return block(run, scope, node.body)
+    if isinstance(node.orelse, cst.If):
+        return _if(run, scope, node.orelse)
+    return node.orelse is not None and block(run, scope, node.orelse.body)
 
 
 def _for(run: Interpreter, scope: Scope, node: cst.For) -> None:
@@ -225,6 +256,8 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
     before = dict(scope.variables)
     within = run.within
     run.within = (*within, "try") if node.handlers and "try" not in within else within
+    if any(map(_is_of_imports, node.handlers)):
+        run.within = (*run.within, "tried")
     ended = block(run, scope, node.body)
     run.within = within
     states = [scope.variables] if not ended else []
@@ -242,7 +275,7 @@ def _try(run: Interpreter, scope: Scope, node: cst.Try | cst.TryStar) -> bool:
 
 
 def _is_of_imports(handler: cst.ExceptHandler | cst.ExceptStarHandler) -> bool:
-    """Return whether a handler catches failed imports."""
+    """Return whether a handler catches failed imports, or names that a module does not have."""
     caught = handler.type
     names = [one.value for one in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
     return any(isinstance(one, cst.Name) and one.value in _OF_IMPORTS for one in names)

@@ -1,4 +1,4 @@
-"""`launch`: a user's script as a job of several JAX processes on this machine."""
+"""`launch`: a user's script as a job of several JAX processes, on this machine or on hosts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,33 @@ from typing import TYPE_CHECKING
 
 from conformance.catalogue.topology import Topology
 from conformance.commandline.ending import EXIT_INTERRUPTED
-from conformance.commandline.limits import patience, seconds
+from conformance.commandline.limits import address, patience, seconds
+from harness.clusters.deadlines import HOSTS_S
 from harness.commandline import options
 from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
 
 if TYPE_CHECKING:
     from harness.targets.platforms import Platform
     from harness.usercode.ending import Job
+    from harness.usercode.hosts import Hosts
 
 TOPOLOGY = "2x2"
+CPU = "cpu"
 MOST_PROCESSES = 64  # on one machine
+MOST_HOSTS = 1000
+LAUNCHERS = ("local", "mpi", "slurm", "ssh")
 EXAMPLE = """example:
   pmap-conformance launch train.py --topology 4x2 --target jax==0.9.2 -- --steps 100
 
 The script calls jax.distributed.initialize() without arguments. Its options follow `--`.
 It runs with your rights, in this folder and with your environment: launch only code that
 you trust. What it prints has the number of the process before each line.
-Ctrl-C shows where each process is, and ends all of them."""
+Ctrl-C shows where each process is, and ends all of them.
+
+  pmap-conformance launch train.py --topology 4x2 --hosts a,b
+  salloc --nodes=2 pmap-conformance launch train.py --topology 4x2 --hosts 2 --launcher slurm
+
+On hosts it runs in the same folder, with the environment that the launcher gives it there."""
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +68,30 @@ def _add(parser: argparse.ArgumentParser) -> None:
         "--platform", default="cpu", metavar="NAME", help="cpu, cuda or tpu (default: %(default)s)"
     )
     parser.add_argument(
+        "--hosts",
+        metavar="A,B",
+        help="run on these hosts, or on so many of the launcher's; they need this folder, this "
+        "command's Python and the target's at the same paths (default: this machine)",
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=LAUNCHERS,
+        help="how hosts are reached (default: ssh); local is several agents on this machine",
+    )
+    parser.add_argument(
+        "--listen",
+        type=address,
+        metavar="HOST:PORT",
+        help="where hosts connect (default: a free port of the interface with the route to them)",
+    )
+    parser.add_argument(
+        "--hosts-within",
+        type=patience,
+        default=HOSTS_S,
+        metavar="SECONDS",
+        help="how long hosts are waited for (default: %(default)g)",
+    )
+    parser.add_argument(
         "--deadline",
         type=seconds,
         metavar="SECONDS",
@@ -77,7 +111,8 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    topology = _topology(chosen.topology)
+    hosts = _hosts(chosen)
+    topology = _topology(chosen.topology, 1 if hosts is None else hosts.count)
     if not chosen.module:
         _check_script(Path(chosen.script))
     from harness.targets.platforms import named
@@ -88,7 +123,7 @@ def _run(chosen: argparse.Namespace) -> int:
     from harness.usercode.processes import Program
 
     platform = named(chosen.platform)
-    devices = _devices(platform, topology)
+    devices = _devices(platform, topology) if hosts is None else []
     extras = [*platform.packages, *chosen.extra]
     target = provision(chosen.target, extras=extras, progress=report_progress)
     _check_module(chosen, target.python)
@@ -96,14 +131,21 @@ def _run(chosen: argparse.Namespace) -> int:
         target.python, chosen.script, (*chosen.arguments, *chosen.passed), chosen.module
     )
     what = Launch(
-        program, target, topology, platform, devices, chosen.deadline, grace_s=chosen.grace
+        program,
+        target,
+        topology,
+        platform,
+        devices,
+        chosen.deadline,
+        grace_s=chosen.grace,
+        hosts=hosts,
     )
     # Of a report for programs standard output has nothing else.
     out = sys.stdout if chosen.format == options.TEXT else sys.stderr
     printer = Printer(topology.processes, out, sys.stderr, chosen.log_dir)
     report_progress(f"{chosen.script} on {topology}, {target.spec}")
     try:
-        job = launch(what, printer)
+        job = launch(what, printer, progress=report_progress)
     finally:
         printer.close()
     _report(job, chosen.format, printer.tail)
@@ -112,13 +154,52 @@ def _run(chosen: argparse.Namespace) -> int:
     return DONE if job.outcome is Outcome.SUCCEEDED else FOUND
 
 
-def _topology(text: str) -> Topology:
+def _topology(text: str, hosts: int) -> Topology:
     topology = Topology.parse(text)
-    if topology.processes > MOST_PROCESSES:
+    if topology.processes > MOST_PROCESSES * hosts:
         raise UsageError(
             f"--topology {topology}: at most {MOST_PROCESSES} processes run on one machine"
         )
+    if topology.processes < hosts:
+        raise UsageError(f"--topology {topology} has fewer processes than --hosts: {hosts}")
     return topology
+
+
+def _hosts(chosen: argparse.Namespace) -> Hosts | None:
+    """Return the hosts that the options name; None for this machine."""
+    if chosen.hosts is None:
+        if chosen.launcher or chosen.listen:
+            raise UsageError("--launcher and --listen are about hosts: name them with --hosts A,B")
+        return None
+    if chosen.platform != CPU:
+        raise UsageError(
+            f"--hosts with --platform {chosen.platform}: only cpu is supported; start the script "
+            "on each host yourself, where jax.distributed.initialize() finds its cluster"
+        )
+    from harness.clusters.launchers import ssh
+    from harness.running import listening
+    from harness.running.fleet import WAYS
+    from harness.usercode.hosts import Hosts
+
+    words = [name for name in chosen.hosts.split(",") if name]
+    only_count = len(words) == 1 and words[0].isdecimal()
+    count = int(words[0]) if only_count else len(words)
+    names = () if only_count else tuple(words)
+    if not 1 <= count <= MOST_HOSTS:
+        raise UsageError(f"--hosts {chosen.hosts}: name 1 to {MOST_HOSTS} hosts, or their number")
+    way = WAYS[chosen.launcher or "ssh"]
+    if way is ssh.WAY and not names:
+        raise UsageError(f"--hosts {chosen.hosts}: ssh needs the names: --hosts a,b")
+    listen = chosen.listen or listening.default(way, names, os.environ)
+    return Hosts(
+        count,
+        way,
+        names,
+        listen,
+        listening.reached_by(listen, way),
+        Path(sys.executable),
+        chosen.hosts_within,
+    )
 
 
 def _check_script(script: Path) -> None:

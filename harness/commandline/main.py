@@ -92,7 +92,7 @@ COMMANDS = tuple(
         ("causes run", "causes", "run the programs that show the known issues"),
         ("compare", "compare", "compare a function of yours between implementations and JAX"),
         ("bisect", "bisect", "find the JAX release in which a function of yours changes"),
-        ("launch", "launch", "run a script of yours as several JAX processes on this machine"),
+        ("launch", "launch", "run a script of yours as several JAX processes, here or on hosts"),
         ("targets list", "targets", "list the Pythons and the cached targets of this machine"),
         ("targets add", "targets", "install targets into the cache"),
         ("scan", "scan", "find the known issues that concern a code base"),

@@ -54,7 +54,8 @@ class Process:
 
     `code` is its exit status, negative for a signal; None if this command ended it. `seconds` is
     when it failed or ended, after the start. `script` is the status with which the script ended,
-    even if the process continued; `stack` its Python stack, if requested.
+    even if the process continued; `stack` its Python stack, if requested. `host` is empty for this
+    machine, and `lost` says why a host can no longer be observed.
     """
 
     number: int
@@ -65,11 +66,18 @@ class Process:
     stack: str = ""
     jax: str | None = None
     processes: int | None = None
+    host: str = ""
+    lost: str = ""
+
+    @property
+    def name(self) -> str:
+        """As in "process 1", or "process 1 on b" of a job on several hosts."""
+        return f"process {self.number}{f' on {self.host}' if self.host else ''}"
 
     @property
     def failed(self) -> bool:
         """Whether it raised, ended with another status than 0, or by a signal of its own."""
-        return bool(self.code) or bool(self.script)
+        return bool(self.code) or bool(self.script) or bool(self.lost)
 
     @property
     def follows(self) -> bool:
@@ -81,6 +89,8 @@ class Process:
     @property
     def end(self) -> str:
         """As in "raised ValueError: ...", "killed by SIGSEGV" or "exit status 0"."""
+        if self.lost:
+            return f"host {self.host} was lost: {self.lost}"
         if self.raised is not None:
             return str(self.raised)
         if self.code is not None and self.code < 0:
@@ -143,6 +153,7 @@ def _record(one: Process) -> dict[str, Any]:
     code = one.code
     return {
         "process": one.number,
+        **({"host": one.host} if one.host else {}),
         "end": one.end,
         "exit": code if code is not None and code >= 0 else None,
         "signal": signal_name(-code) if code is not None and code < 0 else None,

@@ -18,7 +18,7 @@ def summary(job: Job) -> Iterator[str]:
     elif job.outcome is Outcome.INTERRUPTED:
         yield f"interrupted after {job.seconds:.1f} s; no process is left"
     if first is not None and job.outcome is not Outcome.INTERRUPTED:
-        yield f"process {first.number} failed first, after {first.seconds:.1f} s: {first.end}"
+        yield f"{first.name} failed first, after {first.seconds:.1f} s: {first.end}"
         rest = [p for p in job.processes if p is not first]
         if rest:
             yield f"then {'; '.join(_together(rest))}"
@@ -54,7 +54,7 @@ def stacks(job: Job) -> Iterator[str]:
     odd = job.odd
     shown = sorted((p for p in job.processes if p.stack), key=lambda p: p is not odd)
     for one in shown:
-        yield f"process {one.number}, Python stack, innermost call first:"
+        yield f"{one.name}, Python stack, innermost call first:"
         yield from (f"    {line}" for line in one.stack.splitlines())
 
 
@@ -63,10 +63,13 @@ def markdown(job: Job, tail: Tail) -> str:
     lines = [f"# {job.outcome.capitalize()}: {job.topology}, {job.target}", ""]
     lines += [f"{line[0].upper()}{line[1:]}.\n" for line in summary(job)]
     lines += ["| process | after | end |", "|---|---|---|"]
-    lines += [f"| {p.number} | {p.seconds:.1f} s | {_cell(p.end)} |" for p in job.processes]
+    lines += [
+        f"| {p.name.removeprefix('process ')} | {p.seconds:.1f} s | {_cell(p.end)} |"
+        for p in job.processes
+    ]
     for one in job.processes:
         if one.stack or one.failed:
-            lines += ["", f"## Process {one.number}", ""]
+            lines += ["", f"## Process{one.name.removeprefix('process')}", ""]
         for title, text in (
             ("Python stack, innermost call first:", one.stack),
             ("The end of its output:", tail(one.number) if one.failed else ""),
@@ -85,7 +88,7 @@ def _still_running(job: Job) -> Iterator[str]:
     """Yield where each process was that this command ended, the odd one first."""
     odd = job.odd
     for one in sorted((p for p in job.processes if p.code is None), key=lambda p: p is not odd):
-        yield f"process {one.number}: {one.end}"
+        yield f"{one.name}: {one.end}"
 
 
 def _ran(job: Job) -> str:

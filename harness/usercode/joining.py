@@ -24,10 +24,12 @@ def process_variables(
     coordinator: str,
     platform: Platform,
     devices: Mapping[str, str],
+    local_rank: int | None = None,
 ) -> dict[str, str]:
     """Return the environment of one process: `base`, its place in the job, and its devices.
 
     `coordinator` is HOST:PORT; `devices` are the variables that give the process its own.
+    `local_rank` is its index on its host, where that is not `process`.
     """
     kept = {name: value for name, value in base.items() if name not in _OF_ANOTHER_PYTHON}
     if "XLA_FLAGS" in kept:  # JAX refuses two ways to say how many CPU devices there are
@@ -53,5 +55,5 @@ def process_variables(
         "OMPI_MCA_orte_hnp_uri": f"0.0;tcp://{coordinator}",
         "OMPI_COMM_WORLD_SIZE": str(topology.processes),
         "OMPI_COMM_WORLD_RANK": number,
-        "OMPI_COMM_WORLD_LOCAL_RANK": number,
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(process if local_rank is None else local_rank),
     }

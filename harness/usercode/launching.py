@@ -1,13 +1,14 @@
-"""Launch a script as a job of several JAX processes on this machine, and return how it ended."""
+"""Launch a script as a job of several JAX processes, and return how it ended."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from conformance.probing.ports import ReservedPort
 from harness.targets.platforms import Platform
 from harness.targets.target import Target
 from harness.usercode.ending import Job, Outcome
+from harness.usercode.hosts import HostProcesses, Hosts, host_processes
 from harness.usercode.joining import process_variables
 from harness.usercode.leftovers import VARIABLE, end_leftovers
 from harness.usercode.printing import Printer
@@ -31,6 +33,7 @@ class Launch:
 
     `devices` are the variables that give each process its own devices; empty on CPU. Without
     `deadline_s` a job may run for ever; `grace_s` is how long it may continue after a failure.
+    Without `hosts` it runs on this machine.
     """
 
     program: Program
@@ -40,16 +43,54 @@ class Launch:
     devices: Sequence[Mapping[str, str]] = ()
     deadline_s: float | None = None
     grace_s: float = GRACE_S
+    hosts: Hosts | None = None
 
 
-def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.environ) -> Job:
+def launch(
+    what: Launch,
+    printer: Printer,
+    environment: Mapping[str, str] = os.environ,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Job:
     """Run the job to its end, a failure, its deadline or an interrupt; no process is left.
 
     An interrupt (SIGINT) ends it with the outcome INTERRUPTED and with stacks; a second one raises
-    KeyboardInterrupt.
+    KeyboardInterrupt. HostsDown if its hosts cannot start it.
     """
-    port = ReservedPort()
     folder = Path(tempfile.mkdtemp(prefix="conformance-launch-"))
+    try:
+        with _processes(what, printer, environment, folder, progress) as processes:
+            try:
+                outcome = _await(what, processes)
+            except KeyboardInterrupt:
+                outcome = _interrupt(processes)
+            processes.end()
+            processes.finish()
+            return _job(what, processes, outcome)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes(
+    what: Launch,
+    printer: Printer,
+    environment: Mapping[str, str],
+    folder: Path,
+    progress: Callable[[str], None],
+) -> contextlib.AbstractContextManager[Processes | HostProcesses]:
+    if what.hosts is None:
+        return _processes_here(what, printer, environment, folder)
+    return host_processes(
+        what.hosts, what.program, what.topology, what.platform, printer, folder, progress
+    )
+
+
+@contextlib.contextmanager
+def _processes_here(
+    what: Launch, printer: Printer, environment: Mapping[str, str], folder: Path
+) -> Iterator[Processes]:
+    """Yield the processes of a job on this machine; none of them is left afterwards."""
+    port = ReservedPort()
     mark = {VARIABLE: secrets.token_hex(8)}
     own = what.devices or [{}] * what.topology.processes
     environments = [
@@ -60,22 +101,15 @@ def launch(what: Launch, printer: Printer, environment: Mapping[str, str] = os.e
     processes = None
     try:
         processes = Processes(what.program, environments, printer, folder)
-        try:
-            outcome = _await(what, processes)
-        except KeyboardInterrupt:
-            outcome = _interrupt(processes)
-        processes.end()
-        processes.finish()
-        return _job(what, processes, outcome)
+        yield processes
     finally:
         if processes is not None:
             processes.close()
         end_leftovers(mark[VARIABLE])
         port.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _await(what: Launch, processes: Processes) -> Outcome:
+def _await(what: Launch, processes: Processes | HostProcesses) -> Outcome:
     """Wait for the end and return it; after a failure or a hang other processes still run."""
     deadline = None if what.deadline_s is None else processes.began + what.deadline_s
     while not processes.over and not processes.failed:
@@ -90,7 +124,7 @@ def _await(what: Launch, processes: Processes) -> Outcome:
     return Outcome.FAILED if processes.failed else Outcome.SUCCEEDED
 
 
-def _interrupt(processes: Processes) -> Outcome:
+def _interrupt(processes: Processes | HostProcesses) -> Outcome:
     """End all processes as Ctrl-C would, after each has written its stacks."""
     processes.ask_stacks()
     processes.interrupt()
@@ -100,12 +134,12 @@ def _interrupt(processes: Processes) -> Outcome:
     return Outcome.INTERRUPTED
 
 
-def _job(what: Launch, processes: Processes, outcome: Outcome) -> Job:
+def _job(what: Launch, processes: Processes | HostProcesses, outcome: Outcome) -> Job:
     return Job(
         outcome,
         str(what.topology),
         what.target.spec,
         time.monotonic() - processes.began,
-        tuple(one.ended(processes.began) for one in processes.running),
+        tuple(processes.records()),
         what.deadline_s,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -94,6 +94,13 @@ class Printer:
 
         self.out, self.err = lines(out), lines(err)
         self._tails = tails
+
+    def name_hosts(self, hosts: Sequence[str]) -> None:
+        """Print the host of each process beside its number."""
+        wide = max(map(len, hosts))
+        for streams in (self.out, self.err):
+            for one, host in zip(streams, hosts, strict=True):
+                one.prefix = one.prefix.replace(b"]", f" {host:<{wide}}]".encode(), 1)
 
     def tail(self, process: int) -> str:
         """Return the last lines that a process printed."""

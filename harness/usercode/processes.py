@@ -15,18 +15,36 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from harness.clusters.deadlines import KILL_S
 from harness.clusters.descent import kill_with_descendants
 from harness.clusters.output import STACK_BYTES, Output, await_stacks, tail
 from harness.usercode import entry
 from harness.usercode.ending import Process, Raised
-from harness.usercode.printing import Printer
 
 POLL_S = 0.05  # how often ends are looked for
 READ_BYTES = 64 * 1024
 LAST_OUTPUT_S = 1.0  # for what a process left in its pipes; what it started may keep them open
+
+
+class Takes(Protocol):
+    """Takes what a process writes to a stream."""
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes."""
+
+
+class Streams(Protocol):
+    """Where the processes of a job write, in the order of their numbers."""
+
+    @property
+    def out(self) -> Sequence[Takes]:
+        """Standard output of each."""
+
+    @property
+    def err(self) -> Sequence[Takes]:
+        """Standard error of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +113,7 @@ class Processes:
         self,
         program: Program,
         environments: Sequence[Mapping[str, str]],
-        printer: Printer,
+        streams: Streams,
         folder: Path,
     ) -> None:
         self.began = time.monotonic()
@@ -103,7 +121,7 @@ class Processes:
         self._selector = selectors.DefaultSelector()
         try:
             for number, environment in enumerate(environments):
-                self._start(program, number, environment, printer, folder)
+                self._start(program, number, environment, streams, folder)
         except BaseException:
             self.close()
             raise
@@ -113,6 +131,15 @@ class Processes:
         self._read(min(timeout_s, POLL_S) if self._alive else 0.0)
         for one in self._alive:
             self._look(one)
+
+    def records(self) -> list[Process]:
+        """Return how each process ended, or is so far."""
+        return [one.ended(self.began) for one in self.running]
+
+    @property
+    def changes(self) -> Sequence[object]:
+        """What differs as soon as one has failed, ended or written its stack."""
+        return [(one.failed, one.ended_at, one.stack) for one in self.running]
 
     @property
     def failed(self) -> bool:
@@ -173,7 +200,7 @@ class Processes:
         program: Program,
         number: int,
         environment: Mapping[str, str],
-        printer: Printer,
+        streams: Streams,
         folder: Path,
     ) -> None:
         stacks = folder / f"process-{number}.stacks"
@@ -203,8 +230,8 @@ class Processes:
         self.running.append(one)
         assert popen.stdout is not None
         assert popen.stderr is not None
-        self._register(popen.stdout, printer.out[number].take)
-        self._register(popen.stderr, printer.err[number].take)
+        self._register(popen.stdout, streams.out[number].take)
+        self._register(popen.stderr, streams.err[number].take)
         self._register(os.fdopen(here, "rb", buffering=0), one.take_note)
 
     def _register(self, stream: IO[bytes], take: Callable[[bytes], None]) -> None:

@@ -1,8 +1,8 @@
 """Start the agents of all hosts with the commands of one launcher, and end them.
 
-A launcher is a small module of pure functions that return those commands; each starts `python -m
-harness.clusters.agent` and nothing else. The key is passed by a variable or on standard input,
-because every user of a host can read arguments.
+A launcher is a small module of pure functions that return those commands; each starts the agent,
+`python -m harness.clusters.agent` or that of `launch`, and nothing else. The key is
+passed by a variable or on standard input, because every user of a host can read arguments.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from harness.clusters.deadlines import KILL_S
 from harness.clusters.launchers import TargetDown
 from harness.clusters.output import tail
 
+AGENT = "harness.clusters.agent"
 ENDS_BY_ITSELF_S = 3.0  # once its agents have lost their controller
 
 
@@ -31,7 +32,7 @@ class Plan:
     """What to start: `hosts` agents of `python`, which connect to `controller` as `place`.
 
     `variables` are those that Python needs to find the project on each host; `names` may be empty
-    if the launcher knows its hosts.
+    if the launcher knows its hosts. `module` is the agent.
     """
 
     hosts: int
@@ -40,11 +41,12 @@ class Plan:
     names: tuple[str, ...] = ()
     place: str = PLACE
     variables: Mapping[str, str] = field(default_factory=dict)
+    module: str = AGENT
 
     @property
     def agent(self) -> list[str]:
         """Return the command of one agent, without its rank."""
-        words = [self.python, "-m", "harness.clusters.agent", "--controller", self.controller]
+        words = [self.python, "-m", self.module, "--controller", self.controller]
         return words if self.place == PLACE else [*words, "--place", self.place]
 
 

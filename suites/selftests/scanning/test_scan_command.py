@@ -323,6 +323,23 @@ def test_a_diff_is_printed_and_nothing_is_written(folder: Path, capsys: Capture)
     assert (folder / "a.py").read_text() == PROGRAM
 
 
+def test_no_fix_writes_what_only_one_call_shows(folder: Path, capsys: Capture) -> None:
+    program = """
+import jax
+double = jax.pmap(lambda x: 2 * x)
+def device_row(value, n):
+    return value[n]
+def main(x):
+    return device_row(double(x), 0)
+"""
+    write(folder, a=program)
+    scanned(capsys, "a.py", "--fix", status=DONE)
+    assert (folder / "a.py").read_text() == program
+    write(folder, a=program.replace("value[n]", "value[0]"))
+    scanned(capsys, "a.py", "--fix", status=DONE)
+    assert "return value.addressable_shards[0]" in (folder / "a.py").read_text()
+
+
 def test_fixes_keep_comments_and_formatting_and_name_their_clauses(
     folder: Path, capsys: Capture
 ) -> None:
