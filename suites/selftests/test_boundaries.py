@@ -19,7 +19,7 @@ from harness.running.boundaries import Boundary, Cell
 from reports.reading.releases import released
 
 PUBLISHED = {Version(text) for text in published_versions()}
-FIRST = Version("0.7.1")  # the first release that is published
+FIRST = Version("0.7.0")  # the first release that is published
 RELEASED = {version for text in released() if (version := Version(text)) >= FIRST}
 
 

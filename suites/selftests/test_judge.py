@@ -302,6 +302,27 @@ def test_an_exception_outside_any_step_deviates() -> None:
     assert "outside any step" in verdict.reason
 
 
+def test_a_name_that_jax_lacks_is_known_where_an_entry_names_it_and_nothing_else_ran() -> None:
+    outside = "outside any step"
+    absent = raised("AttributeError", "module 'jax' has no attribute 'set_mesh'", name=outside)
+    other = raised("AttributeError", "'Mesh' object has no attribute 'x'", name=outside)
+    pattern = {"type": "AttributeError", "message": "has no attribute"}
+    known = entry(steps={outside: pattern})
+    expect = steps(first_call=returns(doubled))
+
+    def verdict(step: Json, *entries: Deviation, **more: Any) -> str:
+        record = observation(step, topology=ONE) | {"witness": []} | more
+        return judged(expect, [record], topology=ONE, deviations=entries).verdict
+
+    assert verdict(absent, known) == names.KNOWN_DEVIATION
+    assert verdict(absent) == names.DEVIATES
+    assert verdict(other, known) == names.DEVIATES
+    mapped = observation(absent, topology=ONE)["witness"]
+    assert mapped
+    assert verdict(absent, known, witness=mapped) == names.DEVIATES
+    assert verdict(absent, known, jax="0.0.1") == names.DEVIATES
+
+
 def test_zero_steps_deviate() -> None:
     for expect in (returns(doubled), REFUSED, every(), steps(first_call=REFUSED)):
         verdict = judged(

@@ -119,7 +119,10 @@ def mesh_of_examples(impl: Implementation, cluster: Cluster, making: Making) -> 
     cluster.step("mesh", line)
 
 
-NO_MESH = r"The context mesh cannot be empty\. Use `jax\.set_mesh\(mesh\)` to enter"
+NO_MESH = (
+    r"The context mesh cannot be empty\. "
+    r"Use `jax\.(set_mesh|sharding\.use_mesh)\(mesh\)` to enter"
+)
 
 
 @clause(

@@ -1,5 +1,10 @@
 import jax
 
-names = ((jax, "reshard"), (jax, "get_mesh"), (jax.sharding, "use_abstract_mesh"))
+names = (
+    (jax, "set_mesh"),
+    (jax, "reshard"),
+    (jax, "get_mesh"),
+    (jax.sharding, "use_abstract_mesh"),
+)
 for module, name in names:
     print(name, hasattr(module, name))
