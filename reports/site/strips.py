@@ -29,14 +29,6 @@ class Strip:
     says: str
 
     @property
-    def counted(self) -> tuple[tuple[Mark, int], ...]:
-        """The runs, or, where nothing is wrong, how often each mark is: all that is to be seen."""
-        found: dict[Mark, int] = {}
-        for mark, times in self.runs:
-            found[mark] = found.get(mark, 0) + times
-        return self.runs if found.keys() & {Mark.WRONG, Mark.PARTLY} else tuple(found.items())
-
-    @property
     def always_right(self) -> bool:
         """Whether it was right in every version to which it applies."""
         found = {mark for mark, _ in self.runs}

@@ -314,13 +314,13 @@ def test_a_name_that_jax_lacks_is_known_where_an_entry_names_it_and_nothing_else
         record = observation(step, topology=ONE) | {"witness": []} | more
         return judged(expect, [record], topology=ONE, deviations=entries).verdict
 
-    assert verdict(absent, known) == names.KNOWN_DEVIATION
-    assert verdict(absent) == names.DEVIATES
-    assert verdict(other, known) == names.DEVIATES
+    assert verdict(absent, known) == Verdict.KNOWN_DEVIATION
+    assert verdict(absent) == Verdict.DEVIATES
+    assert verdict(other, known) == Verdict.DEVIATES
     mapped = observation(absent, topology=ONE)["witness"]
     assert mapped
-    assert verdict(absent, known, witness=mapped) == names.DEVIATES
-    assert verdict(absent, known, jax="0.0.1") == names.DEVIATES
+    assert verdict(absent, known, witness=mapped) == Verdict.DEVIATES
+    assert verdict(absent, known, jax="0.0.1") == Verdict.DEVIATES
 
 
 def test_zero_steps_deviate() -> None:

@@ -1,8 +1,4 @@
-"""Many collectives in one program, each on what the one before gave, in a body and in a scan.
-
-A chain inside one program may be of any length. A chain of calls is another matter: on CPU only a
-limited number of calls may be under way.
-"""
+"""Many collectives in one program, each on what the one before gave, in a body and in a scan."""
 
 from __future__ import annotations
 
@@ -14,12 +10,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import clause, devices
+from conformance.catalogue.clause import devices
 from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.catalogue.topology import Place
 from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Model, not_applicable, returns, steps, twice
+from conformance.judging.expectation import Model, returns, twice
 from conformance.probing.protocols import Cluster, Implementation
 
 lax = jax.lax
@@ -117,45 +112,3 @@ def chain_collectives(impl: Implementation, cluster: Cluster, link: Link, chain:
     """Collectives of rows, each on what the one before gave."""
     function = impl.map(lambda x: chain.run(link, x))
     cluster.twice(function, impl.given(cluster.rows(WIDTH)))
-
-
-CALLS = Chain("calls", "{link} in each of 500 calls", 500)
-IN_TIME_S = 20.0  # less than the 40 after which XLA aborts; 500 calls waited for take some three
-CALLED = returns(CALLS.expected(LINKS["psum"]), text=f"all {CALLS.length} calls, by NumPy")
-ALL_CALLED = steps(blocked=CALLED, unblocked=CALLED)
-
-
-@clause(
-    "silences.chained.unblocked",
-    claim="pmap-silence.collectives",
-    needs=devices(COUNT),
-    left_out="in several processes each call waits for the network",
-    deadline_s=IN_TIME_S,
-    expect={
-        LEGACY_PMAP: ALL_CALLED,
-        NEW_PMAP: not_applicable(
-            "how many of its calls get under way depends on how fast the Python of each runs"
-        ),
-        SHARD_MAP: ALL_CALLED,
-    },
-)
-def chain_calls(impl: Implementation, cluster: Cluster) -> None:
-    """500 calls with a `psum`, each on what the one before gave, first each waited for."""
-    link = LINKS["psum"]
-    function = impl.map(lambda x: link.apply(x))
-    rows = impl.given(cluster.rows(WIDTH))
-
-    def blocked() -> Any:
-        x = rows
-        for _ in range(CALLS.length):
-            x = jax.block_until_ready(function(x))
-        return x
-
-    def unblocked() -> Any:
-        x = rows
-        for _ in range(CALLS.length):
-            x = function(x)
-        return x
-
-    cluster.step("blocked", blocked)
-    cluster.step("unblocked", unblocked)
