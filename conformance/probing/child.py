@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 DEADLINE_S = 75.0  # of one child: an import of jax on a loaded machine, and a few small programs
+# A child with two devices of its own, whatever the cluster runs on.
+ON_TWO_DEVICES = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
 MOST_LINES = 6  # of a failed child's standard error that are told
 
 ANSWER_VARIABLE = "CONFORMANCE_ANSWER"  # names the file that the child writes its record to

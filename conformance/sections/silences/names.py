@@ -119,7 +119,6 @@ def two_maps(impl: Implementation, cluster: Cluster) -> None:
 
 
 MODULE = "conformance.sections.silences.cached"
-ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ def two_runs(impl: Implementation, cluster: Cluster, run: Run) -> None:
         with tempfile.TemporaryDirectory(prefix="conformance-cache-") as folder:
             answers = [
                 child.run(
-                    MODULE, "lowered", impl.name, run.name, folder, environment=ENVIRONMENT
+                    MODULE, "lowered", impl.name, run.name, folder, environment=child.ON_TWO_DEVICES
                 ).result()
                 for _ in range(2)
             ]

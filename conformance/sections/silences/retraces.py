@@ -29,7 +29,6 @@ from conformance.sections.silences.answers import (
     ask,
     control,
 )
-from conformance.sections.switches import ON_TWO_DEVICES
 
 WIDTH = 8
 COUNTED = "as often as it was traced after each call"
@@ -359,7 +358,7 @@ def two_runs_of_a_gradient(impl: Implementation, cluster: Cluster) -> None:
     def runs() -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-cache-") as folder:
             # Another order of sets in each run, as where the variable is not set.
-            environments = (ON_TWO_DEVICES | {"PYTHONHASHSEED": seed} for seed in ("1", "2"))
+            environments = (child.ON_TWO_DEVICES | {"PYTHONHASHSEED": seed} for seed in ("1", "2"))
             seen = [
                 child.run(MODULE, "gradient", folder, environment=each).result()
                 for each in environments

@@ -35,8 +35,6 @@ VARIABLE = "JAX_PMAP_SHMAP_MERGE"
 FLAG_FALSE, FLAG_TRUE = "--jax_pmap_shmap_merge=false", "--jax_pmap_shmap_merge=true"
 DEADLINE_S = 90.0  # of a case; a child's own deadline ends before it
 
-# The child's two devices are of its own making, whatever the cluster runs on.
-ON_TWO_DEVICES = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
 
 WRAPPER = {LEGACY_PMAP: "legacy pmap", NEW_PMAP: "new pmap"}
 SHARDING = {LEGACY_PMAP: "PmapSharding", NEW_PMAP: "NamedSharding"}
@@ -60,7 +58,7 @@ def follow(
     answers: list[child.Answer] = []
 
     def wait() -> list[Any]:
-        variables = ON_TWO_DEVICES | dict(environment or {})
+        variables = child.ON_TWO_DEVICES | dict(environment or {})
         answers.append(child.run(PROGRAMS, program, *words, environment=variables))
         return [np.array(call["values"], np.float32) for call in answers[0].result()]
 

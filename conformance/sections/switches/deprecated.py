@@ -37,7 +37,6 @@ from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     OF_A_PROCESS,
-    ON_TWO_DEVICES,
     PROGRAM,
     PROGRAMS,
     REMOVED_IN,
@@ -173,7 +172,7 @@ def reach_for(impl: Implementation, cluster: Cluster, name: Name, form: Form) ->
 
     def wait() -> Any:
         words = ("deprecated", name.name, form.key)
-        answers.append(child.run(PROGRAMS, *words, environment=ON_TWO_DEVICES))
+        answers.append(child.run(PROGRAMS, *words, environment=child.ON_TWO_DEVICES))
         result = answers[0].result()
         return np.array(result, np.float32) if form.key == "call" else result
 
