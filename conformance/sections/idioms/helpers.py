@@ -37,8 +37,8 @@ from conformance.sections.idioms import (
     descent,
     examples,
     follow,
-    given,
     in_place,
+    mapped_argument,
     mine,
     numbers,
     on_each,
@@ -112,7 +112,7 @@ def inside_or_outside(impl: Implementation, cluster: Cluster, watch: Watch) -> T
     copy = impl.map(watch.traced(lambda x: x), AXIS)
     step = impl.map(watch.traced(update), AXIS)
     count = len(cluster.local_devices)
-    weights = copy(given(impl, np.stack([np.zeros(WIDTH, np.float32)] * count)))
+    weights = copy(mapped_argument(impl, np.stack([np.zeros(WIDTH, np.float32)] * count)))
 
     def first(array: Any) -> Any:
         return np.asarray(array.addressable_shards[0].data)[0]
@@ -164,7 +164,7 @@ def sampled(impl: Implementation, cluster: Cluster, watch: Watch) -> Turn:
     sample = impl.map(watch.traced(chain), AXIS)
     count = len(cluster.local_devices)
     key = np.asarray(jax.random.PRNGKey(7))
-    state = begin(given(impl, np.stack([key] * count)))
+    state = begin(mapped_argument(impl, np.stack([key] * count)))
 
     def turn(n: int) -> Any:
         nonlocal state

@@ -36,8 +36,8 @@ from conformance.sections.idioms import (
     examples,
     follow,
     gave_up,
-    given,
     in_place,
+    mapped_argument,
     numbers,
     on_each,
     own_gradients,
@@ -92,7 +92,7 @@ def replicated_by_flax(impl: Implementation, cluster: Cluster, watch: Watch) -> 
         return state.apply_gradients(grads=gradient), value
 
     step = impl.map(watch.traced(update), AXIS, donate_argnums=(0,))
-    state = jax.tree.map(lambda leaf: given(impl, leaf), replicate(one))
+    state = jax.tree.map(lambda leaf: mapped_argument(impl, leaf), replicate(one))
 
     def turn(n: int) -> Any:
         nonlocal state
@@ -138,7 +138,7 @@ def updates_by(transform: Any, spoiled: bool = False) -> Any:
             x, y = examples(cluster, n)
             if spoiled and n == BAD_STEP:
                 y[-1] = np.nan
-            rows = [given(impl, cluster.mine(part)) for part in (x, y)]
+            rows = [mapped_argument(impl, cluster.mine(part)) for part in (x, y)]
             weights, state = step(weights, state, *rows)
             return weights
 
@@ -336,7 +336,7 @@ def wrapped(idiom: Idiom, columns: Columns) -> Columns:
     idiom=RECIPES,
     only=lambda idiom: idiom.gives,
     claim=DONATED_STATE,
-    title="{idiom.text} in a loop: each step deletes the state that it was given.",
+    title="{idiom.text} in a loop: each step deletes the state passed to it.",
     needs=devices(2),
     topologies=ONE_PROCESS,
     left_out=IN_ONE_PROCESS,
