@@ -169,7 +169,8 @@ def propose(
         excess = _excess(deviations[number], some)
         if excess.corrections:
             found.correct.append(excess)
-            without = [one for one in without if one not in some]
+            corrected = set(map(id, some))
+            without = [one for one in without if id(one) not in corrected]
         elif excess.conforms or excess.other:
             (found.narrow if excess.excuses else found.drop).append(excess)
     needed: list[Entry] = []
