@@ -1,4 +1,4 @@
-"""`results propose RESULTS…`: entries to add, to narrow and to remove, from recorded cells.
+"""`results propose RESULTS…`: entries to add, correct, narrow and remove, from recorded cells.
 
 Each cell is judged again with today's clause, as if there were no entries: what then deviates
 without an entry needs one, and an entry whose cell conforms is too wide.
@@ -10,14 +10,15 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
 from conformance.catalogue.loading import Catalogue
+from conformance.catalogue.names import LEGACY_PMAP
 from conformance.catalogue.topology import Topology
 from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
@@ -32,6 +33,9 @@ from conformance.judging.seen import (
     AT_MOST,
     SOME,
     Processes,
+    StepPattern,
+    agrees,
+    shown,
     steps_of,
 )
 from conformance.model.records import Cell, Target
@@ -39,6 +43,9 @@ from conformance.model.verdicts import Verdict
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds
+
+MOVED, PROGRAMS = "moved", "programs"  # figures of a step
+EXACT = ("bytes", "host")  # parts of what moves that an entry names exactly
 
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _ESCAPED = r"\\\g<0>"
@@ -75,34 +82,44 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An entry to add, without its known issue; `explains` says whether it excuses all its
-    cells.
+    cells, `like` which clause has an entry with the same evidence, and its known issue.
     """
 
     file: str
     clause: str
-    implementation: str
+    implementations: tuple[str, ...]
     seen: Mapping[str, Any]  # `saw`, `steps` or `fault`, as TOML has it
     cells: tuple[tuple[str, tuple[str, ...]], ...]
     processes: Processes | Mapping[str, Processes]
     explains: bool
     packages: Mapping[str, str] = field(default_factory=dict)
+    like: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """An entry that is too wide: which of its cells conform, and whether all do."""
+    """An entry that is too wide: which of its cells conform, and whether all do.
+
+    `corrections` are the fields, with their old and new values, that make it excuse all of them.
+    """
 
     entry: Deviation
     conforms: tuple[str, ...]
     excuses: tuple[str, ...]
     other: tuple[str, ...]
+    corrections: tuple[tuple[str, Any, Any], ...] = ()
 
 
 @dataclass(slots=True)
 class Proposal:
-    """What to change in the entries; `unproven` are deviating cells that no entry may excuse."""
+    """What to change in the entries; `unproven` are deviating cells that no entry may excuse.
+
+    `reference` are clauses whose expectation is wrong: the reference itself deviates from it.
+    """
 
     add: list[Entry] = field(default_factory=list)
+    reference: list[Entry] = field(default_factory=list)
+    correct: list[Excess] = field(default_factory=list)
     narrow: list[Excess] = field(default_factory=list)
     drop: list[Excess] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
@@ -110,9 +127,15 @@ class Proposal:
 
 
 def propose(
-    catalogue: Catalogue, deviations: Sequence[Deviation], files: Sequence[Path]
+    catalogue: Catalogue,
+    deviations: Sequence[Deviation],
+    files: Sequence[Path],
+    undocumented: Collection[str] = (),
 ) -> Proposal:
-    """Return which entries these results contradict; ResultsError if they have no cell."""
+    """Return which entries these results contradict; ResultsError if they have no cell.
+
+    Of the claims `undocumented` legacy pmap is the reference.
+    """
     found = Proposal()
     about = Entries(deviations, catalogue.clauses)
     at = {id(entry): number for number, entry in enumerate(deviations)}
@@ -142,11 +165,20 @@ def propose(
                 without.append(one)
     if not found.judged:
         raise ResultsError(f"{', '.join(map(str, files))}: no cell of any clause there is")
-    found.add = [_entry(catalogue, group, ran, had) for group in _alike(without)]
     for number, some in sorted(of_entry.items()):
         excess = _excess(deviations[number], some)
-        if excess.conforms or excess.other:
+        if excess.corrections:
+            found.correct.append(excess)
+            corrected = set(map(id, some))
+            without = [one for one in without if id(one) not in corrected]
+        elif excess.conforms or excess.other:
             (found.narrow if excess.excuses else found.drop).append(excess)
+    needed: list[Entry] = []
+    for group in _alike(without):
+        made = _entry(catalogue, group, ran, had, deviations)
+        silent = catalogue.clauses[made.clause].claim in undocumented
+        (found.reference if silent and _always(group, ran) else needed).append(made)
+    found.add = _merged(needed)
     return found
 
 
@@ -175,17 +207,92 @@ def _explains(entry: Deviation, one: Judged) -> bool:
     return not one.unproven and entry.explains(one.compared, one.observations, one.fault)
 
 
-def _excess(entry: Deviation, some: Iterable[Judged]) -> Excess:
-    conforms, excuses, other = [], [], []
+def _excess(entry: Deviation, some: Sequence[Judged]) -> Excess:
+    conforms: list[Judged] = []
+    excuses: list[Judged] = []
+    other: list[Judged] = []
     for one in some:
-        where = f"jax {one.jax} on {one.topology}"
         if not one.deviates:
-            conforms.append(where)
-        elif _explains(entry, one):
-            excuses.append(where)
+            conforms.append(one)
         else:
-            other.append(where)
-    return Excess(entry, *(tuple(dict.fromkeys(each)) for each in (conforms, excuses, other)))
+            (excuses if _explains(entry, one) else other).append(one)
+    corrections = () if conforms or excuses else tuple(_corrections(entry, other))
+    return Excess(entry, _places(conforms), _places(excuses), _places(other), corrections)
+
+
+def _places(some: Iterable[Judged]) -> tuple[str, ...]:
+    """Describe cells, those of several implementations together."""
+    there: dict[str, dict[str, None]] = {}
+    for one in some:
+        at = f"jax {one.jax} on {one.topology}"
+        there.setdefault(at, {})[one.implementation] = None
+    return tuple(f"{', '.join(names)}, {at}" for at, names in there.items())
+
+
+def _corrections(entry: Deviation, some: Sequence[Judged]) -> list[tuple[str, Any, Any]]:
+    """Return what to change in an entry so that it excuses these cells; nothing if more than
+    the values of its fields is wrong.
+    """
+    if len(entry.saw) != 1 or not some:
+        return []
+    failed = [f for f in some[0].compared if not f.holds]
+    if not failed:
+        return []
+    step = steps_of(some[0].observations).get((failed[0].process, failed[0].step))
+    old = entry.saw[0].fields
+    new = _corrected(old, shown(step, [f for f in failed if f.process == failed[0].process]))
+    made = replace(entry, saw=(StepPattern(new),))
+    return list(_changed(old, new)) if all(_explains(made, one) for one in some) else []
+
+
+def _corrected(wanted: Any, seen: Any) -> Any:
+    """Return a pattern whose parts that do not match are replaced by what was seen."""
+    if agrees(wanted, seen):
+        return wanted
+    if isinstance(wanted, Mapping) and isinstance(seen, Mapping):
+        return {
+            key: _corrected(one, seen[key]) if key in seen else one for key, one in wanted.items()
+        }
+    if isinstance(wanted, Mapping) and isinstance(seen, int | float):
+        return _bounds([seen])
+    if isinstance(seen, str):
+        return pattern([seen])
+    return _any_of([seen]) if isinstance(wanted, str) else seen
+
+
+def _changed(old: Any, new: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields whose pattern is another one, with both."""
+    if old == new:
+        return
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and old.keys() <= new.keys():
+        for key in old:
+            yield from _changed(old[key], new[key], key)
+    else:
+        yield name, old, new
+
+
+def _always(group: Sequence[Judged], ran: Mapping[Any, set[str]]) -> bool:
+    """Return whether every release of legacy pmap that ran comes back, and deviates: then it is
+    no regression of one.
+    """
+    first = group[0]
+    if first.implementation != LEGACY_PMAP or any(one.fault is not None for one in group):
+        return False
+    seen: dict[str, set[str]] = {}
+    for one in group:
+        seen.setdefault(one.topology, set()).add(one.jax)
+    return all(seen[on] == ran[first.clause, LEGACY_PMAP, on] for on in seen)
+
+
+def _merged(entries: Iterable[Entry]) -> list[Entry]:
+    """Join the entries that differ in their implementation only."""
+    found: dict[str, Entry] = {}
+    for one in entries:
+        key = repr(replace(one, implementations=(), like=None))
+        before = found.get(key)
+        both = (*before.implementations, *one.implementations) if before else one.implementations
+        found[key] = replace(before or one, implementations=both)
+    return list(found.values())
 
 
 def _alike(some: Iterable[Judged]) -> list[list[Judged]]:
@@ -215,7 +322,10 @@ def _kind_of_step(step: Step | None, failed: Finding) -> tuple[str, ...]:
         return ("absent",)
     if step.raised is not None:
         return (step.raised.type, step.raised.phase)
-    return ("", failed.code, failed.mistake, failed.values)
+    moved = step.extra.get(MOVED)
+    exact = [moved.get(key) for key in EXACT] if isinstance(moved, Mapping) else []
+    of_moved = json.dumps(exact) if MOVED in figures_of([failed.code]) else ""
+    return ("", failed.code, failed.mistake, failed.values, of_moved)
 
 
 def _failing(one: Judged) -> Processes | Mapping[str, Processes]:
@@ -242,6 +352,7 @@ def _entry(
     group: Sequence[Judged],
     ran: Mapping[Any, set[str]],
     had: Mapping[str, set[str]],
+    deviations: Sequence[Deviation],
 ) -> Entry:
     first = group[0]
     clause = catalogue.clauses[first.clause]
@@ -257,13 +368,30 @@ def _entry(
     return Entry(
         file=clause.where[0].removesuffix(".py") + ".toml",
         clause=first.clause,
-        implementation=first.implementation,
+        implementations=(first.implementation,),
         seen=seen,
         cells=places,
         processes=made.processes,
         explains=all(_explains(made, one) for one in group),
         packages=_packages(group, had),
+        like=_like(group, deviations),
     )
+
+
+def _like(group: Sequence[Judged], deviations: Sequence[Deviation]) -> tuple[str, str] | None:
+    """Return the clause nearest by name with an entry in its section that would excuse these
+    cells, and its known issue.
+    """
+    id = group[0].clause
+    found = [
+        (len(_beginning(clause, id)), clause, entry.cause)
+        for entry in deviations
+        if entry.cause and entry.warns is None
+        for clause in entry.clause
+        if clause.partition(".")[0] == id.partition(".")[0]
+        and all(_explains(entry, one) for one in group)
+    ]
+    return max(found)[1:] if found else None
 
 
 def _packages(group: Sequence[Judged], had: Mapping[str, set[str]]) -> dict[str, str]:
@@ -331,6 +459,8 @@ def _table(some: Sequence[tuple[Step | None, Finding]]) -> dict[str, Any]:
 def _figures(codes: Sequence[str], seen: Sequence[Step]) -> dict[str, Any]:
     """Return the figures that all of these steps noted, of those that the codes are about."""
     noted = {name: [one.extra.get(name) for one in seen] for name in figures_of(codes)}
+    if None not in noted.get(MOVED, [None]):
+        noted.pop(PROGRAMS, None)  # of which `moved` is the sum
     return {name: _figure(some) for name, some in noted.items() if None not in some}
 
 
@@ -339,12 +469,24 @@ def _figure(some: Sequence[Any]) -> Any:
     tables = [one for one in some if isinstance(one, Mapping)]
     if len(tables) == len(some):
         if all(COLLECTIVES in one for one in tables):
-            return {COLLECTIVES: _any_of([one[COLLECTIVES] for one in tables])}
+            pinned = {COLLECTIVES: _any_of([one[COLLECTIVES] for one in tables])}
+            return _exact(tables, "bytes") | pinned | _exact(tables, "host")
         multiples = [one[MULTIPLE] for one in tables if isinstance(one.get(MULTIPLE), int | float)]
         if len(multiples) == len(some):
-            least, most = math.floor(min(multiples) * 100), math.ceil(max(multiples) * 100)
-            return {MULTIPLE: {AT_LEAST: least / 100, AT_MOST: most / 100}}
+            return {MULTIPLE: _bounds(multiples)}
     return _any_of(some)
+
+
+def _exact(tables: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """Return a part that all of these tables have and agree on, with its value."""
+    first, *others = (one.get(key) for one in tables)
+    return {} if first is None or any(one != first for one in others) else {key: first}
+
+
+def _bounds(some: Sequence[float]) -> dict[str, float]:
+    """Return the pattern of numbers between the least and the most of these, to two digits."""
+    least, most = math.floor(min(some) * 100), math.ceil(max(some) * 100)
+    return {AT_LEAST: least / 100, AT_MOST: most / 100}
 
 
 def _any_of(some: Sequence[Any]) -> str:

@@ -26,19 +26,27 @@ def lines(found: Proposal) -> Iterator[str]:
             yield ""
         yield from _toml(one, review)
         yield ""
+    for one in found.reference:
+        yield (
+            f"# {one.clause} under {', '.join(one.implementations)}: legacy pmap is the reference "
+            "here: correct the test's expectation instead"
+        )
+    for excess in found.correct:
+        changes = (f"{key} {_value(old)} -> {_value(new)}" for key, old, new in excess.corrections)
+        yield f"# correct {named(excess.entry)}: {', '.join(changes)}"
     for title, some in (("narrow", found.narrow), ("drop", found.drop)):
         for excess in some:
             yield f"# {title} {named(excess.entry)}"
             for what, places in (("conforms", excess.conforms), ("is seen", excess.excuses)):
                 if places:
-                    yield f"#     {what}: {', '.join(places)}"
+                    yield f"#     {what}: {'; '.join(places)}"
             if excess.other:
-                yield f"#     something else is seen: {', '.join(excess.other)}"
+                yield f"#     something else is seen: {'; '.join(excess.other)}"
     for cell in found.unproven:
         yield f"# unproven, which no entry excuses: {cell}"
     yield (
-        f"# {found.judged} cells judged: {len(found.add)} entries to add, {len(found.narrow)} to "
-        f"narrow, {len(found.drop)} to drop"
+        f"# {found.judged} cells judged: {len(found.add)} entries to add, {len(found.correct)} to "
+        f"correct, {len(found.narrow)} to narrow, {len(found.drop)} to drop"
     )
 
 
@@ -50,7 +58,7 @@ def named(entry: Deviation) -> str:
 def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
     yield "[[deviation]]"
     yield f"clause = {_text(one.clause)}"
-    yield f"implementation = [{_text(one.implementation)}]"
+    yield f"implementation = {_texts(one.implementations)}"
     if len(one.cells) == 1:
         ((versions, topologies),) = one.cells
         yield f"jax = {_text(versions)}"
@@ -75,7 +83,10 @@ def _toml(one: Entry, review: datetime.date) -> Iterator[str]:
             yield f"processes.{json.dumps(step, ensure_ascii=False)} = {_numbers(some)}"
     elif one.processes != "all":
         yield f"processes = {_numbers(one.processes)}"
-    yield 'cause = ""  # one that `pmap-conformance causes list` lists, or a new one'
+    hint = "one that `pmap-conformance causes list` lists, or a new one"
+    if one.like is not None:
+        hint = f"as {one.like[0]}: {_text(one.like[1])}"
+    yield f'cause = ""  # {hint}'
     yield f"review = {review.isoformat()}"
     if not one.explains:
         yield "# it does not excuse all of these cells yet: say what is seen by hand"
@@ -129,23 +140,29 @@ def record(found: Proposal) -> dict[str, Any]:
             "conforms": list(one.conforms),
             "excuses": list(one.excuses),
             "something_else": list(one.other),
+            "corrections": [
+                {"field": key, "old": old, "new": new} for key, old, new in one.corrections
+            ],
+        }
+
+    def entry(one: Entry) -> dict[str, Any]:
+        return {
+            "file": one.file,
+            "clause": one.clause,
+            "implementation": list(one.implementations),
+            "seen": dict(one.seen),
+            "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
+            "processes": one.processes,
+            "packages": dict(one.packages),
+            "explains": one.explains,
+            "cause_like": one.like[1] if one.like else None,
         }
 
     return {
         "judged": found.judged,
-        "add": [
-            {
-                "file": one.file,
-                "clause": one.clause,
-                "implementation": one.implementation,
-                "seen": dict(one.seen),
-                "cells": [{"jax": jax, "topology": list(some)} for jax, some in one.cells],
-                "processes": one.processes,
-                "packages": dict(one.packages),
-                "explains": one.explains,
-            }
-            for one in found.add
-        ],
+        "add": list(map(entry, found.add)),
+        "reference": list(map(entry, found.reference)),
+        "correct": [excess(one) for one in found.correct],
         "narrow": [excess(one) for one in found.narrow],
         "drop": [excess(one) for one in found.drop],
         "unproven": found.unproven,

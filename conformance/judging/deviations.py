@@ -21,6 +21,7 @@ from packaging.version import Version
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.clause import Clause
 from conformance.catalogue.names import COLUMNS
+from conformance.catalogue.spelling import did_you_mean
 from conformance.judging.emissions import EmissionError, EmissionPattern, emission_pattern
 from conformance.judging.expectation import Fault, Finding
 from conformance.judging.observation import BETWEEN, Observation
@@ -42,6 +43,7 @@ FOLDER = Path(__file__).parents[1] / "sections"
 FILES = ("*/*.toml", "*.toml")
 
 _WILDCARDS = frozenset("*?[")
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]", re.MULTILINE)
 
 
 Patterns = tuple[StepPattern, ...]  # any of which may be seen
@@ -86,7 +88,7 @@ class Deviation:
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
     processes: Processes | Mapping[str, Processes] = "all"
     packages: Mapping[str, str] = field(default_factory=dict)
-    where: str = field(default="a deviation entry", compare=False)  # its file and number
+    where: str = field(default="a deviation entry", compare=False)  # its file, line and number
 
     @property
     def seen(self) -> str:
@@ -100,16 +102,20 @@ class Deviation:
     @property
     def versions(self) -> str:
         """The JAX versions, with topologies and packages if they matter, in a line."""
-        said = self.jax
-        if self.cells:
-            said = "; ".join(
-                f"{versions or 'any'} on {', '.join(topologies)}"
-                for versions, topologies in self.cells
-            )
+        said = self.ranges
         if not self.packages:
             return said
         beside = ", ".join(f"{name} {versions}" for name, versions in self.packages.items())
         return f"{said or 'any'}, with {beside}"
+
+    @property
+    def ranges(self) -> str:
+        """The JAX versions, with topologies if they matter, in a line."""
+        if not self.cells:
+            return self.jax
+        return "; ".join(
+            f"{versions or 'any'} on {', '.join(topologies)}" for versions, topologies in self.cells
+        )
 
     def names(self, clause: str) -> bool:
         """Return whether the entry names this clause."""
@@ -137,6 +143,41 @@ class Deviation:
             )
             and (packages is None or self._has(packages))
         )
+
+    def elsewhere(
+        self,
+        clause: str,
+        implementation: str,
+        jax: str,
+        platform: str,
+        topology: str,
+        packages: Mapping[str, str] | None = None,
+    ) -> str:
+        """Return what keeps an entry that names the clause from this cell: `jax ==0.9.0`.
+
+        Empty if nothing does, or if the entry names other clauses.
+        """
+        if not self.names(clause):
+            return ""
+        parts = []
+        if implementation not in self.implementation:
+            parts.append(", ".join(self.implementation))
+        if not any(fnmatchcase(platform, p) for p in self.platform):
+            parts.append(f"platform {', '.join(self.platform)}")
+        here = [
+            (_within(versions, jax), any(fnmatchcase(topology, t) for t in topologies))
+            for versions, topologies in self.cells or ((self.jax, self.topology),)
+        ]
+        if not any(map(all, here)):
+            if self.cells:
+                parts.append(f"jax {self.ranges}")
+            else:
+                ((version, place),) = here
+                parts += [] if version else [f"jax {self.jax}"]
+                parts += [] if place else [f"topology {', '.join(self.topology)}"]
+        if packages is not None and not self._has(packages):
+            parts += [f"{name} {versions}" for name, versions in self.packages.items()]
+        return ", ".join(parts)
 
     def _has(self, packages: Mapping[str, str]) -> bool:
         """Return whether the target's packages are in the entry's ranges."""
@@ -208,11 +249,27 @@ def load(path: Path) -> tuple[Deviation, ...]:
     tables = {name: data.pop(name, []) for name in (ENTRIES, WARNING_ENTRIES)}
     if data:
         raise DeviationError(f"{path.name}: unknown table {', '.join(data)}; use [[{ENTRIES}]]")
+    lines = _header_lines(path)
     return tuple(
-        _entry(path.name, table, number, raw)
+        _entry(_place(path.name, table, number, lines.get(table, ())), table, raw)
         for table, entries in tables.items()
         for number, raw in enumerate(entries, 1)
     )
+
+
+def _header_lines(path: Path) -> dict[str, list[int]]:
+    """Return, for each table of a file, the lines on which its entries begin."""
+    text = path.read_text(encoding="utf-8")
+    found: dict[str, list[int]] = {}
+    for header in _HEADER.finditer(text):
+        found.setdefault(header[1], []).append(text.count("\n", 0, header.start()) + 1)
+    return found
+
+
+def _place(file: str, table: str, number: int, lines: Sequence[int]) -> str:
+    """Return where an entry is: `accesses.toml:247, entry 23`."""
+    line = f":{lines[number - 1]}" if number <= len(lines) else ""
+    return f"{file}{line}, {'entry' if table == ENTRIES else table} {number}"
 
 
 def unmatched(
@@ -240,7 +297,7 @@ def of_no_clause(entries: Iterable[Deviation], clauses: Iterable[str]) -> list[s
     """Describe the entries that name a clause, or a pattern of clauses, that does not exist."""
     known = dict.fromkeys(clauses)  # most patterns are an id
     return [
-        f"{entry.where}: no clause is called {pattern}"
+        f"{entry.where}: no clause is called {pattern}{did_you_mean(pattern, known)}"
         for entry in entries
         for pattern in entry.clause
         if pattern not in known and not any(_matches(id, pattern) for id in known)
@@ -296,6 +353,25 @@ def matching(
     return (*found, *(entry for entry in matched if entry.warns is not None))
 
 
+def of_other_cells(
+    entries: Iterable[Deviation],
+    clause: str,
+    implementation: str,
+    jax: str,
+    platform: str,
+    topology: str,
+    packages: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Describe the entries of a cell's clause and implementation that are not about this cell."""
+    cell = (clause, implementation, jax, platform, topology, packages)
+    return [
+        f"{entry.where} is for {why} only"
+        for entry in entries
+        if entry.warns is None and implementation in entry.implementation
+        if (why := entry.elsewhere(*cell))
+    ]
+
+
 def _matches(clause: str, pattern: str) -> bool:
     """Return whether a clause's id matches a shell pattern; most patterns are ids."""
     if _WILDCARDS.isdisjoint(pattern):
@@ -308,8 +384,7 @@ def _within(versions: str, jax: str) -> bool:
     return SpecifierSet(versions).contains(Version(jax), prereleases=True)
 
 
-def _entry(file: str, table: str, number: int, raw: dict[str, Any]) -> Deviation:
-    place = f"{file}, {'entry' if table == ENTRIES else table} {number}"
+def _entry(place: str, table: str, raw: dict[str, Any]) -> Deviation:
     where = f"{place} ({raw.get('clause', 'no clause')})"
     known = {f.name for f in fields(Deviation)} - {"where", "why", "link", "kind"}
     required = {"clause", "implementation", "cause", "review"}
@@ -323,6 +398,10 @@ def _entry(file: str, table: str, number: int, raw: dict[str, Any]) -> Deviation
         raise DeviationError(f"{where}: what is seen is said by one of {', '.join(SEEN)}")
     if ("warns" in raw) != (table == WARNING_ENTRIES):
         raise DeviationError(f"{where}: [[{WARNING_ENTRIES}]] has `warns`, [[{ENTRIES}]] does not")
+    if raw["cause"] == "":
+        raise DeviationError(
+            f"{where}: cause is empty: name one of `pmap-conformance causes list`, or add one"
+        )
     for key in raw.keys() - {"review", "cells", "processes", "packages", "optional", *SEEN}:
         parts = raw[key] if key in lists and isinstance(raw[key], list) else [raw[key]]
         if not parts or not all(isinstance(part, str) and part for part in parts):
@@ -359,10 +438,11 @@ def _said_by(raw: Mapping[str, Any], where: str) -> dict[str, str]:
     """Return what the known issue says of an entry that names it."""
     cause = load_causes().get(raw["cause"])
     if cause is None:
+        meant = did_you_mean(raw["cause"], load_causes())
         raise DeviationError(
-            f"{where}: no cause is called {raw['cause']}: `pmap-conformance causes list` lists "
-            f"them; a new one is sections/<section>/causes/{raw['cause']}.toml, and beside it the "
-            "program that shows it, of the same name with .py"
+            f"{where}: no cause is called {raw['cause']}{meant}: `pmap-conformance causes list` "
+            f"lists them; a new one is sections/<section>/causes/{raw['cause']}.toml, and beside "
+            "it the program that shows it, of the same name with .py"
         )
     why = f"{cause.sentence} {raw.get('note', '')}".strip()
     return {"why": why, "link": cause.links[0], "kind": cause.kind}

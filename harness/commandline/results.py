@@ -231,12 +231,15 @@ def _add_propose(parser: argparse.ArgumentParser) -> None:
 
 
 def _propose(chosen: argparse.Namespace) -> int:
+    from conformance.catalogue.claims import SILENCE, load_claims
     from conformance.catalogue.loading import load
     from conformance.commands.propose import propose
     from conformance.commands.proposed import lines, record
     from conformance.judging.deviations import load_all
 
-    found = propose(load(), load_all(), options.expand(chosen.files))
+    claims = load_claims().claims
+    undocumented = {slug for slug, one in claims.items() if one.kind == SILENCE}
+    found = propose(load(), load_all(), options.expand(chosen.files), undocumented)
     if chosen.format == options.JSON:
         print(json.dumps(record(found), indent=1))
         return DONE

@@ -81,6 +81,8 @@ def _run(chosen: argparse.Namespace) -> int:
         report_progress(f"no cell was run, and nothing written to {chosen.results}")
         return status
     statuses = [status, *(_call(words) for words in reports_on(chosen))]
+    if chosen.clause and _is_part(chosen):
+        print(f"summary: {PROGRAM} results summary {chosen.results}")
     if _is_part(chosen):
         print(f"site: {PROGRAM} report site {chosen.results} -o {SITE}")
     else:
@@ -136,10 +138,14 @@ def _is_part(chosen: argparse.Namespace) -> bool:
 
 
 def reports_on(chosen: argparse.Namespace) -> Iterator[list[str]]:
-    """Yield the commands that follow a run; after a partial run, only its summary."""
+    """Yield the commands that follow a run; after one of whole sections, only its summary.
+
+    Of a few clauses the run itself has said all: a summary is of the whole grid, here not run.
+    """
     results = str(chosen.results)
     if _is_part(chosen):
-        yield ["results", "summary", results]
+        if not chosen.clause:
+            yield ["results", "summary", results]
         return
     site = str(chosen.site or SITE)
     strength = str(chosen.results.with_name("strength.jsonl"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import warnings
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -73,7 +74,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("help", False):
         return
     handed = getattr(config, "workerinput", {}).get("conformance")
-    if not handed:
+    if handed:
+        # Of pytest-benchmark, as its process ends: in the midst of the others' progress line.
+        warnings.filterwarnings("ignore", "Benchmarks are automatically disabled")
+    else:
         _require_paths(config)
     if _wants_benchmark(config) and config.getoption("numprocesses", None):
         raise pytest.UsageError(

@@ -18,8 +18,16 @@ MOST_STACK_LINES = 12
 MOST_LOG_LINES = 12
 
 
-def failure(cell: CellId, clause: Clause, claims: Claims, record: model.Cell) -> str:
-    """The message of one cell, from its results record."""
+def failure(
+    cell: CellId,
+    clause: Clause,
+    claims: Claims,
+    record: model.Cell,
+    entries: Sequence[str] = (),
+) -> str:
+    """The message of one cell, from its results record; `entries` describes deviation entries of
+    its clause that are about other cells.
+    """
     claim = claims.claims[clause.claim]
     document = claims.documents[claim.document].title
     observations = [parse(one) for one in record.observations]
@@ -34,6 +42,7 @@ def failure(cell: CellId, clause: Clause, claims: Claims, record: model.Cell) ->
         *(f"  row        {name} = {key!r}" for name, key in clause.parameters.items()),
         f"  expected   {clause.expect[cell.implementation].text}",
         f"  reason     {record.reason}",
+        *(f"  entry      {one}" for one in entries[:MOST_FAILED]),
         *_failed(record.findings),
         *_observed(observations),
         *_raised(observations),

@@ -95,8 +95,7 @@ class Rerun:
         """Log the cell's final report."""
         record, id = outcome.record, self._cell(nodeid)
         assert isinstance(record, Cell)
-        clause = self._session.catalogue.clauses[id.clause]
-        text = message.failure(id, clause, self._session.claims, record)
+        text = self._session.failure(id, record, outcome.facts)
         report = pytest.TestReport(
             nodeid,
             (nodeid.split("::", 1)[0], None, nodeid.split("::", 1)[-1]),

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -169,6 +169,17 @@ class Session:
         record = self.runner.run(cell)
         return Outcome(record, self.runner.facts.get(cell.target))
 
+    def failure(self, cell: CellId, record: Record, facts: Mapping[str, Any] | None) -> str:
+        """Return the message of a red cell, which names the entries that are not about it."""
+        entries = []
+        if facts is not None:
+            there = (facts["jax"], facts["platform"], cell.topology, facts["packages"])
+            entries = deviations.of_other_cells(
+                self.deviations, cell.clause, cell.implementation, *there
+            )
+        clause = self.catalogue.clauses[cell.clause]
+        return message.failure(cell, clause, self.claims, record, entries)
+
     def heat(self, cell: CellId) -> dict[CellId, Entrant]:
         """Return the heat of a cell of the time lane, which the first of its cells runs."""
         if cell not in self.heats:
@@ -306,8 +317,7 @@ class Cell:
         if verdict == Verdict.NOT_RUN:
             pytest.fail(not_run(reason), pytrace=False)
         if verdict != Verdict.CONFORMS:
-            text = message.failure(self.id, clause, self._session.claims, record)
-            pytest.fail(text, pytrace=False)
+            pytest.fail(self._session.failure(self.id, record, outcome.facts), pytrace=False)
 
 
 class Timed:

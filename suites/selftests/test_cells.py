@@ -238,6 +238,16 @@ def test_a_failure_says_all_that_is_needed_to_believe_it() -> None:
     )
 
 
+def test_a_failure_names_the_entries_that_are_about_other_cells() -> None:
+    clause = clause_of(returns(doubled), topologies=("1x1",))
+    cell = cell_of(clause, topology="1x1")
+    pool = FakePool([observation(returned(WRONG), processes=1)])
+    record = record_of(runner_on(pool, clause), cell)
+    lines = failure(cell, clause, CLAIMS, record, ["some.toml:3, entry 1 is for 2x2 only"])
+    assert "  entry      some.toml:3, entry 1 is for 2x2 only" in lines.splitlines()
+    assert "  entry  " not in failure(cell, clause, CLAIMS, record)
+
+
 def test_a_failure_shows_the_odd_process_first() -> None:
     observed = failing(raised()).split("  observed   ", 1)[1].splitlines()
     assert observed[0].startswith("process 3      a call: raised ValueError")

@@ -272,7 +272,8 @@ def test_the_time_lane_runs_by_itself() -> None:
     ("words", "reports"),
     [
         ([], ["strength", "agreement", "site", "summary"]),
-        (["--clause", "errors"], ["summary"]),
+        (["--clause", "errors"], []),
+        (["--section", "errors"], ["summary"]),
         (["--section", "errors", "--site", "there"], ["strength", "agreement", "site", "summary"]),
     ],
 )
@@ -317,7 +318,7 @@ def test_the_exit_status_is_the_worst(
 
     monkeypatch.setattr(pytest, "main", run_pytest)
     monkeypatch.setattr(running, "_call", call)
-    assert main(["run", "--clause", "errors", "--results", "r.jsonl"]) == status
+    assert main(["run", "--section", "errors", "--results", "r.jsonl"]) == status
     assert bool(called) == (others is not None)
 
 

@@ -29,7 +29,9 @@ from conformance.judging.deviations import (
     DeviationError,
     load,
     matching,
+    of_no_clause,
     of_no_package,
+    of_other_cells,
     seen_patterns,
     unmatched,
 )
@@ -172,7 +174,44 @@ def test_a_file_without_entries_is_read(read: Any) -> None:
 def test_a_mistake_in_an_entry_is_refused(read: Any, text: str, said: str) -> None:
     with pytest.raises(DeviationError, match=said) as caught:
         read(toml(clause="'errors.first'") + text)
-    assert str(caught.value).startswith("some.toml, entry 2 (")
+    assert str(caught.value).startswith("some.toml:7, entry 2 (")
+
+
+def test_an_entry_is_named_by_the_line_of_its_header(read: Any) -> None:
+    """A header in a comment or in a text counts for none."""
+    said = toml(note="'of [[deviation]]'")
+    first, second = read(f"# [[deviation]]\n\n{said}\n{toml()}")
+    assert first.where == "some.toml:3, entry 1"
+    assert second.where == "some.toml:11, entry 2"
+
+
+def test_an_unknown_clause_is_refused_with_those_of_like_names() -> None:
+    (said,) = of_no_clause([entry(clause=("errors.frist",))], ["errors.first", "rank.other"])
+    assert said == (
+        "a deviation entry: no clause is called errors.frist; did you mean errors.first?"
+    )
+
+
+def test_an_entry_that_is_not_about_a_cell_says_what_it_is_about() -> None:
+    one = entry(jax="==0.9.0", topology=("1x8",))
+    at = ("errors.a", NEW_PMAP)
+    assert one.elsewhere(*at, "0.9.0", "cpu", "1x8") == ""
+    assert one.elsewhere(*at, "0.9.1", "cpu", "1x8") == "jax ==0.9.0"
+    assert one.elsewhere(*at, "0.9.1", "cpu", "2x2") == "jax ==0.9.0, topology 1x8"
+    assert one.elsewhere("errors.a", SHARD_MAP, "0.9.0", "cpu", "1x8") == NEW_PMAP
+    assert one.elsewhere("errors.b", NEW_PMAP, "0.9.1", "cpu", "1x8") == ""
+    several = entry(cells=(("<0.9", ("2x2",)), ("", ("1x8",))), platform=("cpu",))
+    assert several.elsewhere(*at, "0.9.0", "gpu", "2x2") == (
+        "platform cpu, jax <0.9 on 2x2; any on 1x8"
+    )
+
+
+def test_entries_about_other_cells_of_a_clause_are_described() -> None:
+    older, other = entry(jax="<0.9"), entry(implementation=(SHARD_MAP,), jax="<0.9")
+    warns = entry(warns={"category": "UserWarning", "message": "x"})
+    cell = ("errors.a", NEW_PMAP, "0.9.0", "cpu", "1x8")
+    entries = [older, other, replace(warns, jax="<0.9"), entry(), entry(clause=("errors.b",))]
+    assert of_other_cells(entries, *cell) == ["a deviation entry is for jax <0.9 only"]
 
 
 def test_an_empty_message_can_be_what_is_seen(read: Any) -> None:
@@ -235,6 +274,8 @@ def test_each_range_goes_with_its_own_topologies() -> None:
         (toml(why="'x'"), r"unknown keys \['why'\]"),
         (toml(link="'x'"), r"unknown keys \['link'\]"),
         (toml(kind="'platform'"), r"unknown keys \['kind'\]"),
+        (toml(cause="'a-couse'"), r"no cause is called a-couse; did you mean a-cause\?"),
+        (toml(cause="''"), "cause is empty: name one of `pmap-conformance causes list`, or add"),
         (toml(cause="3"), "cause must be a text"),
         (toml(note="''"), "note must be a text"),
         (toml(saw="''"), "a table of fields"),
@@ -279,7 +320,7 @@ def test_each_range_goes_with_its_own_topologies() -> None:
 def test_a_mistake_in_an_entry_with_a_cause_is_refused(read: Any, text: str, said: str) -> None:
     with pytest.raises(DeviationError, match=said) as caught:
         read(toml() + text)
-    assert str(caught.value).startswith("some.toml, entry 2 (")
+    assert str(caught.value).startswith("some.toml:7, entry 2 (")
 
 
 # Matching
@@ -389,7 +430,7 @@ def test_a_package_that_no_clause_of_an_entry_requires_is_refused(read: Any) -> 
     (one,) = read(toml(packages="{ flax = '<0.12' }"))
     bare = replace(clause_of(expects(lambda place: None)), id="errors.a")
     (said,) = of_no_package([one], {"errors.a": bare})
-    assert said == "some.toml, entry 1: errors.a does not require flax: of which package is it?"
+    assert said == "some.toml:1, entry 1: errors.a does not require flax: of which package is it?"
     assert of_no_package([one], {"errors.a": replace(bare, requires=("flax",))}) == []
     assert of_no_package([one], {"errors.b": bare}) == []
 
@@ -569,6 +610,16 @@ def published_cells() -> list[Cell]:
     ]
 
 
+def described(entries: Iterable[Deviation]) -> list[str]:
+    """Where each entry is, and what to do about one that matches no cell."""
+    return [
+        f"{one.where}: no published cell of {', '.join(one.clause)} under "
+        f"{', '.join(one.implementation)} is one of its JAX versions, platforms and topologies: "
+        "correct these, or remove the entry"
+        for one in entries
+    ]
+
+
 def overdue(entries: Iterable[Deviation], today: datetime.date) -> list[Deviation]:
     """The entries whose review was due by `today`."""
     return [one for one in entries if one.review <= today]
@@ -577,21 +628,20 @@ def overdue(entries: Iterable[Deviation], today: datetime.date) -> list[Deviatio
 def test_every_entry_is_about_a_published_cell() -> None:
     cells = published_cells()
     assert cells
-    assert unmatched(real.entries(), cells) == []
+    assert described(unmatched(real.entries(), cells)) == []
 
 
 def test_every_clause_that_an_entry_names_has_a_cell_of_it() -> None:
     """A name of a list that matches nothing would go unnoticed behind the others."""
     alone = [replace(one, clause=(name,)) for one in real.entries() for name in one.clause]
-    assert [(one.clause, one.seen) for one in unmatched(alone, published_cells())] == []
+    assert described(unmatched(alone, published_cells())) == []
 
 
 def test_every_implementation_that_an_entry_names_has_a_cell_of_it() -> None:
     alone = [
         replace(one, implementation=(n,)) for one in real.entries() for n in one.implementation
     ]
-    found = unmatched(alone, published_cells())
-    assert [(one.clause, one.implementation, one.seen) for one in found] == []
+    assert described(unmatched(alone, published_cells())) == []
 
 
 def test_no_cell_is_claimed_twice() -> None:

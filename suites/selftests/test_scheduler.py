@@ -207,13 +207,12 @@ def test_cells_that_wait_come_first_and_each_process_keeps_its_cluster() -> None
     assert max(of_several) < len(run.finished) - 40, "both end with what is left of the other"
 
 
-def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(FAULTS_ALONE, encoding="utf-8")
-    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-n", "auto", "-v", "-p", "harness.plugin"]
+def _run(folder: Path, *words: str) -> str:
+    """Run pytest on the only test of a folder, which passes; return its output."""
+    (folder / "conftest.py").write_text(FAULTS_ALONE, encoding="utf-8")
     ended = subprocess.run(
-        [*command, "-p", "no:cacheprovider", "test_nothing.py"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words],
+        cwd=folder,
         env=outside_pytest(),
         capture_output=True,
         text=True,
@@ -221,4 +220,18 @@ def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert f"{pytest_xdist_auto_num_workers()} workers [1 item]" in ended.stdout
+    return ended.stdout + ended.stderr
+
+
+def test_auto_is_a_test_process_more_than_cores(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n", encoding="utf-8")
+    printed = _run(tmp_path, "-n", "auto", "-p", "harness.plugin")
+    assert f"{pytest_xdist_auto_num_workers()} workers [1 item]" in printed
+
+
+def test_a_test_process_does_not_warn_that_nothing_is_timed_in_it(tmp_path: Path) -> None:
+    test = "def test_timed(benchmark): benchmark(lambda: None)\n"
+    (tmp_path / "test_timed.py").write_text(test, encoding="utf-8")
+    warning = "PytestBenchmarkWarning: Benchmarks are automatically disabled"
+    assert warning in _run(tmp_path, "-n", "1")
+    assert warning not in _run(tmp_path, "-n", "1", "-p", "harness.plugin")
