@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from conformance.model.records import JAX, Cause
 from conformance.model.verdicts import Verdict
-from reports.effects.derive import WITHOUT_THE_FIX
+from reports.effects.derive import WITHOUT_THE_FIX, of_job
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
 from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
@@ -119,12 +119,13 @@ def issues(effects: Effects) -> tuple[Issue, ...]:
     column = next((one for one in columns(results) if one.baseline), None)
     baseline = None if column is None else column.side
     shown = shown_by(results)
-    ran, judged, verdicts = _ran(results), _judged(results), _verdicts(results)
+    single = _Single(effects)
+    ran, judged, verdicts = _ran(results, single), _judged(results, single), _verdicts(results)
     found = []
     for slug, cells in shown.items():
         cause = results.causes.get(slug)
         if cause is not None:
-            found.append(_issue(effects, baseline, cause, cells, ran, judged, verdicts))
+            found.append(_issue(effects, baseline, cause, cells, single, ran, judged, verdicts))
     return tuple(found)
 
 
@@ -141,22 +142,22 @@ def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
     return Usage.UNUSUAL
 
 
-def _ran(results: Results) -> dict[str, tuple[set[Where], set[Where]]]:
+def _ran(results: Results, single: _Single) -> dict[str, tuple[set[Where], set[Where]]]:
     """Return for each clause where any of its cells ran, with one process and with several."""
     found: dict[str, tuple[set[Where], set[Where]]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict in RAN:
-            place = found.setdefault(key.clause, (set(), set()))[not _single(key)]
+            place = found.setdefault(key.clause, (set(), set()))[not single(key)]
             place.add(_where(key))
     return found
 
 
-def _judged(results: Results) -> dict[tuple[str, bool], set[Where]]:
+def _judged(results: Results, single: _Single) -> dict[tuple[str, bool], set[Where]]:
     """Return for each clause, with one process or not, where it was run or does not apply."""
     found: dict[tuple[str, bool], set[Where]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict is not Verdict.NOT_RUN:
-            found.setdefault((key.clause, _single(key)), set()).add(_where(key))
+            found.setdefault((key.clause, single(key)), set()).add(_where(key))
     return found
 
 
@@ -170,17 +171,19 @@ def _verdicts(results: Results) -> dict[_Program, list[tuple[CellKey, Verdict]]]
 
 
 def _otherwise(
-    cells: Sequence[CellKey], verdicts: dict[_Program, list[tuple[CellKey, Verdict]]]
+    cells: Sequence[CellKey],
+    single: _Single,
+    verdicts: dict[_Program, list[tuple[CellKey, Verdict]]],
 ) -> Iterator[tuple[Where, bool]]:
     """Yield the places, with whether one process, in which most programs of an issue fail, and none
     by it.
     """
-    shown = {(_where(key), _single(key)) for key in cells}
+    shown = {(_where(key), single(key)) for key in cells}
     ran: Counter[tuple[Where, bool]] = Counter()
     failed: Counter[tuple[Where, bool]] = Counter()
     for program in {_program(key) for key in cells}:
         for key, verdict in verdicts.get(program, ()):
-            place = _where(key), _single(key)
+            place = _where(key), single(key)
             ran[place] += 1
             failed[place] += verdict is not Verdict.CONFORMS
     yield from (place for place in ran if place not in shown and 2 * failed[place] > ran[place])
@@ -194,8 +197,27 @@ def _where(key: CellKey) -> Where:
     return Where(key.implementation, key.target.jax or "")
 
 
-def _single(key: CellKey) -> bool:
-    return key.topology.startswith("1x")
+class _Single:
+    """Says whether a cell has one process; a plain program may start several by itself."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._jobs: dict[str, bool] = {}
+
+    def __call__(self, key: CellKey) -> bool:
+        return key.topology.startswith("1x") and not self._starts_several(key)
+
+    def _starts_several(self, key: CellKey) -> bool:
+        """Return whether the clause of a cell starts several processes."""
+        if key.implementation != JAX:
+            return False
+        if key.clause not in self._jobs:
+            digest = self._effects.digest_of(key)
+            if digest is None:
+                return False
+            started = {step.name for _, step in digest.steps() if of_job(step.name)}
+            self._jobs[key.clause] = len(started) > 1
+        return self._jobs[key.clause]
 
 
 def _issue(
@@ -203,6 +225,7 @@ def _issue(
     baseline: Side | None,
     cause: Cause,
     cells: Sequence[CellKey],
+    single: _Single,
     ran: dict[str, tuple[set[Where], set[Where]]],
     judged: dict[tuple[str, bool], set[Where]],
     verdicts: dict[_Program, list[tuple[CellKey, Verdict]]],
@@ -217,14 +240,14 @@ def _issue(
     for key in cells:
         effect = effect_of(effects, baseline, cause, key)
         if effect is not None:
-            seen = one.one if _single(key) else one.several
+            seen = one.one if single(key) else one.several
             where = _where(key)
             seen[where] = min(seen.get(where, effect), effect, key=lambda some: some.gravity)
-    for id, single in {(key.clause, _single(key)) for key in cells}:
-        places = one.judged_one if single else one.judged_several
-        places |= judged.get((id, single), set())
-    for where, single in _otherwise(cells, verdicts):
-        (one.otherwise_one if single else one.otherwise_several).add(where)
+    for id, alone in {(key.clause, single(key)) for key in cells}:
+        places = one.judged_one if alone else one.judged_several
+        places |= judged.get((id, alone), set())
+    for where, alone in _otherwise(cells, single, verdicts):
+        (one.otherwise_one if alone else one.otherwise_several).add(where)
     return one
 
 

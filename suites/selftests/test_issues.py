@@ -129,3 +129,15 @@ def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None
         for row in place_rows(effects.results, issue)
     }
     assert said["legacy_pmap"] == ["error", "error"]
+
+
+@pytest.mark.parametrize(("names", "one"), [(("process 0", "process 1"), 0), (("process 0",), 1)])
+def test_a_plain_program_that_starts_several_processes_is_not_one(
+    names: tuple[str, ...], one: int
+) -> None:
+    steps = [FAILS | {"name": name} for name in names]
+    entry = deviation(cause=ORDINARY)
+    shows = ran("idioms.a", "jax@0.9.0", *steps, verdict="known deviation", deviation=entry)
+    [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
+
+    assert (len(issue.one), len(issue.several)) == (one, 1 - one)
