@@ -55,6 +55,8 @@ class Issue:
     several: dict[Where, Effect] = field(default_factory=dict)
     ran_one: set[Where] = field(default_factory=set)
     ran_several: set[Where] = field(default_factory=set)
+    shown_one: set[Where] = field(default_factory=set)  # with or without an effect
+    shown_several: set[Where] = field(default_factory=set)
     judged_one: set[Where] = field(default_factory=set)  # run, or not applicable
     judged_several: set[Where] = field(default_factory=set)
     otherwise_one: set[Where] = field(default_factory=set)
@@ -67,7 +69,7 @@ class Issue:
     @property
     def implementations(self) -> tuple[str, ...]:
         """The implementations that show it anywhere."""
-        found = {where.implementation for where in (*self.one, *self.several)}
+        found = {where.implementation for where in self.shown_one | self.shown_several}
         return tuple(sorted(found, key=implementation_order))
 
     def at(self, where: Where, processes: str = "") -> Effect | None:
@@ -88,6 +90,12 @@ class Issue:
         some = {"one": (self.ran_one,), "several": (self.ran_several,)}
         ran = some.get(processes, (self.ran_one, self.ran_several))
         return any({where, Where(JAX, where.jax)} & places for places in ran)
+
+    def was_shown(self, where: Where, processes: str = "") -> bool:
+        """Return whether a test shows it in a place, with or without an effect."""
+        some = {"one": (self.shown_one,), "several": (self.shown_several,)}
+        found = some.get(processes, (self.shown_one, self.shown_several))
+        return any({where, Where(JAX, where.jax)} & places for places in found)
 
     def was_judged(self, where: Where, processes: str) -> bool:
         """Return whether a test that shows it elsewhere was run in a place, or does not apply."""
@@ -238,6 +246,7 @@ def _issue(
         one.ran_one |= with_one
         one.ran_several |= with_several
     for key in cells:
+        (one.shown_one if single(key) else one.shown_several).add(_where(key))
         effect = effect_of(effects, baseline, cause, key)
         if effect is not None:
             seen = one.one if single(key) else one.several
@@ -367,6 +376,8 @@ def _cell(one: Issue, where: Where, processes: str = "") -> GridCell:
     if effect is not None:
         only = f" ({one.processes(where)})" if not processes else ""
         return GridCell(where.jax, f"{effect.words}{only}", effect.css)
+    if one.was_shown(where, processes):
+        return GridCell(where.jax, "no new effect", "g-same")
     if one.fails_otherwise(where, processes):
         return GridCell(where.jax, "another issue", "g-other")
     if one.was_run(where, processes):

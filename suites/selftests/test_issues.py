@@ -141,3 +141,19 @@ def test_a_plain_program_that_starts_several_processes_is_not_one(
     [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
 
     assert (len(issue.one), len(issue.several)) == (one, 1 - one)
+
+
+def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
+    entry = deviation(cause=ORDINARY)
+    records = [
+        ran("idioms.a", side, FAILS, verdict="known deviation", deviation=entry)
+        for side in ("legacy_pmap@0.8.0", "new_pmap@0.8.0", "new_pmap@0.9.0")
+    ]
+    effects = Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), *records))
+    [issue] = issues(effects)
+
+    said = {
+        row.implementation: [one.says for one in row.cells]
+        for row in place_rows(effects.results, issue)
+    }
+    assert said["new_pmap"] == ["no new effect", "no new effect"]
