@@ -61,6 +61,39 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> tuple[Pair, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Outgrown:
+    """A library whose version beside an older JAX warns, and one beside a newer JAX does not.
+
+    `warns` are its functions that warn, with what the first of them says.
+    """
+
+    library: str
+    old: str
+    new: str
+    warns: tuple[str, ...]
+    warning: str
+
+
+def outgrown(pairs: Iterable[Pair], old_jax: str, new_jax: str) -> tuple[Outgrown, ...]:
+    """Return the libraries to upgrade with JAX, by what is installed beside both releases."""
+    installed = {(one.library, one.jax): one for one in pairs if not one.pinned}
+    found = []
+    for (library, jax), old in installed.items():
+        new = installed.get((library, new_jax))
+        if jax != old_jax or new is None or new.version == old.version:
+            continue
+        warns = [
+            (name, use.warning)
+            for name, use in old.uses.items()
+            if use.warning and not new.uses.get(name, Use(warning="not there")).warning
+        ]
+        if warns:
+            names = tuple(name for name, _ in warns)
+            found.append(Outgrown(library, old.version, new.version, names, warns[0][1]))
+    return tuple(found)
+
+
 def as_text(pairs: Iterable[Pair]) -> str:
     """The file, a pair a line."""
     lines = ",\n".join(f"  {json.dumps(_filled(asdict(one)))}" for one in pairs)

@@ -17,8 +17,8 @@ from reports.effects.remedies import Help, Remedy
 from reports.reading.order import topology_order
 
 AS_SHARD_MAP = (
-    "Where it matters, rewrite the map as `jax.jit(jax.shard_map(...))`: nothing that keeps the "
-    "pmap is known to help, and these programs do as before under shard_map."
+    "Rewrite the pmap as `jax.jit(jax.shard_map(...))`: these programs behave as before under it, "
+    "and no change that keeps the pmap is known to help."
 )
 AS_IN = "Do as in “{}”"
 # What is repaired needs no edit, and a remedy that fails is none.

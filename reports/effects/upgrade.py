@@ -304,12 +304,12 @@ class _Made:
     def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
         """Return a title, and the sentence below it."""
         if cause is not None and key.by is By.ENDED:
-            return f"No longer so: {cause.title}", f"Before: {cause.sentence}"
+            return f"Known issue that ended: {cause.title}", f"Before: {cause.sentence}"
         if cause is not None:
             return cause.title, cause.sentence
         if key.by is By.DOCUMENT:
             statement = self.results.claims[key.claim].statement.rstrip(".")
-            return f"As documented: {statement}", self.said[key]
+            return f"Documented: {statement}", self.said[key]
         clause = self.results.clauses[example.clause]
         if key.group in _BY_SHAPE:
             return _TITLES[key.group].format(key.shape), ""
@@ -321,7 +321,7 @@ class _Made:
         if example.verdict is not Verdict.CONFORMS:
             # A clause's title says what is expected, and a reader takes a title for what is so.
             was = example.before is Verdict.CONFORMS
-            return f"{'No longer so' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
+            return f"{'No longer holds' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
         if claim is None or claim.silent:
             return clause.title.rstrip("."), ""
         return claim.statement.rstrip("."), ""

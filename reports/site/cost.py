@@ -80,7 +80,7 @@ def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
             "index",
             "An index into a map's output: time",
             "How many times as long `x[0]` takes as under legacy pmap, measured at the same moment."
-            " Bars span the blocks of the measurement; what crosses the line is no difference.",
+            " Bars span the blocks of the measurement; one that crosses 1 shows no difference.",
             INDEX,
             "index",
             LEGACY,

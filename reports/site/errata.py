@@ -124,6 +124,7 @@ class ErrataPage:
     groups: tuple[Group, ...]
     checked: int  # statements of which this JAX ran a check
     corrections: tuple[Correction, ...]
+    documents: tuple[tuple[Link, int, int], ...] = ()  # with its claims that fail, and all tested
 
     @property
     def size(self) -> int:
@@ -215,7 +216,20 @@ def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
     checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
     untrue = {row.claim.slug for one in found for row in one.claims if row.untrue}
     here = tuple(one for one in corrections() if untrue.intersection(one.claims))
-    return ErrataPage(target, version, groups, checked, here)
+    return ErrataPage(target, version, groups, checked, here, _documents(found))
+
+
+def _documents(found: Sequence[Document]) -> tuple[tuple[Link, int, int], ...]:
+    """Return each document with its number of claims that fail, and of claims that were tested."""
+    return tuple(
+        (
+            Link(one.title, one.path),
+            sum(row.untrue for row in one.claims),
+            sum(row.newest in CHECKED for row in one.claims),
+        )
+        for one in found
+        if not one.silent
+    )
 
 
 def _order(alike: Sequence[Failing]) -> tuple[bool, int]:

@@ -7,13 +7,14 @@ dangerous by itself, or a change from the newest legacy pmap.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 from conformance.model.records import JAX, Cause
-from reports.effects.derive import WITHOUT_THE_FIX
+from conformance.model.verdicts import Verdict
+from reports.effects.derive import WITHOUT_THE_FIX, of_job
 from reports.effects.digest import RAISED
 from reports.effects.effect import Effect
 from reports.effects.pairs import RAN, SHARD_MAP, Effects, Side, sides
@@ -29,6 +30,9 @@ from reports.site.uses import Use
 
 _NO_CHANGE = (Effect.SAME, Effect.REPAIRED, Effect.NOT_MEASURED)
 _REAL = "idioms"  # the section of programs as users write them
+
+
+_Program = tuple[str, str, str]  # clause, implementation, topology
 
 
 class Where(NamedTuple):
@@ -51,6 +55,12 @@ class Issue:
     several: dict[Where, Effect] = field(default_factory=dict)
     ran_one: set[Where] = field(default_factory=set)
     ran_several: set[Where] = field(default_factory=set)
+    shown_one: set[Where] = field(default_factory=set)  # with or without an effect
+    shown_several: set[Where] = field(default_factory=set)
+    judged_one: set[Where] = field(default_factory=set)  # run, or not applicable
+    judged_several: set[Where] = field(default_factory=set)
+    otherwise_one: set[Where] = field(default_factory=set)
+    otherwise_several: set[Where] = field(default_factory=set)
 
     @property
     def href(self) -> str:
@@ -59,7 +69,7 @@ class Issue:
     @property
     def implementations(self) -> tuple[str, ...]:
         """The implementations that show it anywhere."""
-        found = {where.implementation for where in (*self.one, *self.several)}
+        found = {where.implementation for where in self.shown_one | self.shown_several}
         return tuple(sorted(found, key=implementation_order))
 
     def at(self, where: Where, processes: str = "") -> Effect | None:
@@ -81,6 +91,23 @@ class Issue:
         ran = some.get(processes, (self.ran_one, self.ran_several))
         return any({where, Where(JAX, where.jax)} & places for places in ran)
 
+    def was_shown(self, where: Where, processes: str = "") -> bool:
+        """Return whether a test shows it in a place, with or without an effect."""
+        some = {"one": (self.shown_one,), "several": (self.shown_several,)}
+        found = some.get(processes, (self.shown_one, self.shown_several))
+        return any({where, Where(JAX, where.jax)} & places for places in found)
+
+    def was_judged(self, where: Where, processes: str) -> bool:
+        """Return whether a test that shows it elsewhere was run in a place, or does not apply."""
+        judged = self.judged_one if processes == "one" else self.judged_several
+        return bool({where, Where(JAX, where.jax)} & judged)
+
+    def fails_otherwise(self, where: Where, processes: str = "") -> bool:
+        """Return whether most tests that show it elsewhere fail by another issue in a place."""
+        some = {"one": (self.otherwise_one,), "several": (self.otherwise_several,)}
+        found = some.get(processes, (self.otherwise_one, self.otherwise_several))
+        return any(where in places for places in found)
+
     def processes(self, where: Where) -> str:
         """Return with how many processes it shows in a place."""
         if self.at(where, "one") is None:
@@ -100,12 +127,13 @@ def issues(effects: Effects) -> tuple[Issue, ...]:
     column = next((one for one in columns(results) if one.baseline), None)
     baseline = None if column is None else column.side
     shown = shown_by(results)
-    ran = _ran(results)
+    single = _Single(effects)
+    ran, judged, verdicts = _ran(results, single), _judged(results, single), _verdicts(results)
     found = []
     for slug, cells in shown.items():
         cause = results.causes.get(slug)
         if cause is not None:
-            found.append(_issue(effects, baseline, cause, cells, ran))
+            found.append(_issue(effects, baseline, cause, cells, single, ran, judged, verdicts))
     return tuple(found)
 
 
@@ -122,18 +150,82 @@ def usage_of(results: Results, cause: Cause, clauses: Iterable[str]) -> Usage:
     return Usage.UNUSUAL
 
 
-def _ran(results: Results) -> dict[str, tuple[set[Where], set[Where]]]:
+def _ran(results: Results, single: _Single) -> dict[str, tuple[set[Where], set[Where]]]:
     """Return for each clause where any of its cells ran, with one process and with several."""
     found: dict[str, tuple[set[Where], set[Where]]] = {}
     for key, outcome in results.outcomes.items():
         if outcome.verdict in RAN:
-            place = found.setdefault(key.clause, (set(), set()))[not _single(key)]
-            place.add(Where(key.implementation, key.target.jax or ""))
+            place = found.setdefault(key.clause, (set(), set()))[not single(key)]
+            place.add(_where(key))
     return found
 
 
-def _single(key: CellKey) -> bool:
-    return key.topology.startswith("1x")
+def _judged(results: Results, single: _Single) -> dict[tuple[str, bool], set[Where]]:
+    """Return for each clause, with one process or not, where it was run or does not apply."""
+    found: dict[tuple[str, bool], set[Where]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict is not Verdict.NOT_RUN:
+            found.setdefault((key.clause, single(key)), set()).add(_where(key))
+    return found
+
+
+def _verdicts(results: Results) -> dict[_Program, list[tuple[CellKey, Verdict]]]:
+    """Return for each program, in every version in which it ran, how it ended."""
+    found: dict[_Program, list[tuple[CellKey, Verdict]]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict in RAN:
+            found.setdefault(_program(key), []).append((key, outcome.verdict))
+    return found
+
+
+def _otherwise(
+    cells: Sequence[CellKey],
+    single: _Single,
+    verdicts: dict[_Program, list[tuple[CellKey, Verdict]]],
+) -> Iterator[tuple[Where, bool]]:
+    """Yield the places, with whether one process, in which most programs of an issue fail, and none
+    by it.
+    """
+    shown = {(_where(key), single(key)) for key in cells}
+    ran: Counter[tuple[Where, bool]] = Counter()
+    failed: Counter[tuple[Where, bool]] = Counter()
+    for program in {_program(key) for key in cells}:
+        for key, verdict in verdicts.get(program, ()):
+            place = _where(key), single(key)
+            ran[place] += 1
+            failed[place] += verdict is not Verdict.CONFORMS
+    yield from (place for place in ran if place not in shown and 2 * failed[place] > ran[place])
+
+
+def _program(key: CellKey) -> _Program:
+    return key.clause, key.implementation, key.topology
+
+
+def _where(key: CellKey) -> Where:
+    return Where(key.implementation, key.target.jax or "")
+
+
+class _Single:
+    """Says whether a cell has one process; a plain program may start several by itself."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._jobs: dict[str, bool] = {}
+
+    def __call__(self, key: CellKey) -> bool:
+        return key.topology.startswith("1x") and not self._starts_several(key)
+
+    def _starts_several(self, key: CellKey) -> bool:
+        """Return whether the clause of a cell starts several processes."""
+        if key.implementation != JAX:
+            return False
+        if key.clause not in self._jobs:
+            digest = self._effects.digest_of(key)
+            if digest is None:
+                return False
+            started = {step.name for _, step in digest.steps() if of_job(step.name)}
+            self._jobs[key.clause] = len(started) > 1
+        return self._jobs[key.clause]
 
 
 def _issue(
@@ -141,7 +233,10 @@ def _issue(
     baseline: Side | None,
     cause: Cause,
     cells: Sequence[CellKey],
+    single: _Single,
     ran: dict[str, tuple[set[Where], set[Where]]],
+    judged: dict[tuple[str, bool], set[Where]],
+    verdicts: dict[_Program, list[tuple[CellKey, Verdict]]],
 ) -> Issue:
     clauses = dict.fromkeys(key.clause for key in cells)
     edit = rewrites().by_cause.get(cause.cause)
@@ -151,11 +246,17 @@ def _issue(
         one.ran_one |= with_one
         one.ran_several |= with_several
     for key in cells:
+        (one.shown_one if single(key) else one.shown_several).add(_where(key))
         effect = effect_of(effects, baseline, cause, key)
         if effect is not None:
-            seen = one.one if _single(key) else one.several
-            where = Where(key.implementation, key.target.jax or "")
+            seen = one.one if single(key) else one.several
+            where = _where(key)
             seen[where] = min(seen.get(where, effect), effect, key=lambda some: some.gravity)
+    for id, alone in {(key.clause, single(key)) for key in cells}:
+        places = one.judged_one if alone else one.judged_several
+        places |= judged.get((id, alone), set())
+    for where, alone in _otherwise(cells, single, verdicts):
+        (one.otherwise_one if alone else one.otherwise_several).add(where)
     return one
 
 
@@ -218,7 +319,7 @@ def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
     """Return the grid of a use, with at most `most` rows."""
     versions = jax_versions(effects.results)
     where = [Where(use.implementation(jax), jax) for jax in versions]
-    there = existing(effects.results)
+    there, gone = existing(effects.results), removed(effects.results)
     weighed = [(one.weight(there.intersection(where)), one) for one in issues(effects)]
     some = [(weight, one) for weight, one in weighed if weight > 0]
     some.sort(key=lambda pair: (-pair[0], pair[1].cause.part_of != "", pair[1].cause.title))
@@ -226,7 +327,7 @@ def grid(effects: Effects, use: Use, most: int | None = None) -> Grid:
     listed = {one.cause.cause for _, one in some}
     wholes = [one for _, one in some if one.cause.part_of not in listed]
     shown = wholes if most is None else _of_different_edits(wholes)[:most]
-    rows = tuple(_row(one, where, there) for one in shown)
+    rows = tuple(_row(one, where, there, gone) for one in shown)
     return Grid(use, rows, len(wholes) - len(rows))
 
 
@@ -245,7 +346,19 @@ def existing(results: Results) -> frozenset[Where]:
     return frozenset(Where(one.implementation, one.jax) for one in sides(results))
 
 
-def _row(one: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow:
+def removed(results: Results) -> frozenset[Where]:
+    """Return the implementations that a version no longer has."""
+    jax = {target.key: target.jax or "" for target in results.targets}
+    return frozenset(
+        Where(name, jax[target])
+        for name, target, verdict in results.verdicts
+        if verdict is Verdict.REMOVED
+    )
+
+
+def _row(
+    one: Issue, where: Sequence[Where], there: frozenset[Where], gone: frozenset[Where]
+) -> GridRow:
     found = [one.at(place) for place in where if place in there]
     worst = min((effect for effect in found if effect), key=lambda some: some.gravity)
     return GridRow(
@@ -254,10 +367,7 @@ def _row(one: Issue, where: Sequence[Where], there: frozenset[Where]) -> GridRow
         one.usage,
         one.library,
         worst.value,
-        tuple(
-            _cell(one, place) if place in there else GridCell(place.jax, "removed", "g-none")
-            for place in where
-        ),
+        tuple(_removed(place.jax) if place in gone else _cell(one, place) for place in where),
     )
 
 
@@ -266,9 +376,17 @@ def _cell(one: Issue, where: Where, processes: str = "") -> GridCell:
     if effect is not None:
         only = f" ({one.processes(where)})" if not processes else ""
         return GridCell(where.jax, f"{effect.words}{only}", effect.css)
+    if one.was_shown(where, processes):
+        return GridCell(where.jax, "no new effect", "g-same")
+    if one.fails_otherwise(where, processes):
+        return GridCell(where.jax, "another issue", "g-other")
     if one.was_run(where, processes):
         return GridCell(where.jax, "not affected", "g-no")
     return GridCell(where.jax, "not run", "g-none")
+
+
+def _removed(jax: str) -> GridCell:
+    return GridCell(jax, "removed", "g-none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +399,22 @@ class PlaceRow:
 
 
 def place_rows(results: Results, one: Issue) -> tuple[PlaceRow, ...]:
-    """Return an issue's effects, a row for each implementation and kind of topology that ran."""
-    versions = jax_versions(results)
+    """Return an issue's effects, a row for each implementation and kind of topology that ran.
+
+    Where an implementation is removed, only programs that ask for it show an issue.
+    """
+    versions, gone = jax_versions(results), removed(results)
     found = []
     for name in one.implementations:
         for processes, words in (("one", "one process"), ("several", "several processes")):
-            cells = tuple(_cell(one, Where(name, jax), processes) for jax in versions)
+            places = [Where(name, jax) for jax in versions]
+            own = one.one if processes == "one" else one.several
+            cells = tuple(
+                _removed(place.jax)
+                if place in gone and place not in own
+                else _cell(one, place, processes)
+                for place in places
+            )
             if any(cell.css != "g-none" for cell in cells):
                 found.append(PlaceRow(name, words, cells))
     return tuple(found)
@@ -336,4 +464,18 @@ def risk(effects: Effects, where: Where, processes: str) -> Risk | None:
         found[Effect.WRONG_NUMBERS],
         found[Effect.RAISES],
         sum(found[effect] for effect in _COSTS),
+    )
+
+
+def untested(
+    effects: Effects, where: Where, others: Iterable[Where], processes: str
+) -> tuple[Issue, ...]:
+    """Return the issues that count in one of the other versions, and have no test in this one."""
+    places = list(others)
+    return tuple(
+        one
+        for one in issues(effects)
+        if one.usage in _ORDINARY
+        and not one.was_judged(where, processes)
+        and any(one.at(place, processes) for place in places)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reports.effects.pairs import Effects
-from reports.site.issues import Grid, Risk, Where, grid, issues, risk
+from reports.site.issues import Grid, Risk, Where, grid, issues, risk, untested
 from reports.site.names import Link, cause_path, implementation_words, version_path
 from reports.site.page import Page
 from reports.site.strips import jax_versions
@@ -28,7 +28,10 @@ class KnownPage:
 
 @dataclass(frozen=True, slots=True)
 class SafeRow:
-    """A version: what the use means in it, and its risk with one process and with several."""
+    """A version: what the use means in it, and its risk with one process and with several.
+
+    `untested_one` and `untested_several` count the issues of other versions that were not tested.
+    """
 
     jax: str
     href: str
@@ -37,6 +40,8 @@ class SafeRow:
     several: Risk | None
     best_one: bool
     best_several: bool
+    untested_one: int
+    untested_several: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,10 @@ def pages(effects: Effects) -> Iterator[Page]:
 
 
 def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
-    """Return every version in which a use was run, newest first, marking the least risk."""
+    """Return every version in which a use was run, newest first, marking the least risk.
+
+    A version in which fewer issues were tested than elsewhere is not compared.
+    """
     versions = jax_versions(effects.results)
     some = []
     for jax in reversed(versions):
@@ -94,8 +102,20 @@ def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
         risks = risk(effects, where, "one"), risk(effects, where, "several")
         if any(risks):
             some.append((where, risks))
+    places = [where for where, _ in some]
+    rows = [
+        (
+            where,
+            risks,
+            tuple(len(untested(effects, where, places, n)) for n in ("one", "several")),
+        )
+        for where, risks in some
+    ]
     best = [
-        min((found[n].score for _, found in some if found[n]), default=None)  # type: ignore[union-attr]
+        min(
+            (one.score for _, found, left in rows if (one := found[n]) and not left[n]),
+            default=None,
+        )
         for n in (0, 1)
     ]
     return tuple(
@@ -104,7 +124,11 @@ def safe_rows(effects: Effects, use: Use) -> tuple[SafeRow, ...]:
             version_path(where.jax),
             implementation_words(where.implementation),
             *found,
-            *(one is not None and one.score == best[n] for n, one in enumerate(found)),
+            *(
+                one is not None and not left[n] and one.score == best[n]
+                for n, one in enumerate(found)
+            ),
+            *left,
         )
-        for where, found in some
+        for where, found, left in rows
     )

@@ -111,7 +111,7 @@ def _view(results: Results) -> TargetsPage:
         implementations=results.implementations,
         machines=tuple(dict.fromkeys(t.machine for t in results.targets if t.machine)),
         downloads=(
-            Download(MATRIX, "Every cell: clause, implementation, JAX, topology, verdict, reason"),
+            Download(MATRIX, "Every result: test, implementation, JAX, topology, verdict, reason"),
             Download(SUMMARY, "Counts of cells and facts by verdict, targets, claims and clauses"),
             Download(FEED, "A feed (Atom): what became worse in each version of JAX"),
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -14,6 +14,7 @@ from reports.effects.plan import Change, Plan, plan
 from reports.effects.rewrites import Place, rewrites
 from reports.effects.upgrade import upgrade
 from reports.effects.upgrade_text import missing, silently
+from reports.libraries import Outgrown, load_libraries, outgrown
 from reports.site import feed, home, versions
 from reports.site import hazards as hazard_pages
 from reports.site.entries import (
@@ -27,6 +28,7 @@ from reports.site.entries import (
     places_class,
     side_words,
 )
+from reports.site.issues import Where, issues
 from reports.site.names import Link, clause_path
 from reports.site.page import Asset, Page
 from reports.site.pairs import Pair, pairs
@@ -112,7 +114,19 @@ class UpgradeView:
     def silent(self) -> tuple[EntryView, ...]:
         """Silent differences of programs that ran before, the most severe and common first."""
         some = silently(self.effects.results, self.found)
-        return tuple(entry_view(self.effects.results, self.found, one) for one in some)
+        views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
+        return tuple(
+            replace(view, title=f"{view.title} (in more programs than before)")
+            if one.cause is not None and one.cause.cause in self._shown_before
+            else view
+            for one, view in views
+        )
+
+    @cached_property
+    def _shown_before(self) -> frozenset[str]:
+        """The known issues that have an effect on the old side already."""
+        old = Where(self.pair.old.implementation, self.pair.old.jax)
+        return frozenset(one.cause.cause for one in issues(self.effects) if one.at(old) is not None)
 
     @property
     def most_silent(self) -> int:
@@ -137,6 +151,11 @@ class UpgradeView:
             known[between] = removed_between(*between)
         found: Removed = known[between]
         return found
+
+    @property
+    def libraries(self) -> tuple[Outgrown, ...]:
+        """The libraries to upgrade with JAX."""
+        return outgrown(load_libraries(), self.pair.old.jax, self.pair.new.jax)
 
     @property
     def as_shard_map(self) -> bool:

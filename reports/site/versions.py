@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from conformance.model.verdicts import Verdict
 from reports.effects.changed import Entry, Group, Upgrade
+from reports.effects.effect import Effect
 from reports.effects.hazards import Hazard, averts, of_version
 from reports.effects.pairs import RAN, Effects, Side, sides
 from reports.effects.upgrade import upgrade
@@ -106,7 +107,7 @@ class VersionView:
     @property
     def dangers_said(self) -> str:
         """How many hazards there are of each effect."""
-        counted = Counter(one.effect for one in self.hazards)
+        counted = Counter(Effect(one.effect).words for one in self.hazards)
         return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
 
 

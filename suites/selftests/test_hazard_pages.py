@@ -123,9 +123,9 @@ def test_the_page_is_filtered_by_version_without_a_script(page: str) -> None:
 
 
 def test_a_version_says_what_averts_a_hazard_where_that_works(site: dict[str, str]) -> None:
-    assert "hangs: 1, wrong numbers: 3." in site["versions/0.9.0.html"]
-    assert "Do that." in site["versions/0.9.0.html"].partition('id="new_pmap"')[0]
-    assert "Do that." not in site["versions/0.10.0.html"].partition('id="new_pmap"')[0]
+    assert "hang: 1, wrong values: 3" in site["versions/0.9.0.html"]
+    assert "Do that." in site["versions/0.9.0.html"].partition('id="hazards"')[2]
+    assert "Do that." not in site["versions/0.10.0.html"].partition('id="hazards"')[2]
 
 
 def test_a_process_of_a_job_that_hangs_is_a_hazard(page: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from recorded_steps import finding, returned
-from sample_results import Record, cause
-from two_sides import FAILS, HEAD, known, ran, read
+from sample_results import Record, cause, deviation
+from two_sides import FAILS, HEAD, known, program, ran, read
 
 from reports.effects.effect import Effect
 from reports.effects.pairs import Effects
-from reports.site.issues import Risk, Where, grid, issues, risk
+from reports.site.issues import Risk, Where, grid, issues, place_rows, risk
 from reports.site.known import safe_rows
 from reports.site.uses import Use, default_implementation
 
@@ -83,3 +83,77 @@ def test_what_pmap_is_by_default(jax: str, implementation: str) -> None:
     assert default_implementation(jax) == implementation
     assert Use.PMAP.implementation(jax) == implementation
     assert Use.LEGACY.implementation(jax) == "legacy_pmap"
+
+
+def test_a_version_in_which_an_issue_was_not_tested_is_not_the_safest() -> None:
+    records = [*HEAD, *shown(ORDINARY, "idioms.a"), program("idioms.b")]
+    other = ran("idioms.b", "new_pmap@0.8.0", returned(1.0))
+    fine = ran("idioms.b", "new_pmap@0.9.0", FAILS, verdict="known deviation")
+    fine["deviation"] = deviation(cause=PART)
+    rows = safe_rows(Effects(read(*records, cause(PART), other, fine)), Use.PMAP)
+
+    assert [(row.jax, row.untested_one, row.best_one) for row in rows] == [
+        ("0.9.0", 0, True),
+        ("0.8.0", 1, False),
+    ]
+
+
+def test_a_program_that_fails_by_another_issue_is_not_unaffected() -> None:
+    entry = deviation(cause=PART)
+    other = ran("idioms.a", "new_pmap@0.8.0", FAILS, verdict="known deviation", deviation=entry)
+    effects = Effects(read(*HEAD, *shown(ORDINARY, "idioms.a"), cause(PART), other))
+
+    [row] = [one for one in grid(effects, Use.PMAP).rows if one.title == f"Title of {ORDINARY}"]
+    assert [cell.says for cell in row.cells] == ["another issue", "error (one process)"]
+
+
+def test_an_implementation_that_is_removed_shows_only_what_asks_for_it() -> None:
+    records = [*HEAD, cause(ORDINARY), program("idioms.a"), program("idioms.b")]
+    entry = deviation(cause=ORDINARY)
+    for side in ("legacy_pmap@0.8.0", "jax@0.8.0", "jax@0.9.0"):
+        records.append(ran("idioms.a", side, FAILS, verdict="known deviation", deviation=entry))
+    records.append(ran("idioms.b", "legacy_pmap@0.9.0", verdict="removed"))
+    effects = Effects(read(*records))
+    [issue] = issues(effects)
+
+    said = {
+        row.implementation: [one.says for one in row.cells]
+        for row in place_rows(effects.results, issue)
+    }
+    assert said["legacy_pmap"] == ["error", "removed"]
+    asks = ran("idioms.a", "legacy_pmap@0.9.0", FAILS, verdict="known deviation", deviation=entry)
+    effects = Effects(read(*records, asks))
+    [issue] = issues(effects)
+    said = {
+        row.implementation: [one.says for one in row.cells]
+        for row in place_rows(effects.results, issue)
+    }
+    assert said["legacy_pmap"] == ["error", "error"]
+
+
+@pytest.mark.parametrize(("names", "one"), [(("process 0", "process 1"), 0), (("process 0",), 1)])
+def test_a_plain_program_that_starts_several_processes_is_not_one(
+    names: tuple[str, ...], one: int
+) -> None:
+    steps = [FAILS | {"name": name} for name in names]
+    entry = deviation(cause=ORDINARY)
+    shows = ran("idioms.a", "jax@0.9.0", *steps, verdict="known deviation", deviation=entry)
+    [issue] = issues(Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), shows)))
+
+    assert (len(issue.one), len(issue.several)) == (one, 1 - one)
+
+
+def test_an_issue_that_legacy_pmap_shows_too_is_no_new_effect() -> None:
+    entry = deviation(cause=ORDINARY)
+    records = [
+        ran("idioms.a", side, FAILS, verdict="known deviation", deviation=entry)
+        for side in ("legacy_pmap@0.8.0", "new_pmap@0.8.0", "new_pmap@0.9.0")
+    ]
+    effects = Effects(read(*HEAD, cause(ORDINARY), program("idioms.a"), *records))
+    [issue] = issues(effects)
+
+    said = {
+        row.implementation: [one.says for one in row.cells]
+        for row in place_rows(effects.results, issue)
+    }
+    assert said["new_pmap"] == ["no new effect", "no new effect"]

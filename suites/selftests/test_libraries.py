@@ -18,6 +18,7 @@ from reports.libraries import (
     as_text,
     from_records,
     load_libraries,
+    outgrown,
 )
 from reports.site.libraries import tables
 
@@ -106,3 +107,18 @@ def test_unreplicate_follows_flax_and_not_jax(jax: str, flax: str, devices: int)
     )
     note = found.uses["flax.jax_utils.unreplicate"].note
     assert note == f"returns an array on {devices} of 2 devices"
+
+
+def test_a_library_that_warns_beside_the_older_jax_is_upgraded_too() -> None:
+    warns = {"uses": {"f": {"warning": "Warning: gone soon"}, "g": {}}}
+    records = [
+        {"library": "flax", "version": "1", "jax": "0.8.3", "python": "3.11", **warns},
+        {"library": "flax", "version": "2", "jax": "0.12.0", "python": "3.11", "uses": {"f": {}}},
+    ]
+
+    (one,) = outgrown(from_records(records), "0.8.3", "0.12.0")
+    assert (one.library, one.old, one.new, one.warns) == ("flax", "1", "2", ("f",))
+    assert one.warning == "Warning: gone soon"
+    assert outgrown(from_records(records), "0.12.0", "0.8.3") == ()
+    same = [records[0], records[1] | {"version": "1"}]
+    assert outgrown(from_records(same), "0.8.3", "0.12.0") == ()

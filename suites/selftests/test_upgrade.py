@@ -215,14 +215,14 @@ class TestEntries(TestCase):
         )
 
         [entry] = found.entries
-        assert [(one.clause, one.says) for one in entry.remedies] == [
+        assert [(one.clause, one.result) for one in entry.remedies] == [
             ("fix.there", "works on 2x2; does not work on 4x2"),
             ("fix.elsewhere", "works on 1x8"),
         ]
 
     @parameterized.expand(
         [
-            ("conforms", "deviates", "No longer so: It adds up"),
+            ("conforms", "deviates", "No longer holds: It adds up"),
             ("deviates", "deviates", "Expected: It adds up"),
             ("not applicable", "deviates", "Expected: It adds up"),
         ]

@@ -374,9 +374,9 @@ def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
     assert "None was seen." in page[page.index('id="hangs"') : page.index('id="wrong-numbers"')]
 
 
-def test_a_versions_hazards_come_first_and_say_where_they_show(site: dict[str, str]) -> None:
+def test_a_version_shows_changes_first_and_where_its_hazards_show(site: dict[str, str]) -> None:
     page = site["versions/0.9.0.html"]
-    listed = page[page.index('id="hazards"') : page.index('id="new_pmap"')]
+    listed = page[page.index('id="hazards"', page.index('id="new_pmap"')) :]
     assert '<span class="dim small">new pmap 1x8' in listed
 
 
