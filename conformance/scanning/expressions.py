@@ -183,8 +183,13 @@ def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
         known = versions.holds(scope, node.test, run.jax)
         if known is not None:
             return evaluate(run, scope, node.body if known else node.orelse)
+        outer = run.within
+        run.within = (*outer, *versions.names_present(run, scope, node.test))
         one = evaluate(run, scope, node.body)
-        return merged(one, evaluate(run, scope, node.orelse))
+        run.within = (*outer, *versions.names_present(run, scope, node.test, holding=False))
+        other = evaluate(run, scope, node.orelse)
+        run.within = outer
+        return merged(one, other)
     one = evaluate(run, scope, node.left)
     return merged(one, evaluate(run, scope, node.right))
 
