@@ -93,7 +93,7 @@ def names_present(
         ) if holding:
             module = expressions.evaluate(run, scope, owner)
             if isinstance(module, Reference):
-                full = f"{module.name}.{name.evaluated_value}"
+                full = f"{module.name}.{name.raw_value}"
                 return tuple(PRESENT + one for one in dict.fromkeys((full, canonical(full))))
     return ()
 

@@ -31,9 +31,9 @@ def main(model, tx, train_iter, config, write):
   rng = jax.random.PRNGKey(config.get('seed', 0))
   params_cpu = jax.jit(model.init, backend='cpu')(rng, jnp.zeros((1, 224, 224, 3)))['params']
   opt_cpu = jax.jit(tx.init, backend='cpu')(params_cpu)
-  params_repl = flax.jax_utils.replicate(params_cpu)
-  opt_repl = flax.jax_utils.replicate(opt_cpu)
-  rngs_loop = flax.jax_utils.replicate(rng)
+  params_repl = flax.jax_utils.replicate(params_cpu)  # finds: device-put-stackers-gone
+  opt_repl = flax.jax_utils.replicate(opt_cpu)  # finds: device-put-stackers-gone
+  rngs_loop = flax.jax_utils.replicate(rng)  # finds: device-put-stackers-gone
   for step, batch in enumerate(train_iter, start=1):
     params_repl, opt_repl, rngs_loop, loss_value, measurements = update_fn(  # finds: own-output-traced-again
         params_repl, opt_repl, rngs_loop, batch['image'], batch['labels'])

@@ -38,7 +38,7 @@ def sync_batch_stats(state):
 
 
 def train_and_evaluate(config: ml_collections.ConfigDict, train_iter, state, schedule):
-  state = jax_utils.replicate(state)
+  state = jax_utils.replicate(state)  # finds: device-put-stackers-gone
   p_train_step = jax.pmap(functools.partial(train_step, learning_rate_fn=schedule), axis_name='batch')
   train_metrics = []
   last = time.time()

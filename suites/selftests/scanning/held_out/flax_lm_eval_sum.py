@@ -14,6 +14,6 @@ def evaluate(p_eval_step, params, eval_ds, num_eval_steps):
 
 def main(eval_step, params, eval_ds):
   p_eval_step = jax.pmap(eval_step, axis_name='batch')
-  params = jax_utils.replicate(params)
+  params = jax_utils.replicate(params)  # finds: device-put-stackers-gone
   results = evaluate(p_eval_step, params, eval_ds, 20)
   return results

@@ -8,7 +8,7 @@ def main(model, tx, train_ds, epochs):
   rng = jax.random.PRNGKey(0)
   rng, init_rng = jax.random.split(rng)
   params = model.init(init_rng, jnp.ones((1, 784)), rng)['params']
-  state = replicate(TrainState.create(apply_fn=model.apply, params=params, tx=tx))
+  state = replicate(TrainState.create(apply_fn=model.apply, params=params, tx=tx))  # finds: device-put-stackers-gone
   rngs = jax.random.split(rng, jax.local_device_count())
 
   @jax.pmap
