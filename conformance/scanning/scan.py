@@ -14,7 +14,14 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.scanning import texts
 from conformance.scanning.files import PYTHON, SCRIPT, Listed, PathError
-from conformance.scanning.findings import Finding, Report, Unread, in_cell, in_order
+from conformance.scanning.findings import (
+    Finding,
+    Report,
+    Unread,
+    in_cell,
+    in_order,
+    once_in_each_file,
+)
 from conformance.scanning.ignoring import ALL, ignored_in_file, is_ignored
 from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
@@ -97,7 +104,7 @@ def scan(
     return Report(
         old=old,
         new=new,
-        findings=in_order(whole.findings),
+        findings=in_order(once_in_each_file(whole.findings)),
         unread=tuple(sorted(whole.unread, key=lambda one: one.path)),
         files=len(files),
         parsed=whole.parsed,
@@ -221,10 +228,14 @@ def _keep(
 ) -> None:
     """Add the findings that no comment suppresses."""
     left_out = ignored_in_file(lines)
-    for one in in_order(found):
-        if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
-            part.ignored += 1
-        else:
+    ignored = {
+        (one.place.line, one.place.column)
+        for one in in_order(found)
+        if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines)
+    }
+    part.ignored += len(ignored)
+    for one in found:
+        if (one.place.line, one.place.column) not in ignored:
             part.findings.append(in_cell(one, cells) if cells else one)
 
 
