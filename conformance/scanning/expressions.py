@@ -215,7 +215,9 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
     ):
         if node.decorator.value == "staticmethod" and isinstance(value, Function):
             return Function(node=value.node, scope=value.scope, tags=frozenset({"staticmethod"}))
-        return value if node.decorator.value != "property" else UNKNOWN
+        if node.decorator.value == "property" and isinstance(value, Function):
+            return Function(node=value.node, scope=value.scope, tags=frozenset({"property"}))
+        return value
     decorator = evaluate(run, scope, node.decorator)
     found = calls.applied(run, scope, node.decorator, decorator, value)
     return value if found is UNKNOWN else found

@@ -20,6 +20,8 @@ from conformance.scanning.sources import Place, Source
 MOST_LINE = 20_000  # characters of a line that are looked into
 _FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
+# What stands before a variable in a command: other variables, and what passes them on.
+_SETS = re.compile(r"\s*(?:(?:export|env|-\S+|[\w./-]+=\S*)\s+)*[\"']?")
 _SPEC = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=!~<>]=|[<>])\s*[\w.,<>=!~ ]+)"
 )
@@ -53,7 +55,7 @@ def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
     source.tree.visit(strings)
     for node, value in strings.found:
         for pattern, rule in patterns:
-            if pattern.search(value):
+            if any(_is_configuration(one) for one in pattern.finditer(value)):
                 words = {"text": frozenset({pattern.pattern}), "files": frozenset({PYTHON})}
                 yield Event("text", node, words), rule
 
@@ -74,6 +76,18 @@ class _Strings(cst.CSTVisitor):
             return
         if isinstance(value, str):
             self.found.append((node, value))
+
+
+def _is_configuration(match: re.Match[str]) -> bool:
+    """Return whether a string has a name as configuration does: as a flag, by itself, or set
+    before a command. In a sentence it is mentioned only.
+    """
+    before = re.split(r"[\n;&|]", match.string[: match.start()])[-1]
+    after = match.string[match.end() :]
+    if match[0].startswith("--"):
+        return True
+    ends = not after or after[0] in "=\n" or not match[0][-1].isalnum()
+    return ends and _SETS.fullmatch(before) is not None
 
 
 def _about(rule: Rule, kind: str) -> bool:
