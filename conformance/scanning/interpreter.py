@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from conformance.scanning import expressions, members, statements
+from conformance.scanning import expressions, helpers, members, statements
 from conformance.scanning.events import Event
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
@@ -157,7 +157,7 @@ class Interpreter:
         if id(function.node) in self.done:
             return
         with self.fresh():
-            self.call(function, ())
+            self.call(function, helpers.assumed(function))
 
     def note(
         self,

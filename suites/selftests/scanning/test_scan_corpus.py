@@ -15,6 +15,9 @@ import jax
 step = jax.pmap(lambda x: x + 1)
 def make(f):
     return jax.pmap(f)
+"""
+FIRST = """
+import jax
 def first(tree):
     return jax.tree.map(lambda x: x[0], tree)
 """
@@ -113,7 +116,7 @@ def tree(folder: Path, files: dict[str, str]) -> Path:
         pytest.param(
             "return jax.tree.map(lambda x: x[0], tree)",
             {
-                "pkg/maps": MODULE,
+                "pkg/maps": FIRST,
                 "main": "import jax\nfrom pkg.maps import first\n"
                 "def f(x):\n    return first(jax.pmap(len)(x))\n",
             },

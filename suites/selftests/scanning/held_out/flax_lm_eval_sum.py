@@ -8,7 +8,7 @@ def evaluate(p_eval_step, params, eval_ds, num_eval_steps):
   metrics = []
   for _, batch in zip(range(num_eval_steps), eval_ds):
     metrics.append(p_eval_step(params, common_utils.shard(batch)))  # finds: calls-run-python
-  metrics = common_utils.get_metrics(metrics)
+  metrics = common_utils.get_metrics(metrics)  # finds: index-replicates-the-row
   return jax.tree_util.tree_map(lambda x: x.sum(), metrics)
 
 
