@@ -49,6 +49,6 @@ def main(model, tx, train_iter, config, write):
       ncorrect = 0
       nseen = 0
       for b in config.val_iter:
-        batch_ncorrect, batch_n = evaluate(params_repl, b['image'], b['labels'], b['mask'])  # finds: calls-run-python
+        batch_ncorrect, batch_n = evaluate(params_repl, b['image'], b['labels'], b['mask'])
         ncorrect += np.sum(np.array(batch_ncorrect)[0])
         nseen += np.sum(np.array(batch_n[0]))  # finds: index-replicates-the-row

@@ -27,5 +27,5 @@ def main(model, tx, train_ds, epochs):
     for batch in train_ds:
       state, value, rngs = step(state, batch, rngs)  # finds: own-output-traced-again
     print(f'epoch {epoch}: {unreplicate(value):.4f}')  # finds: unreplicated-onto-one-device
-    images = sample(state, jnp.zeros((jax.local_device_count(), 8, 20)))  # finds: calls-run-python
+    images = sample(state, jnp.zeros((jax.local_device_count(), 8, 20)))
     yield images[0, :4]  # finds: index-replicates-the-row
