@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 # The words for what changes for a user, the gravest first.
 SEVERITIES = (
     "crash",
@@ -69,7 +71,9 @@ class Find:
     shows both to be equal: a rule that has it is applied by `--fix`. `effect` is the severity where
     the published cells compare nothing of the issue, and `asked` the implementation that such a
     program asks for, whichever runs. `to` is the implementation that alone a program has to move to
-    for the rule to be about it.
+    for the rule to be about it. `needs` is a requirement: where the scanned tree has none but such
+    that allow only these versions of a package, the rule does not apply. With `once`, a file has
+    one finding of the rule, which counts the others; it is their noun.
     """
 
     event: str
@@ -81,6 +85,8 @@ class Find:
     effect: str = ""
     asked: str = ""
     to: str = ""
+    needs: str = ""
+    once: str = ""
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -88,7 +94,7 @@ class Find:
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.after)))
 
 
-_TEXTS = ("says", "after", "proved", "effect", "asked", "to")
+_TEXTS = ("says", "after", "proved", "effect", "asked", "to", "needs", "once")
 
 
 def parse_finds(raw: Any) -> tuple[Find, ...]:
@@ -118,6 +124,8 @@ def _find(raw: Mapping[str, Any]) -> Find:
     unless = raw.get("unless", {})
     if not isinstance(unless, dict) or unless.keys() - EVENTS[event]:
         raise FindError(f"[[find]] unless is a table of {', '.join(sorted(EVENTS[event]))}")
+    if raw.get("needs"):
+        _requirement(raw["needs"])
     if event == TEXT:
         _patterns(where.get("text", frozenset()))
     return Find(
@@ -133,6 +141,13 @@ def _words(value: Any, key: str) -> frozenset[str]:
     if not (isinstance(some, list) and some and all(isinstance(w, str) and w for w in some)):
         raise FindError(f"[[find]] {key} must be a text or texts in a list")
     return frozenset(some)
+
+
+def _requirement(text: str) -> None:
+    try:
+        Requirement(text)
+    except InvalidRequirement as error:
+        raise FindError(f"[[find]] needs {text!r} is no requirement: {error}") from error
 
 
 def _patterns(texts: frozenset[str]) -> None:

@@ -188,7 +188,27 @@ def unpacked(
     display = isinstance(structure, Items) and structure.kind in ("tuple", "list")
     if display and isinstance(structure, Items) and len(structure.items) == count:
         return [part_of(value, structure, at) for at in range(count)]
+    if value.leaf and not value.row:
+        return [iterated(run, scope, node, value, "iterate")] * count
     return [replace(value, structure=UNKNOWN, leaf=False)] * count
+
+
+def passed_to_jit(
+    run: Interpreter, scope: Scope, node: cst.BaseExpression, values: Sequence[Value]
+) -> None:
+    """Note outputs among the arguments of a jitted function, and what they are mixed with."""
+    mixed = _mixed(values)
+    for one in values:
+        used(run, scope, node, one, "argument of jit")
+        if mixed:
+            used(run, scope, node, one, "compute", extra=mixed)
+
+
+def _mixed(values: Sequence[Value]) -> frozenset[str]:
+    """Return words for the arrays with which outputs cannot be mixed."""
+    tags = {tag for one in values for tag in one.tags}
+    mixed = tags & {"on one device", "on an explicit mesh", "global array"}
+    return frozenset(f"with {word}" for word in mixed)
 
 
 def combined(
@@ -198,11 +218,8 @@ def combined(
     arrays = [one for one in (left, right) if isinstance(one, Array)]
     if not arrays:
         return None
-    others = frozenset({*left.tags, *right.tags})
-    mixed = others & {"on one device", "on an explicit mesh", "global array"}
-    words = frozenset(f"with {word}" for word in mixed)
     captures: dict[str, cst.CSTNode] = {"value": node}
-    used(run, scope, node, arrays[0], "compute", captures, words)
+    used(run, scope, node, arrays[0], "compute", captures, _mixed((left, right)))
     return replace(arrays[0], structure=UNKNOWN, leaf=True)
 
 

@@ -110,9 +110,7 @@ def called(
             return UNKNOWN if method is UNKNOWN else called(run, scope, node, method, arguments)
         case Getter() if arguments and isinstance(arguments[0].value, Array):
             each = cst.Subscript(function.node, [cst.SubscriptElement(cst.Index(function.node))])
-            return arrays.subscript(
-                run, scope, each, arguments[0].value, [function.index], function.node
-            )
+            return arrays.subscript(run, scope, each, arguments[0].value, [function.index], node)
         case Stage():
             return _stage(run, scope, node, function)
         case Imported() if any(uses.holds_array(one.value) for one in arguments):
@@ -136,9 +134,8 @@ def _transformed(
     arguments: Sequence[Argument],
 ) -> Value:
     inner = function.function
-    for one in arguments:
-        if function.kind == "jit":
-            arrays.used(run, scope, node, one.value, "argument of jit")
+    if function.kind == "jit":
+        arrays.passed_to_jit(run, scope, node, [one.value for one in arguments])
     if isinstance(inner, Function):
         found = run.call(inner, arguments, (function.kind,))
         if function.kind == "grad":

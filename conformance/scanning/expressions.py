@@ -183,8 +183,13 @@ def _either(run: Interpreter, scope: Scope, node: Any) -> Value:
         known = versions.holds(scope, node.test, run.jax)
         if known is not None:
             return evaluate(run, scope, node.body if known else node.orelse)
+        outer = run.within
+        run.within = (*outer, *versions.names_present(run, scope, node.test))
         one = evaluate(run, scope, node.body)
-        return merged(one, evaluate(run, scope, node.orelse))
+        run.within = (*outer, *versions.names_present(run, scope, node.test, holding=False))
+        other = evaluate(run, scope, node.orelse)
+        run.within = outer
+        return merged(one, other)
     one = evaluate(run, scope, node.left)
     return merged(one, evaluate(run, scope, node.right))
 
@@ -210,7 +215,9 @@ def decorated(run: Interpreter, scope: Scope, node: cst.Decorator, value: Value)
     ):
         if node.decorator.value == "staticmethod" and isinstance(value, Function):
             return Function(node=value.node, scope=value.scope, tags=frozenset({"staticmethod"}))
-        return value if node.decorator.value != "property" else UNKNOWN
+        if node.decorator.value == "property" and isinstance(value, Function):
+            return Function(node=value.node, scope=value.scope, tags=frozenset({"property"}))
+        return value
     decorator = evaluate(run, scope, node.decorator)
     found = calls.applied(run, scope, node.decorator, decorator, value)
     return value if found is UNKNOWN else found

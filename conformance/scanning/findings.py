@@ -66,6 +66,7 @@ class Finding:
     proved: str = ""
     replacement: Replacement | None = None
     also: tuple[Issue, ...] = ()
+    once: str = ""  # a file has one such finding, which counts the others by this noun
     cell: int = 0  # of a notebook, in which `place` is then; 0 for other files
 
     @property
@@ -114,6 +115,23 @@ def in_cell(finding: Finding, cells: Sequence[Cell]) -> Finding:
     before = cell.line - 1
     place = Place(at.line - before, at.column, at.end_line - before, at.end_column)
     return replace(finding, place=place, cell=cell.number, proved="", replacement=None)
+
+
+def once_in_each_file(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings with the first alone of those that a file has once; it counts the others."""
+    kept: list[Finding] = []
+    repeated: dict[tuple[str, str], dict[tuple[int, Place], Finding]] = {}
+    for one in findings:
+        if one.once:
+            repeated.setdefault((one.path, one.issue.slug), {})[one.cell, one.place] = one
+        else:
+            kept.append(one)
+    for places in repeated.values():
+        first = places[min(places, key=lambda at: (at[0], at[1].line, at[1].column))]
+        others = len(places) - 1
+        count = f", and {others} more {first.once} in this file" if others else ""
+        kept.append(replace(first, says=first.says + count))
+    return kept
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

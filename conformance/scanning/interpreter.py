@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from conformance.scanning import expressions, members, statements
+from conformance.scanning import expressions, helpers, members, statements
 from conformance.scanning.events import Event
 from conformance.scanning.project import Project
 from conformance.scanning.scopes import Scope
@@ -28,7 +28,7 @@ from conformance.scanning.values import (
     is_followed,
     merged,
 )
-from conformance.scanning.versions import Release
+from conformance.scanning.versions import PRESENT, Release
 
 MOST_STEPS = 60_000  # statements and expressions of one file, with what is evaluated again
 MOST_CALLS = 5  # functions of the program within each other
@@ -157,7 +157,7 @@ class Interpreter:
         if id(function.node) in self.done:
             return
         with self.fresh():
-            self.call(function, ())
+            self.call(function, helpers.assumed(function))
 
     def note(
         self,
@@ -170,10 +170,15 @@ class Interpreter:
         """Note an event, unless no rule is about its name."""
         if "name" in attributes and self.wanted.isdisjoint(attributes["name"]):
             return
-        if kind == "name" and (guards := _GUARDS.intersection(self.within)):
-            attributes = {**attributes, "how": attributes.get("how", frozenset()) | guards}
+        if kind == "name" and (guards := self._guards(attributes["name"])):
+            attributes = {**attributes, "how": attributes["how"] | guards}
         event = Event(kind, node, attributes, captures or {})
         self.events.setdefault(event.key(), (scope.source, event))
+
+    def _guards(self, names: frozenset[str]) -> frozenset[str]:
+        """Return words for what keeps the uses of a name from a JAX that does not have it."""
+        present = not {PRESENT + one for one in names}.isdisjoint(self.within)
+        return _GUARDS.intersection(self.within) | ({"tried"} if present else frozenset())
 
     # Functions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +14,7 @@ from conformance.scanning.values import (
     Array,
     Constant,
     Items,
+    Method,
     Value,
     merged,
 )
@@ -37,6 +39,8 @@ def subscript(run: Interpreter, scope: Scope, node: cst.Subscript) -> Value:
             indices.append(UNKNOWN)
     if isinstance(owner, Items):
         return item(owner, indices[0] if len(indices) == 1 else UNKNOWN)
+    if isinstance(owner, Method) and isinstance(owner.owner, Array):  # a field that is called so
+        owner = replace(owner.owner, structure=UNKNOWN, leaf=False)
     if isinstance(owner, Array):
         return arrays.subscript(run, scope, node, owner, indices)
     if owner.tags & {"all devices", "local devices"}:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from conformance.scanning.names import SIGNATURES
-from conformance.scanning.results import tags_of_items
+from conformance.scanning.results import result_tags, tags_of_items
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import (
     PMAP,
@@ -155,6 +155,8 @@ def body(run: Interpreter, function: Value, under: tuple[str, ...]) -> Value:
         return body(run, function.function, under)
     if isinstance(function, Function):
         return run.call(function, (), under)
+    if isinstance(function, Reference):
+        return Value(result_tags(function.name, {}, ()) & {"leaf"})
     return UNKNOWN
 
 

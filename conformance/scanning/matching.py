@@ -42,6 +42,7 @@ def _finding(source: Source, scope: Scope | None, event: Event, rule: Rule) -> F
         after=after or "",
         proved=rule.find.proved if replacement is not None else "",
         replacement=replacement,
+        once=rule.find.once,
     )
 
 

@@ -65,6 +65,8 @@ def attribute(run: Interpreter, scope: Scope, node: cst.Attribute) -> Value:
             if isinstance(value, Donated):
                 expressions.used_again(run, scope, node)
                 return value.value
+            if isinstance(value, Function) and "property" in value.tags:
+                return run.call(value, ())
             return value
         case Class():
             return _of_bases(owner, name)
@@ -81,7 +83,7 @@ def member(owner: Instance, name: str) -> Value:
     if isinstance(value, Function):
         if "staticmethod" in value.tags:
             return value
-        return Function(node=value.node, scope=value.scope, owner=owner)
+        return Function(node=value.node, scope=value.scope, owner=owner, tags=value.tags)
     if isinstance(value, Mapped | Transformed | Partial):
         return calls.bound_to(value, owner)
     return value

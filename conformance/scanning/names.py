@@ -165,6 +165,8 @@ RETURNS: Mapping[str, str] = {
     "jax.local_device_count": "local device count",
     "jax.process_count": "process count",
     "numpy.random.rand": "host",
+    "int": "integer",
+    "len": "integer",
     "numpy.asarray": "host",
     "numpy.array": "host",
 }
@@ -188,7 +190,14 @@ MAKE_CONSTANTS = frozenset(
     f"jax.numpy.{name}" for name in ("zeros", "ones", "full", "array", "zeros_like", "ones_like")
 )
 LEAVES = ("jax.numpy.", "jax.nn.", "jax.random.", "numpy.", "jax.scipy.", "optax.losses.")
-NOT_LEAVES = frozenset({"jax.numpy.split", "jax.numpy.unstack", "numpy.split", "jax.numpy.where"})
+NOT_LEAVES = frozenset(
+    {
+        *("jax.numpy.split", "jax.numpy.unstack", "numpy.split", "jax.numpy.where"),
+        *(f"jax.numpy.linalg.{name}" for name in ("eig", "eigh", "svd", "qr", "slogdet", "lstsq")),
+        *(f"jax.numpy.{name}" for name in ("meshgrid", "broadcast_arrays", "divmod", "modf")),
+        *(f"jax.numpy.{name}" for name in ("frexp", "gradient", "histogram", "array_split")),
+    }
+)
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from packaging.specifiers import SpecifierSet
@@ -76,6 +76,22 @@ class Rules:
         patterns = [pattern.pattern for pattern, _ in self.texts()]
         words = [rf"\b{re.escape(word)}\b" for word in sorted(found - {*_SEEDS})]
         return re.compile("|".join([*_SEEDS, *words, *sorted({*patterns})]))
+
+    def needed(self) -> frozenset[str]:
+        """Return the requirements that make rules superfluous."""
+        some = (rule.find.needs for each in self.by_event.values() for rule in each)
+        return frozenset(filter(None, some))
+
+    def without(self, needs: Collection[str]) -> Rules:
+        """Return the rules but for those that only matter without certain requirements."""
+
+        def kept(some: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            return tuple(rule for rule in some if rule.find.needs not in needs)
+
+        return Rules(
+            {event: kept(some) for event, some in self.by_event.items()},
+            {key: kept(some) for key, some in self.by_name.items()},
+        )
 
     def texts(self) -> tuple[tuple[re.Pattern[str], Rule], ...]:
         return tuple(

@@ -10,9 +10,18 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+
 from conformance.scanning import texts
-from conformance.scanning.files import PYTHON, REQUIREMENTS, Listed, PathError
-from conformance.scanning.findings import Finding, Report, Unread, in_cell, in_order
+from conformance.scanning.files import PYTHON, SCRIPT, Listed, PathError
+from conformance.scanning.findings import (
+    Finding,
+    Report,
+    Unread,
+    in_cell,
+    in_order,
+    once_in_each_file,
+)
 from conformance.scanning.ignoring import ALL, ignored_in_file, is_ignored
 from conformance.scanning.interpreter import Interpreter
 from conformance.scanning.matching import findings
@@ -30,6 +39,7 @@ from conformance.scanning.sources import (
 from conformance.scanning.values import Array, Class, Function, Items, Mapped, Partial, Value
 from conformance.scanning.versions import Release, release
 
+_SETUP = "setup.py"  # a program that is read for its requirements as well
 MOST_ROUNDS = 3  # modules that export what modules export
 CHUNK = 50  # files that a process is given at once
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
@@ -74,9 +84,11 @@ def scan(
     whole = Part(unread=list(left))
     words = rules.words()
     relevant, others = _relevant(python, words, whole)
+    required: list[tuple[str, SpecifierSet]] = []
     for one in files:
-        if one.kind != PYTHON:
-            _text_file(one, rules, whole)
+        if one.kind != PYTHON or one.inside.name == _SETUP:
+            required += _text_file(one, rules, whole)
+    rules = rules.without([needs for needs in rules.needed() if texts.satisfied(needs, required)])
     progress(f"{len(files)} files, {len(relevant)} of them to be evaluated")
     jax = release(new.rpartition("@")[2])
     task = Task(rules, modules, _worth_reading(relevant, python), jax)
@@ -92,7 +104,7 @@ def scan(
     return Report(
         old=old,
         new=new,
-        findings=in_order(whole.findings),
+        findings=in_order(once_in_each_file(whole.findings)),
         unread=tuple(sorted(whole.unread, key=lambda one: one.path)),
         files=len(files),
         parsed=whole.parsed,
@@ -194,18 +206,21 @@ def _importing(files: Sequence[Listed], exports: set[tuple[str, str]]) -> list[L
     return found
 
 
-def _text_file(one: Listed, rules: Rules, whole: Part) -> None:
+def _text_file(one: Listed, rules: Rules, whole: Part) -> list[tuple[str, SpecifierSet]]:
+    """Add the findings of a file by its lines; return the packages that it requires."""
     try:
         text = read_text(one.file)
     except UnreadableError as error:
-        whole.unread.append(Unread(one.path, str(error)))
-        return
+        if one.kind != PYTHON:  # which is read again, and named then
+            whole.unread.append(Unread(one.path, str(error)))
+        return []
     lines = text.split("\n")
-    if one.kind == REQUIREMENTS:
-        found = list(texts.in_requirements(one.path, text, rules))
-    else:
+    if one.kind == SCRIPT:
         found = list(texts.in_scripts(one.path, text, rules))
+    else:
+        found = list(texts.in_requirements(one.path, text, rules))
     _keep(found, lines, whole)
+    return list(texts.required(text))
 
 
 def _keep(
@@ -213,10 +228,14 @@ def _keep(
 ) -> None:
     """Add the findings that no comment suppresses."""
     left_out = ignored_in_file(lines)
-    for one in in_order(found):
-        if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines):
-            part.ignored += 1
-        else:
+    ignored = {
+        (one.place.line, one.place.column)
+        for one in in_order(found)
+        if not left_out.isdisjoint((one.issue.slug, ALL)) or is_ignored(one, lines)
+    }
+    part.ignored += len(ignored)
+    for one in found:
+        if (one.place.line, one.place.column) not in ignored:
             part.findings.append(in_cell(one, cells) if cells else one)
 
 

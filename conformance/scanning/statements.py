@@ -165,8 +165,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     if (name := _on_one_device(scope, node.test)) is not None:
         scope.variables[name] = UNKNOWN
     # What follows is run by one process alone.
-    if "process 0" in test.tags:
-        run.within = (*outer, "one process")
+    one_process = ("one process",) if "process 0" in test.tags else ()
+    run.within = (*outer, *one_process, *versions.names_present(run, scope, node.test))
     ended = block(run, scope, node.body)
     run.within = outer
     after = scope.variables
@@ -175,8 +175,8 @@ def _if(run: Interpreter, scope: Scope, node: cst.If) -> bool:
     if isinstance(node.orelse, cst.If):
         other = _if(run, scope, node.orelse)
     elif node.orelse is not None:
-        if "process 0" in test.tags:
-            run.within = (*outer, "one process")
+        present = versions.names_present(run, scope, node.test, holding=False)
+        run.within = (*outer, *one_process, *present)
         other = block(run, scope, node.orelse.body)
         run.within = outer
     ways = [state for state, end in ((after, ended), (scope.variables, other)) if not end]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from conformance.catalogue.finds import REQUIREMENT
 from conformance.scanning.events import Event
@@ -19,8 +20,10 @@ from conformance.scanning.sources import Place, Source
 MOST_LINE = 20_000  # characters of a line that are looked into
 _FAR_OFF = "9999"
 _COMMENT = re.compile(r"(^|\s)#.*$")
+# What stands before a variable in a command: other variables, and what passes them on.
+_SETS = re.compile(r"\s*(?:(?:export|env|-\S+|[\w./-]+=\S*)\s+)*[\"']?")
 _SPEC = re.compile(
-    r"(?<![\w.-])([A-Za-z][\w.-]*(?:\[[\w,. -]*\])?\s*(?:==|<=|~=|<)\s*[\w.,<>=!~ ]+)"
+    r"(?<![\w.-])([A-Za-z][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=!~<>]=|[<>])\s*[\w.,<>=!~ ]+)"
 )
 
 
@@ -52,7 +55,7 @@ def in_strings(source: Source, rules: Rules) -> Iterator[tuple[Event, Rule]]:
     source.tree.visit(strings)
     for node, value in strings.found:
         for pattern, rule in patterns:
-            if pattern.search(value):
+            if any(_is_configuration(one) for one in pattern.finditer(value)):
                 words = {"text": frozenset({pattern.pattern}), "files": frozenset({PYTHON})}
                 yield Event("text", node, words), rule
 
@@ -73,6 +76,18 @@ class _Strings(cst.CSTVisitor):
             return
         if isinstance(value, str):
             self.found.append((node, value))
+
+
+def _is_configuration(match: re.Match[str]) -> bool:
+    """Return whether a string has a name as configuration does: as a flag, by itself, or set
+    before a command. In a sentence it is mentioned only.
+    """
+    before = re.split(r"[\n;&|]", match.string[: match.start()])[-1]
+    after = match.string[match.end() :]
+    if match[0].startswith("--"):
+        return True
+    ends = not after or after[0] in "=\n" or not match[0][-1].isalnum()
+    return ends and _SETS.fullmatch(before) is not None
 
 
 def _about(rule: Rule, kind: str) -> bool:
@@ -104,6 +119,38 @@ def _pinned(path: str, line: str, number: int, rules: Rules) -> Iterator[Finding
             ):
                 end = match.start() + len(match[1].rstrip())
                 yield _at(path, line, number, match.start(), end, rule)
+
+
+def required(text: str) -> Iterator[tuple[str, SpecifierSet]]:
+    """Yield the packages, and which versions of each, that a text requires."""
+    for line in text.split("\n"):
+        for match in _SPEC.finditer(_COMMENT.sub("", line[:MOST_LINE])):
+            name, specifier = _requirement(match[1])
+            if name:
+                yield name, specifier
+
+
+def satisfied(needs: str, some: Collection[tuple[str, SpecifierSet]]) -> bool:
+    """Return whether the requirements of a tree allow only what a rule needs, and name it."""
+    package, wanted = _requirement(needs)
+    about = [specifier for name, specifier in some if name == package]
+    return bool(about) and all(_within(one, wanted) for one in about)
+
+
+def _within(specifier: SpecifierSet, wanted: SpecifierSet) -> bool:
+    """Return whether a requirement allows only wanted versions: it tries those around the ends."""
+    ends = [one.version.removesuffix(".*") for one in (*specifier, *wanted)]
+    tried = [*ends, *map(_previous, ends), _FAR_OFF]
+    allowed = [text for text in tried if specifier.contains(text, prereleases=True)]
+    return all(wanted.contains(text, prereleases=True) for text in allowed)
+
+
+def _previous(version: str) -> str:
+    """Return the release before one: 0.12.6 for 0.12.7."""
+    numbers = list(Version(version).release)
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return ".".join(map(str, [*numbers[:-1], max(numbers[-1] - 1, 0)]))
 
 
 def _requirement(text: str) -> tuple[str, SpecifierSet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -59,7 +60,7 @@ def tree_map(
         tree = next((one.value for one in trees if isinstance(one.value, Array)), None)
         if tree is not None:
             return Array(of=found.of, structure=tree.structure, facts=found.facts, row=found.row)
-        return found
+        return replace(found, leaf=False)  # a display of arrays
     return Value(found.tags & {"rows of this process", "rows for all devices"})
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 from packaging.version import InvalidVersion, Version
 
+from conformance.scanning import expressions
+from conformance.scanning.names import canonical
 from conformance.scanning.scopes import Scope
 from conformance.scanning.values import Reference, Value, with_tags
 
+if TYPE_CHECKING:
+    from conformance.scanning.interpreter import Interpreter
+
 TAG = "JAX version"
+PRESENT = "has "  # before a name, in the words for where code runs: this JAX has it
 _NAMES = frozenset(
     {"jax.__version__", "jax.__version_info__", "jax.version.__version__", "jaxlib.__version__"}
 )
@@ -43,6 +49,8 @@ def holds(scope: Scope, test: cst.BaseExpression, jax: Release) -> bool | None:
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         inner = holds(scope, test.expression, jax)
         return None if inner is None else not inner
+    if isinstance(test, cst.BooleanOperation):
+        return _both(scope, test, jax)
     if not (jax and isinstance(test, cst.Comparison) and len(test.comparisons) == 1):
         return None
     other = test.comparisons[0]
@@ -54,6 +62,40 @@ def holds(scope: Scope, test: cst.BaseExpression, jax: Release) -> bool | None:
     if is_version(scope, other.comparator) and (bound := _constant(test.left)):
         return compare(*_alike(bound, jax))
     return None
+
+
+def _both(scope: Scope, test: cst.BooleanOperation, jax: Release) -> bool | None:
+    """Return whether `and` or `or` of two conditions holds; one of them may be enough to know."""
+    decides = isinstance(test.operator, cst.Or)
+    both = {holds(scope, one, jax) for one in (test.left, test.right)}
+    if decides in both:
+        return decides
+    return None if None in both else not decides
+
+
+def names_present(
+    run: Interpreter, scope: Scope, test: cst.BaseExpression, *, holding: bool = True
+) -> tuple[str, ...]:
+    """Return a word for each name that JAX has where a condition of `hasattr` holds, or does
+    not.
+    """
+    match test:
+        case cst.UnaryOperation(operator=cst.Not()):
+            return names_present(run, scope, test.expression, holding=not holding)
+        case cst.BooleanOperation(operator=cst.And()) if holding:
+            return (
+                *names_present(run, scope, test.left),
+                *names_present(run, scope, test.right),
+            )
+        case cst.Call(
+            func=cst.Name("hasattr"),
+            args=[cst.Arg(owner), cst.Arg(cst.SimpleString() as name)],
+        ) if holding:
+            module = expressions.evaluate(run, scope, owner)
+            if isinstance(module, Reference):
+                full = f"{module.name}.{name.raw_value}"
+                return tuple(PRESENT + one for one in dict.fromkeys((full, canonical(full))))
+    return ()
 
 
 def tagged(scope: Scope, node: cst.BaseExpression, value: Value) -> Value:
@@ -78,6 +120,8 @@ def is_version(scope: Scope, node: cst.BaseExpression) -> bool:
             return method or any(is_version(scope, one.value) for one in node.args)
         case cst.IfExp():
             return is_version(scope, node.body)
+        case cst.GeneratorExp() | cst.ListComp():
+            return is_version(scope, node.for_in.iter)
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Slice(lower=None))]):
             return is_version(scope, node.value)
     return False

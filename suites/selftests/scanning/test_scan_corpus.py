@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scanned_programs import HELD_OUT, Program, found_in, programs, report_of
+from scanned_programs import FOLDER, HELD_OUT, Program, found_in, programs, report_of
 
 LEAST, LEAST_HELD_OUT = 80, 40
 FOUND_AT_LEAST, FALSE_AT_MOST = 0.95, 0.02
@@ -15,6 +15,9 @@ import jax
 step = jax.pmap(lambda x: x + 1)
 def make(f):
     return jax.pmap(f)
+"""
+FIRST = """
+import jax
 def first(tree):
     return jax.tree.map(lambda x: x[0], tree)
 """
@@ -113,7 +116,7 @@ def tree(folder: Path, files: dict[str, str]) -> Path:
         pytest.param(
             "return jax.tree.map(lambda x: x[0], tree)",
             {
-                "pkg/maps": MODULE,
+                "pkg/maps": FIRST,
                 "main": "import jax\nfrom pkg.maps import first\n"
                 "def f(x):\n    return first(jax.pmap(len)(x))\n",
             },
@@ -135,6 +138,11 @@ def test_names_are_followed_through_the_tree(
 ) -> None:
     report = report_of(tree(tmp_path, files))
     assert [one.line_text.strip() for one in report.findings] == [line]
+
+
+def test_a_finding_that_a_file_has_once_counts_the_others() -> None:
+    (one,) = report_of(FOLDER / "called_in_several_loops.py").findings
+    assert one.says == "A pmapped function is called in a loop, and 2 more calls in this file"
 
 
 @pytest.mark.long

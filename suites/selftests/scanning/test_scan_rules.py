@@ -48,6 +48,7 @@ def test_every_kind_of_event_has_a_rule() -> None:
         ([{"event": "call", "name": "jax.jit", "says": ""}], "says must be a text"),
         ([{"event": "call", "name": "jax.jit", "effect": "bad"}], "effect is none of crash"),
         ([{"event": "call", "name": "jax.jit", "proved": "a.b"}], "there is no after"),
+        ([{"event": "call", "name": "jax.jit", "needs": "flax>="}], "is no requirement"),
         ([{"event": "call", "name": "jax.jit", "unless": {"use": "x"}}], "unless is a table of"),
         ([{"event": "text", "text": "("}], "is no regular expression"),
     ],

@@ -31,9 +31,9 @@ def main(model, tx, train_iter, config, write):
   rng = jax.random.PRNGKey(config.get('seed', 0))
   params_cpu = jax.jit(model.init, backend='cpu')(rng, jnp.zeros((1, 224, 224, 3)))['params']
   opt_cpu = jax.jit(tx.init, backend='cpu')(params_cpu)
-  params_repl = flax.jax_utils.replicate(params_cpu)
-  opt_repl = flax.jax_utils.replicate(opt_cpu)
-  rngs_loop = flax.jax_utils.replicate(rng)
+  params_repl = flax.jax_utils.replicate(params_cpu)  # finds: device-put-stackers-gone
+  opt_repl = flax.jax_utils.replicate(opt_cpu)  # finds: device-put-stackers-gone
+  rngs_loop = flax.jax_utils.replicate(rng)  # finds: device-put-stackers-gone
   for step, batch in enumerate(train_iter, start=1):
     params_repl, opt_repl, rngs_loop, loss_value, measurements = update_fn(  # finds: own-output-traced-again
         params_repl, opt_repl, rngs_loop, batch['image'], batch['labels'])
@@ -49,6 +49,6 @@ def main(model, tx, train_iter, config, write):
       ncorrect = 0
       nseen = 0
       for b in config.val_iter:
-        batch_ncorrect, batch_n = evaluate(params_repl, b['image'], b['labels'], b['mask'])  # finds: calls-run-python
+        batch_ncorrect, batch_n = evaluate(params_repl, b['image'], b['labels'], b['mask'])
         ncorrect += np.sum(np.array(batch_ncorrect)[0])
         nseen += np.sum(np.array(batch_n[0]))  # finds: index-replicates-the-row

@@ -13,7 +13,7 @@ class Trainer:
     return jax.device_get(jax_utils.unreplicate(state))  # finds: unreplicated-onto-one-device
 
   def fit(self, state, data):
-    state = jax_utils.replicate(state)
+    state = jax_utils.replicate(state)  # finds: device-put-stackers-gone
     for i, batch in enumerate(data):
       state, _ = self.p_step(state, batch)  # finds: own-output-traced-again
       if i % 100 == 0:

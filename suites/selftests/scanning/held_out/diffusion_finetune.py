@@ -25,8 +25,8 @@ def main(unet, vae, tokenizer, train_dataloader, args):
     return state.apply_gradients(grads=grad), jax.lax.pmean({'loss': loss}, axis_name='batch'), new_train_rng
 
   p_train_step = jax.pmap(train_step, 'batch', donate_argnums=(0,))
-  state = jax_utils.replicate(state)
-  text_encoder_params = jax_utils.replicate(vae.params)
+  state = jax_utils.replicate(state)  # finds: device-put-stackers-gone
+  text_encoder_params = jax_utils.replicate(vae.params)  # finds: device-put-stackers-gone
   global_step = 0
   for epoch in range(args.num_train_epochs):
     train_metrics = []

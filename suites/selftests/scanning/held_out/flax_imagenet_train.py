@@ -38,7 +38,7 @@ def sync_batch_stats(state):
 
 
 def train_and_evaluate(config: ml_collections.ConfigDict, train_iter, state, schedule):
-  state = jax_utils.replicate(state)
+  state = jax_utils.replicate(state)  # finds: device-put-stackers-gone
   p_train_step = jax.pmap(functools.partial(train_step, learning_rate_fn=schedule), axis_name='batch')
   train_metrics = []
   last = time.time()
@@ -48,7 +48,7 @@ def train_and_evaluate(config: ml_collections.ConfigDict, train_iter, state, sch
       logging.info('Initial compilation completed.')
     train_metrics.append(metrics)
     if (step + 1) % config.log_every_steps == 0:
-      train_metrics = common_utils.get_metrics(train_metrics)
+      train_metrics = common_utils.get_metrics(train_metrics)  # finds: index-replicates-the-row
       summary = {f'train_{k}': v for k, v in jax.tree_util.tree_map(lambda x: x.mean(), train_metrics).items()}
       summary['steps_per_second'] = config.log_every_steps / (time.time() - last)
       logging.info('%s', summary)

@@ -18,7 +18,7 @@ class Trainer:
         return state, {"loss": jnp.mean(batch)}
 
     def fit(self, state, loader):
-        state = jax_utils.replicate(state)
+        state = jax_utils.replicate(state)  # finds: device-put-stackers-gone
         for batch in loader:
             state, metrics = self.p_step(state, batch)  # finds: own-output-traced-again
             self.log(metrics)

@@ -19,7 +19,7 @@ def train_step(state, batch):
 def train(state, batches, writer):
   p_train_step = jax.pmap(train_step, axis_name='batch')
   train_metrics = None
-  state = flax.jax_utils.replicate(state)
+  state = flax.jax_utils.replicate(state)  # finds: device-put-stackers-gone
   for step, batch in enumerate(batches):
     with jax.profiler.StepTraceAnnotation('train', step_num=step):
       state, metrics_update = p_train_step(state, batch)  # finds: own-output-traced-again

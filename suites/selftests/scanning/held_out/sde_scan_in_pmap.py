@@ -22,7 +22,7 @@ def get_step_fn(sde, model, optimize_fn):
 def train(config, sde, model, state, optimize_fn, train_iter):
   train_step_fn = get_step_fn(sde, model, optimize_fn)
   p_train_step = jax.pmap(functools.partial(jax.lax.scan, train_step_fn), axis_name='batch', donate_argnums=1)
-  pstate = flax_utils.replicate(state)
+  pstate = flax_utils.replicate(state)  # finds: device-put-stackers-gone
   rng = jax.random.fold_in(jax.random.PRNGKey(0), jax.process_index())
   for step in range(0, config.training.n_iters + 1, config.training.n_jitted_steps):
     batch = jax.tree_util.tree_map(lambda x: x._numpy(), next(train_iter))

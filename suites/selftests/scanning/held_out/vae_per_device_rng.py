@@ -8,7 +8,7 @@ def main(model, tx, train_ds, epochs):
   rng = jax.random.PRNGKey(0)
   rng, init_rng = jax.random.split(rng)
   params = model.init(init_rng, jnp.ones((1, 784)), rng)['params']
-  state = replicate(TrainState.create(apply_fn=model.apply, params=params, tx=tx))
+  state = replicate(TrainState.create(apply_fn=model.apply, params=params, tx=tx))  # finds: device-put-stackers-gone
   rngs = jax.random.split(rng, jax.local_device_count())
 
   @jax.pmap
@@ -27,5 +27,5 @@ def main(model, tx, train_ds, epochs):
     for batch in train_ds:
       state, value, rngs = step(state, batch, rngs)  # finds: own-output-traced-again
     print(f'epoch {epoch}: {unreplicate(value):.4f}')  # finds: unreplicated-onto-one-device
-    images = sample(state, jnp.zeros((jax.local_device_count(), 8, 20)))  # finds: calls-run-python
+    images = sample(state, jnp.zeros((jax.local_device_count(), 8, 20)))
     yield images[0, :4]  # finds: index-replicates-the-row

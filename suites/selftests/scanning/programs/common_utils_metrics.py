@@ -8,4 +8,4 @@ def main(state, batches):
     for batch in batches:
         state, metrics = step(state, common_utils.shard(batch))  # finds: own-output-traced-again
         logs.append(metrics)
-    return common_utils.get_metrics(logs)
+    return common_utils.get_metrics(logs)  # finds: index-replicates-the-row

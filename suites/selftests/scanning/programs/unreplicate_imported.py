@@ -4,5 +4,5 @@ import jax
 evaluate = jax.pmap(lambda s, x: (s * x).sum(), axis_name="batch")
 
 def main(state, x):
-    metrics = evaluate(replicate(state), x)
+    metrics = evaluate(replicate(state), x)  # finds: device-put-stackers-gone
     return unreplicate(metrics)  # finds: unreplicated-onto-one-device
