@@ -18,8 +18,8 @@ from divided import (
     TOPOLOGIES,
     WITHIN_S,
     arguments,
+    log_of,
     run,
-    told,
     verdicts,
 )
 from processes import (
@@ -80,11 +80,11 @@ def test_launched_hosts_are_divided_and_give_the_same_verdicts(folder: Path) -> 
 
     with running_pytest(arguments(folder, "n.jsonl", *words), folder, mark, environment) as process:
         assert until(lambda: divided() or process.poll() is not None, WITHIN_S)
-        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, told(folder)
+        assert process.wait(WITHIN_S) == pytest.ExitCode.TESTS_FAILED, log_of(folder)
         assert gone(mark, GONE_S)
-    assert divided(), (seen, told(folder))
+    assert divided(), (seen, log_of(folder))
     assert verdicts(folder / "n.jsonl") == expected
-    said = told(folder)
+    said = log_of(folder)
     assert "4 hosts divided among -n 2: 2 + 2" in said
     for process in ("gw0", "gw1"):
         assert re.search(rf"conformance: {process}: host .+; 2 of 2 are there", said), said
@@ -130,4 +130,4 @@ def test_agents_that_dial_one_address_are_divided_by_their_ranks(folder: Path) -
         "faults.wrong-value": "deviates",
         "faults.exits": "crashed",
     }
-    assert all(f"(rank {rank}) at 127.0.0.1" in told(folder) for rank in range(HOSTS))
+    assert all(f"(rank {rank}) at 127.0.0.1" in log_of(folder) for rank in range(HOSTS))

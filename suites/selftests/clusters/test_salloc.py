@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from divided import run, told
+from divided import log_of, run
 from processes import FAULTS_ALONE, SUITE
 from slurms import NODES, two_nodes
 
@@ -23,7 +23,7 @@ def test_pytest_under_salloc_gives_the_same_verdicts(tmp_path: Path, words: tupl
         expected = run(tmp_path, "home.jsonl")
         seen = run(tmp_path, "nodes.jsonl", *HOSTS, *words, front=SALLOC, variables=found)
     assert seen == expected
-    said = told(tmp_path)
+    said = log_of(tmp_path)
     assert "Granted job allocation" in said
     assert all(f"host {node} (rank " in said for node in NODES)
     assert ("2 hosts divided among -n 2: 1 + 1" in said) == bool(words)
