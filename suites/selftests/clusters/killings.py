@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "building"))
 
 from processes import FAULTS_ALONE, SUITE, gone, marked, new_mark, running_pytest
 
