@@ -184,17 +184,18 @@ def _otherwise(
     verdicts: dict[_Program, list[tuple[CellKey, Verdict]]],
 ) -> Iterator[tuple[Where, bool]]:
     """Yield the places, with whether one process, in which most programs of an issue fail, and none
-    by it.
+    by it. Of all programs: a version of the core tier ran only a few.
     """
     shown = {(_where(key), single(key)) for key in cells}
-    ran: Counter[tuple[Where, bool]] = Counter()
+    programs = {_program(key): single(key) for key in cells}
+    of = Counter((name, alone) for (_, name, _), alone in programs.items())
     failed: Counter[tuple[Where, bool]] = Counter()
-    for program in {_program(key) for key in cells}:
+    for program, alone in programs.items():
         for key, verdict in verdicts.get(program, ()):
-            place = _where(key), single(key)
-            ran[place] += 1
-            failed[place] += verdict is not Verdict.CONFORMS
-    yield from (place for place in ran if place not in shown and 2 * failed[place] > ran[place])
+            failed[_where(key), alone] += verdict is not Verdict.CONFORMS
+    for (where, alone), count in failed.items():
+        if (where, alone) not in shown and 2 * count > of[where.implementation, alone]:
+            yield where, alone
 
 
 def _program(key: CellKey) -> _Program:
