@@ -218,7 +218,7 @@ BROKEN: Sequence[Fault] = (
     Fault(
         "leaves-a-child",
         Verdict.CRASHED,
-        r"process [01] exited with status 4(; then process [01] exited with status 4)?",
+        rf"process [01] exited with status 4{THEN}",
         first=-1,
         state="exited with status 4",
         exit=4,

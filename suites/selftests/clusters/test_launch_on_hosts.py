@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+import started_launch
 from processes import (
     ENDS_S,
     HANGS_S,
-    MARK,
     before_its_end,
-    end,
     gone,
-    new_mark,
-    outside_pytest,
     until,
 )
 from proof import needs, variables
 from servers import SSHD, Servers
 from slurms import two_nodes
+from started_launch import launching
 
 from conformance.commandline.ending import EXIT_INTERRUPTED
 from harness.clusters.channel import KEY_VARIABLE
@@ -33,7 +29,6 @@ from harness.commandline.command import DONE, FAILED, FOUND
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[3]
 TWO = ("one", "two")
 
 JOINS = """
@@ -61,38 +56,11 @@ time.sleep(3600)
 """
 
 
-@contextmanager
-def launching(
-    folder: Path, script: str, *words: str
-) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
-    """`launch` of a script; the mark of what it starts here; and the file of its output."""
-    (folder / "script.py").write_text(script)
-    mark, log = new_mark(), folder / "output.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness.commandline", "launch", "script.py", *words],
-            cwd=folder,
-            env={**outside_pytest(), "PYTHONPATH": str(ROOT), MARK: mark},
-            stdout=stream,
-            stderr=stream,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-    try:
-        yield process, mark, log
-    finally:
-        process.kill()
-        process.wait()
-        end(mark)
-
-
 def launch(folder: Path, script: str, *words: str) -> tuple[int, str]:
-    """Exit status and output of a launch that ends; nothing of it is left."""
-    with launching(folder, script, *words) as (process, mark, log):
-        status = process.wait(HANGS_S)
-        assert gone(mark, ENDS_S), log.read_text()
-        assert until(lambda: not left_in(folder), ENDS_S), left_in(folder)
-        return status, log.read_text()
+    """Exit status and output of a launch that ends; nothing of it is left on any host."""
+    ended = started_launch.launch(folder, script, *words)
+    assert until(lambda: not left_in(folder), ENDS_S), left_in(folder)
+    return ended
 
 
 def left_in(folder: Path) -> dict[int, str]:

@@ -9,12 +9,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import ENDS_S, HANGS_S, MARK, before_its_end, end, gone, new_mark, outside_pytest
+from processes import ENDS_S, HANGS_S, before_its_end, gone, outside_pytest
+from started_launch import launch, launching
 
 from conformance.catalogue.topology import Topology
 from conformance.commandline.ending import EXIT_INTERRUPTED, PROGRAM
@@ -37,40 +37,6 @@ jax.distributed.initialize()
 here = numpy.array([jax.process_index()])
 print(jax.__version__, jax.local_device_count(), multihost_utils.process_allgather(here).ravel())
 """
-
-
-@contextmanager
-def launching(
-    folder: Path, script: str, *words: str
-) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
-    """`launch` of a script in `folder`, its mark, and the file that takes its output."""
-    (folder / "script.py").write_text(script)
-    mark, log = new_mark(), folder / "output.log"
-    with log.open("w") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness.commandline", "launch", "script.py", *words],
-            cwd=folder,
-            env={**outside_pytest(), "PYTHONPATH": str(ROOT), MARK: mark},
-            stdout=stream,
-            stderr=stream,
-            text=True,
-            # A job in the background is started with SIGINT ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-    try:
-        yield process, mark, log
-    finally:
-        process.kill()
-        process.wait()
-        end(mark)
-
-
-def launch(folder: Path, script: str, *words: str) -> tuple[int, str]:
-    """Exit status and output of a launch that ends; nothing of it is left."""
-    with launching(folder, script, *words) as (process, mark, log):
-        status = process.wait(HANGS_S)
-        assert gone(mark, ENDS_S), log.read_text()
-        return status, log.read_text()
 
 
 AS_PYTHON = """
