@@ -99,6 +99,14 @@ time.sleep(3600)
 """
 
 
+# Both processes run: a busy machine may start one seconds after the other.
+MEET = """
+open(f"up-{number}", "w").close()
+while not os.path.exists(f"up-{1 - number}"):
+    time.sleep(0.01)
+"""
+
+
 @pytest.mark.parametrize(
     ("script", "first", "then"),
     [
@@ -106,10 +114,14 @@ time.sleep(3600)
         ("number and sys.exit(3)\ntime.sleep(3600)", "exit status 3", "still running at script"),
         ("number and os._exit(4)\ntime.sleep(3600)", "exit status 4", "still running at script"),
         ("number and os.kill(os.getpid(), 9)\ntime.sleep(3600)", "killed by SIGKILL", "still"),
-        ("number and os._exit(5)\ntime.sleep(1)\nos.abort()", "exit status 5", "killed by SIGABRT"),
+        (
+            f"{MEET}number and os._exit(5)\ntime.sleep(1)\nos.abort()",
+            "exit status 5",
+            "killed by SIGABRT",
+        ),
         # What a peer of JAX's does, seen first: it is not what failed first.
         (
-            "number or os.abort()\ntime.sleep(0.5)\nos._exit(6)",
+            f"{MEET}number or os.abort()\ntime.sleep(0.5)\nos._exit(6)",
             "exit status 6",
             "killed by SIGABRT",
         ),

@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src.distributed import global_state
 
 from conformance.catalogue.clause import clause
 from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
@@ -29,7 +30,6 @@ from harness.clusters.channel import Channel
 
 CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
 FOREVER_S = 3600.0
-OTHERS_ARE_DONE_S = 1.5  # with two small programs, on a loaded machine
 
 
 @described("the rows doubled")
@@ -127,7 +127,8 @@ def stalls_in_collective(impl: Implementation, cluster: Cluster) -> None:
 
 @clause("faults.floods", claim=CLAIM, expect=EXPECT)
 def floods(impl: Implementation, cluster: Cluster) -> None:
-    """The last process writes to its output without end."""
+    """The last process writes to its output without end, once the others wait for it."""
+    others_wait(cluster)
     while cluster.process == cluster.topology.processes - 1:
         os.write(1, b"flood " * 10_000)
     cluster.twice(impl.map(lambda x: x * 2), impl.given(cluster.rows()))
@@ -139,12 +140,32 @@ def own_channel() -> Channel:
     return found
 
 
+def others_wait(cluster: Cluster) -> None:
+    """Return in the last process once all others have sent their observations; in those, at once.
+
+    They tell it by the key-value store of JAX's coordination service.
+    """
+    client, channel, last = global_state.client, own_channel(), cluster.topology.processes - 1
+    send = channel.send
+
+    def send_and_tell(message: dict[str, Any]) -> None:
+        send(message)
+        if "observation" in message:
+            client.key_value_set(f"waits-{cluster.process}", "yes")
+
+    if cluster.process != last:
+        channel.send = send_and_tell  # type: ignore[method-assign]
+        return
+    for other in range(last):
+        client.blocking_key_value_get(f"waits-{other}", int(FOREVER_S * 1000))
+
+
 @clause("faults.rubbish", claim=CLAIM, expect=EXPECT)
 def rubbish(impl: Implementation, cluster: Cluster, kind: str = "bytes") -> None:
     """The last process sends what is no message, once the others wait for it."""
     channel = own_channel()
+    others_wait(cluster)
     if cluster.process == cluster.topology.processes - 1:
-        time.sleep(OTHERS_ARE_DONE_S)
         if kind == "bytes":
             channel.connection.send_bytes(b"\x80\x04\x95 rubbish")
         elif kind == "half":
