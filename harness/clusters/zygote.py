@@ -231,12 +231,12 @@ def end_with_parent(end: Callable[[], None]) -> None:
 
     The kernel sends SIGCONT for it, the only signal that a stopped process can handle. SIGCONT also
     comes when a thread of the parent ends or a user continues the process; the parent is unchanged
-    then.
+    then. A process forked from this one, which has another parent, is not ended.
     """
-    parent = os.getppid()
+    own, parent = os.getpid(), os.getppid()
 
     def look(*_: object) -> None:
-        if os.getppid() != parent:
+        if os.getpid() == own and os.getppid() != parent:
             end()
 
     signal.signal(signal.SIGCONT, look)
