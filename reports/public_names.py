@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from packaging.version import Version
-
 from reports.input_error import InputError
+from reports.reading.order import version_order
 
 FILE = Path(__file__).parent / "published" / "names.json"
 SCHEMA = 1
@@ -123,14 +122,19 @@ class Names:
         return self.releases[at - 1] if at else ""
 
     def gone_between(self, old: str, new: str) -> tuple[Name, ...]:
-        """Those that `old` has and `new` has not."""
-        before, after = Version(old), Version(new)
+        """Those that `old` has and `new` has not; what is not a version comes after all."""
+        before, after = _numbers(old), _numbers(new)
         return tuple(
             one
             for one in self.gone
-            if before < Version(one.gone) <= after
-            and (not one.first or Version(one.first) <= before)
+            if before < _numbers(one.gone) <= after
+            and (not one.first or _numbers(one.first) <= before)
         )
+
+
+def _numbers(version: str) -> tuple[object, ...]:
+    """What orders versions, without their text: 0.10 is 0.10.0."""
+    return version_order(version)[:-1]
 
 
 def history(releases: Sequence[Release]) -> Names:

@@ -162,6 +162,9 @@ def test_an_upgrade_removes_what_the_first_has_and_the_second_has_not() -> None:
     assert between("0.7.2", "0.10.0") == ["jax.a", "jax.b"]
     assert between("0.8.0", "0.9.0") == []
     assert between("0.9.0", "0.10.0") == ["jax.b", "jax.c"]
+    assert between("0.9", "0.9.0") == []
+    assert between("0.9.0", "1x2") == ["jax.b", "jax.c"]  # a results file may say anything
+    assert between("no version", "0.10.0") == []
 
 
 def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
