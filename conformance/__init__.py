@@ -1,5 +1,1 @@
-"""What JAX's documents claim, and how an observation of it is judged.
-
-Everything here works without JAX, except `implementations`, `recording`, `describing` and the
-probes.
-"""
+"""What JAX's documents claim, how it is executed in a worker, and how an observation is judged."""

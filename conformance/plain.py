@@ -20,12 +20,12 @@ import os
 
 import jax
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import load
-from conformance.catalogue.names import COLUMNS, JAX, NEW_PMAP
 from conformance.catalogue.spelling import did_you_mean
-from conformance.catalogue.topology import Topology
-from conformance.probing.plain import PlainCluster, PlainImplementation
+from conformance.spec.clause import Clause
+from conformance.spec.names import COLUMNS, JAX, NEW_PMAP
+from conformance.spec.topology import Topology
+from conformance.worker.plain import PlainCluster, PlainImplementation
 
 VARIABLE = "PROCESS"  # the environment variable with a process's number
 COORDINATOR = "localhost:12357"  # where process 0 of several is found by default

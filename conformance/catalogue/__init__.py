@@ -1,1 +1,1 @@
-"""Claims, the clauses that test them, and the names that all packages share."""
+"""The catalogue: claims, loading the clauses that test them, and the identity of their programs."""

@@ -21,9 +21,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.finds import Find, FindError, parse_finds
-from conformance.catalogue.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
-from conformance.catalogue.topology import Topology
 from conformance.model.tables import load_toml
+from conformance.spec.names import COLUMNS, JAX, LEGACY_PMAP, NEW_PMAP
+from conformance.spec.topology import Topology
 
 # Who errs: JAX, the document that is checked, or a platform.
 KINDS = ("implementation", "documentation", "platform")

@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.modules import OURS, Module, declares, module_of
+from conformance.spec.clause import Clause
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import ast
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import rows, tables_of
 from conformance.catalogue.modules import (
     Module,
@@ -18,6 +17,7 @@ from conformance.catalogue.modules import (
     globals_of,
     module_of,
 )
+from conformance.spec.clause import Clause
 
 Old = Callable[
     [str], str | None

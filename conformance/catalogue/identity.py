@@ -16,7 +16,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import rows, tables_of
 from conformance.catalogue.modules import (
     Module,
@@ -27,18 +26,19 @@ from conformance.catalogue.modules import (
     tree_of,
     undeclared,
 )
+from conformance.spec.clause import Clause
 
 DIGITS = 16  # of a digest
 
 # What a probe is given: of these classes the methods that it calls are part of its program.
 GIVEN = (
-    Place("conformance.probing.plain", "PlainMapped"),
-    Place("conformance.probing.plain", "PlainImplementation"),
-    Place("conformance.probing.plain", "PlainCluster"),
-    Place("conformance.catalogue.topology", "Place"),
+    Place("conformance.worker.plain", "PlainMapped"),
+    Place("conformance.worker.plain", "PlainImplementation"),
+    Place("conformance.worker.plain", "PlainCluster"),
+    Place("conformance.spec.topology", "Place"),
 )
 # What judges and declares is no part of what runs.
-NOT_RUN = ("conformance.judging.", "conformance.catalogue.")
+NOT_RUN = ("conformance.judging.", "conformance.catalogue.", "conformance.spec.")
 
 Part = tuple[Module, ast.AST]  # a piece of code, and the module in which it stands
 

@@ -19,9 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.spelling import did_you_mean
 from conformance.catalogue.stand_ins import jax_left_out
+from conformance.spec.clause import Clause
 
 PACKAGE = "conformance.sections"
 

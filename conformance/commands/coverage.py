@@ -10,15 +10,15 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance.catalogue import names
 from conformance.catalogue.claims import Claim, Claims
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import NotApplicable
-from conformance.judging.releases import ByRelease, numbers
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import NotApplicable
+from conformance.spec.releases import ByRelease, numbers
+from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
 
 MOST_LISTED = 20  # lines under one heading, unless all are asked for
 

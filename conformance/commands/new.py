@@ -8,11 +8,11 @@ from pathlib import Path
 
 import conformance.sections
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.clause import ID
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.spelling import did_you_mean
-from conformance.commandline.outputs import write_text
 from conformance.commands.importing import importing
+from conformance.spec.clause import ID
+from conformance.store.outputs import write_text
 
 HEAD = '''"""{title}"""
 
@@ -33,12 +33,12 @@ def {name}(impl: Implementation, cluster: Cluster) -> None:
 '''
 
 NEEDED = {
-    "clause": "conformance.catalogue.clause",
-    "everywhere": "conformance.judging.columns",
-    "returns": "conformance.judging.expectation",
-    "double": "conformance.probing.bodies",
-    "Cluster": "conformance.probing.protocols",
-    "Implementation": "conformance.probing.protocols",
+    "clause": "conformance.spec.clause",
+    "everywhere": "conformance.spec.columns",
+    "returns": "conformance.spec.expectation",
+    "double": "conformance.worker.bodies",
+    "Cluster": "conformance.worker.protocols",
+    "Implementation": "conformance.worker.protocols",
 }
 
 

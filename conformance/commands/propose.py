@@ -18,16 +18,9 @@ from typing import Any
 from packaging.version import Version
 
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import Topology
-from conformance.commands.recorded import UNJUDGED, Entries, ResultsError, cells
 from conformance.commands.strength import cell_id, fault_of, observations
-from conformance.judging.codes import Code, figures_of
 from conformance.judging.deviations import Deviation, seen_patterns
-from conformance.judging.expectation import Fault, Finding
 from conformance.judging.judge import PROOF, Judgement, judge
-from conformance.judging.observation import Observation, Step
-from conformance.judging.perturbing.figures import COLLECTIVES, MULTIPLE
 from conformance.judging.seen import (
     AT_LEAST,
     AT_MOST,
@@ -40,6 +33,13 @@ from conformance.judging.seen import (
 )
 from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
+from conformance.mutation.perturbing.figures import COLLECTIVES, MULTIPLE
+from conformance.spec.codes import Code, figures_of
+from conformance.spec.expectation import Fault, Finding
+from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.observation import Observation, Step
+from conformance.spec.topology import Topology
+from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
 from conformance.catalogue.spelling import did_you_mean
 from conformance.judging.deviations import Deviation
+from conformance.spec.clause import Clause
 
 
 def show(

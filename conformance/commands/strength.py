@@ -15,18 +15,18 @@ from typing import Any
 
 import conformance.model.records as model
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.topology import Topology
-from conformance.commands.recorded import ResultsError as ResultsError
-from conformance.commands.recorded import cells
 from conformance.judging import rejudging
 from conformance.judging.deviations import Deviation, matching
-from conformance.judging.observation import Observation
-from conformance.judging.perturbing import Case, Seen
-from conformance.judging.perturbing.messages import Messages
 from conformance.judging.rejudging import fault_of as fault_of
-from conformance.judging.strength import PASSED, Share, Strength, measure, sampled
 from conformance.model.records import Cell, Target
 from conformance.model.verdicts import Verdict
+from conformance.mutation.perturbing import Case, Seen
+from conformance.mutation.perturbing.messages import Messages
+from conformance.mutation.strength import PASSED, Share, Strength, measure, sampled
+from conformance.spec.observation import Observation
+from conformance.spec.topology import Topology
+from conformance.store.recorded import ResultsError as ResultsError
+from conformance.store.recorded import cells
 
 WEAKEST = 20  # clauses that are listed
 EVERY_S = 2.0  # between two lines of progress

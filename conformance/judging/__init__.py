@@ -1,1 +1,1 @@
-"""From observations to a verdict; imports no JAX."""
+"""From a clause and its observations to a verdict; no JAX, no files."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.catalogue import names
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.topology import Topology
 from conformance.judging import compile_only
-from conformance.judging.expectation import NotApplicable
 from conformance.judging.judge import Judgement
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import NotApplicable
+from conformance.spec.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from conformance.catalogue.expected import Expectation
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.aspects import COMPILED, SHARDING_TYPE, SPEC, is_figure
-from conformance.judging.expectation import All, Finding, OfEachStep
-from conformance.judging.observation import Observation, Step
+from conformance.spec.aspects import COMPILED, SHARDING_TYPE, SPEC, is_figure
+from conformance.spec.expectation import All, Finding, OfEachStep
+from conformance.spec.expected import Expectation
+from conformance.spec.observation import Observation, Step
+from conformance.spec.topology import Place, Topology
 
 NOT_RUN = "compiled, not run"
 DRIVEN = "where its steps were taken, on CPU: "

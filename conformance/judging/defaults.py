@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conformance.judging.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
-from conformance.judging.codes import Code
 from conformance.judging.deviations import Deviation
-from conformance.judging.emissions import Emission, emission_text, emissions
-from conformance.judging.expectation import Expectation, Finding, claimed, parts_about
-from conformance.judging.observation import Leaf, Observation
-from conformance.judging.releases import numbers
+from conformance.spec.aspects import COMMITTED, MEMORY_KIND, WEAK_TYPE
+from conformance.spec.codes import Code
+from conformance.spec.emissions import Emission, emission_text, emissions
+from conformance.spec.expectation import Expectation, Finding, claimed, parts_about
+from conformance.spec.observation import Leaf, Observation
+from conformance.spec.releases import numbers
 
 DEFAULT_MEMORY = "device"
 ONE_MEMORY = "unpinned_host"  # the only one of a CPU's device before 0.7.1, and so its default

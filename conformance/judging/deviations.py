@@ -19,12 +19,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.causes import load_causes
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import COLUMNS
 from conformance.catalogue.spelling import did_you_mean
-from conformance.judging.emissions import EmissionError, EmissionPattern, emission_pattern
-from conformance.judging.expectation import Fault, Finding
-from conformance.judging.observation import BETWEEN, Observation
 from conformance.judging.seen import (
     SOME,
     FaultPattern,
@@ -37,6 +32,11 @@ from conformance.judging.seen import (
     steps_of,
 )
 from conformance.model.tables import load_toml
+from conformance.spec.clause import Clause
+from conformance.spec.emissions import EmissionError, EmissionPattern, emission_pattern
+from conformance.spec.expectation import Fault, Finding
+from conformance.spec.names import COLUMNS
+from conformance.spec.observation import BETWEEN, Observation
 
 # One file per section, beside the modules whose clauses it is about.
 FOLDER = Path(__file__).parents[1] / "sections"

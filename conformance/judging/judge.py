@@ -10,17 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.catalogue import names
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.topology import Topology
 from conformance.judging import compile_only
-from conformance.judging.codes import Code
 from conformance.judging.defaults import check_defaults, silent_entries
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import Fault, Finding, Hangs
-from conformance.judging.observation import OUTSIDE, Observation, Witness, shortened
 from conformance.judging.seen import steps_of
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.clause import Clause
+from conformance.spec.codes import Code
+from conformance.spec.expectation import Fault, Finding, Hangs
+from conformance.spec.observation import OUTSIDE, Observation, Witness, shortened
+from conformance.spec.topology import Topology
 
 PMAP_SHARDING = "PmapSharding"
 SHARDING = "Sharding"  # the end of the name of every sharding's type

@@ -12,15 +12,15 @@ import msgspec
 from msgspec.structs import replace
 
 import conformance.model.records as model
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.topology import Topology
 from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import Fault, Finding, Whereabouts
 from conformance.judging.judge import WRAPPERS, Judgement, judge
-from conformance.judging.observation import Observation, parse
 from conformance.model.codec import NoValue
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import Fault, Finding, Whereabouts
+from conformance.spec.observation import Observation, parse
+from conformance.spec.topology import Topology
 
 
 class CannotJudge(ValueError):

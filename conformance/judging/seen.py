@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.judging.codes import Code
-from conformance.judging.expectation import Fault, Finding
-from conformance.judging.observation import Observation, Step
+from conformance.spec.codes import Code
+from conformance.spec.expectation import Fault, Finding
+from conformance.spec.observation import Observation, Step
 
 # Which of the processes, in order, by words that hold on every topology.
 SOME: Mapping[str, Callable[[list[int]], list[int]]] = {

@@ -11,11 +11,11 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.catalogue.causes import Cause, Shows
 from conformance.catalogue.finds import CALL, NAME, OUTPUT, REQUIREMENT, TEXT, Find
-from conformance.catalogue.names import JAX
 from conformance.scanning.events import AND, Event
 from conformance.scanning.findings import ORDER, UNCHANGED, Change, Issue
 from conformance.scanning.names import canonical
 from conformance.scanning.values import GLOBAL, PMAP, SHARD_MAP
+from conformance.spec.names import JAX
 
 # Words of which a file has one, if it has anything that the evaluation of maps can recognise.
 _SEEDS = ("pmap", "shard_map")

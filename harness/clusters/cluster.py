@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from conformance.catalogue.topology import Topology
 from conformance.model.verdicts import Verdict
-from conformance.probing.starving import Delays, starved
-from harness.clusters import deadlines, postmortem
+from conformance.spec.topology import Topology
+from conformance.worker import deadlines
+from conformance.worker.starving import Delays, starved
+from harness.clusters import postmortem
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, Port, Started, TargetDown
 from harness.clusters.member import CLOSED, RAISED, Member

@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from conformance.commandline.ending import reason
-from harness.clusters.channel import Channel, authenticate
-from harness.clusters.deadlines import HANDSHAKE_S
+from conformance.worker.channel import Channel, authenticate
+from conformance.worker.deadlines import HANDSHAKE_S
 
 MOST_UNPROVEN = 256  # connections that have not shown the key yet
 DESCRIPTORS_OF_ONE = 2  # of such a connection, while it shows the key

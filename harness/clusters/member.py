@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.judging import observation
-from harness.clusters.channel import Channel, Rubbish
+from conformance.spec import observation
+from conformance.worker.channel import Channel, Rubbish
 
 FLOOD_BYTES = 64 * 1024 * 1024  # of output of one process during one case
 

@@ -16,9 +16,9 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conformance.worker.output import Evidence
 from harness.clusters.launchers import Started
 from harness.clusters.member import Member
-from harness.clusters.output import Evidence
 
 PROBING = "in the probe"
 MISSING = "did not come up"

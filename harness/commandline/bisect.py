@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue.spelling import did_you_mean
-from conformance.catalogue.topology import Topology
+from conformance.spec.topology import Topology
 from harness.commandline import function_options, options, terminal
 from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
 from harness.commandline.compare import load_issues
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.targets.target import Target
     from harness.usercode.bisecting import Bisected
     from harness.usercode.observing import Call, Observed, Observer, Place
-    from reports.usercode.compared import Compared
+    from reports.analysis.usercode.compared import Compared
 
 TOPOLOGY = "1x8"
 IMPLEMENTATION = "new_pmap"
@@ -151,7 +151,7 @@ def _clause(
         if getattr(chosen, option) is not None:
             raise UsageError(f"--{option.replace('_', '-')}: a clause has its own arguments")
     from conformance.catalogue.loading import load
-    from conformance.catalogue.names import JAX
+    from conformance.spec.names import JAX
 
     clauses = load().clauses
     one = clauses.get(chosen.clause)
@@ -171,8 +171,8 @@ def _clause(
 
 def _check_fields(names: Sequence[str]) -> None:
     """Raise UsageError if a name is not a field."""
-    from reports.comparing.fields import FIELDS
-    from reports.usercode.costs import COSTS
+    from reports.analysis.comparing.fields import FIELDS
+    from reports.analysis.usercode.costs import COSTS
 
     known = [*FIELDS, *COSTS]
     for one in names:
@@ -204,7 +204,7 @@ def _same(fields: Sequence[str]) -> Callable[[Observed, Observed], bool]:
 
 
 def _compared(one: Observed, other: Observed, fields: Sequence[str]) -> Compared:
-    from reports.usercode.compared import compare
+    from reports.analysis.usercode.compared import compare
 
     found = compare(one.record(), other.record())
     some = tuple(d for d in found.found if not fields or d.field in fields)
@@ -216,10 +216,10 @@ def _differences(compared: Compared) -> bool:
 
 
 def _report(found: Bisected[Observed], releases: Sequence[str], chosen: argparse.Namespace) -> int:
-    from reports.comparing.entries import load_entries
-    from reports.usercode import compared_text
-    from reports.usercode.explained import explain, named_issues
-    from reports.usercode.runs import failure_of
+    from reports.analysis.comparing.entries import load_entries
+    from reports.analysis.usercode.explained import explain, named_issues
+    from reports.analysis.usercode.runs import failure_of
+    from reports.render.text import compared as compared_text
 
     first, last = found.observed[found.last_same], found.observed[found.changed or releases[-1]]
     for one in (first, last):

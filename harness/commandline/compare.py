@@ -9,17 +9,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from conformance.catalogue.topology import Topology
 from conformance.commandline.limits import whole
-from conformance.commandline.outputs import write_text
+from conformance.spec.topology import Topology
+from conformance.store.outputs import write_text
 from harness.commandline import function_options, options, terminal
 from harness.commandline.command import DONE, FAILED, FOUND, Action, UsageError, report_progress
 
 if TYPE_CHECKING:
     from harness.targets.target import Target
     from harness.usercode.observing import Call, Observer
-    from reports.usercode.compared import Compared
-    from reports.usercode.explained import Issue
+    from reports.analysis.usercode.compared import Compared
+    from reports.analysis.usercode.explained import Issue
 
 TARGETS = ("jax==0.9.0", "newest")  # the last with all implementations, and the newest
 TOPOLOGY = "1x8"
@@ -139,7 +139,7 @@ def _observed(
 ) -> list[dict[str, Any]]:
     """Return every run on a topology; UsageError if the first function could not be called."""
     from harness.usercode.observing import OWN, Place
-    from reports.usercode.runs import failure_of
+    from reports.analysis.usercode.runs import failure_of
 
     label = chosen.function if against else ""
     jobs = [(call, name, target, label) for target in targets for name in names]
@@ -160,10 +160,11 @@ def _report(
     chosen: argparse.Namespace,
 ) -> int:
     """Print the comparisons of each topology; return the exit status."""
-    from reports.comparing.entries import load_entries
-    from reports.usercode import compared_page, compared_text
-    from reports.usercode.compared import compare
-    from reports.usercode.explained import explain, named_issues
+    from reports.analysis.comparing.entries import load_entries
+    from reports.analysis.usercode.compared import compare
+    from reports.analysis.usercode.explained import explain, named_issues
+    from reports.render import compared_page
+    from reports.render.text import compared as compared_text
 
     issues, entries = load_issues(), load_entries()
     records: list[dict[str, Any]] = []
@@ -201,7 +202,7 @@ def _report(
 
 def _baseline(runs: Sequence[Mapping[str, Any]], side: tuple[str, str] | None) -> Mapping[str, Any]:
     """Return the run that others are compared with; UsageError if there is none."""
-    from reports.usercode.runs import failure_of
+    from reports.analysis.usercode.runs import failure_of
 
     ran = [one for one in runs if not one["missing"]]
     called = [one for one in ran if not failure_of(one)]
@@ -233,7 +234,7 @@ def _status(baseline: Mapping[str, Any], found: Sequence[Compared], fail_on: str
 def load_issues() -> dict[str, Issue]:
     """Return the known issues that can explain differences."""
     from conformance.catalogue.causes import load_causes
-    from reports.usercode.explained import Issue, Shown
+    from reports.analysis.usercode.explained import Issue, Shown
 
     return {
         slug: Issue(

@@ -29,9 +29,9 @@ def _add_readme(parser: argparse.ArgumentParser) -> None:
 
 
 def _readme(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
-    from reports.reading.results import load
-    from reports.readme import load_changes, replaced
+    from conformance.store.outputs import write_text
+    from reports.render.readme import load_changes, replaced
+    from reports.store.results import load
 
     file = chosen.output or Path("README.md")
     text = file.read_text(encoding="utf-8")
@@ -45,9 +45,9 @@ def _add_docs(parser: argparse.ArgumentParser) -> None:
 
 
 def _docs(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
+    from conformance.store.outputs import write_text
     from harness.commandline import reference
-    from reports.reading import schema_page
+    from reports.render.text import schema as schema_page
 
     folder = chosen.output or Path("docs")
     made = {"command-line.md": reference.page(), "results-format.md": schema_page.page()}
@@ -70,9 +70,9 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
 
 
 def _changes(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
-    from reports.effects.published import FILE, as_json, as_text
-    from reports.reading.results import load
+    from conformance.store.outputs import write_text
+    from reports.analysis.effects.published import FILE, as_json, as_text
+    from reports.store.results import load
 
     files = options.expand(chosen.files)
     found = as_json(load(files), b"".join(one.read_bytes() for one in files))
@@ -108,9 +108,9 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
 def _names(chosen: argparse.Namespace) -> int:
     from packaging.version import Version
 
-    from conformance.commandline.outputs import write_text
+    from conformance.store.outputs import write_text
     from harness.running.public_names import look_up
-    from reports.public_names import FILE, as_text, history
+    from reports.analysis.public_names import FILE, as_text, history
 
     releases = look_up(chosen.target or ["newest"], progress=report_progress)
     found = history(sorted(releases, key=lambda one: Version(one.jax)))
@@ -125,9 +125,9 @@ def _add_libraries(parser: argparse.ArgumentParser) -> None:
 
 
 def _libraries(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
+    from conformance.store.outputs import write_text
     from harness.running.libraries import examine
-    from reports.libraries import FILE, as_text, from_records
+    from reports.analysis.libraries import FILE, as_text, from_records
 
     found = from_records(examine(chosen.target or ["newest"], progress=report_progress))
     write_text(chosen.output or FILE, as_text(found))
@@ -143,9 +143,9 @@ def _add_freeze(parser: argparse.ArgumentParser) -> None:
 
 
 def _freeze(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
-    from reports.frozen import difference, freeze
-    from reports.reading.results import load
+    from conformance.store.outputs import write_text
+    from reports.render.frozen import difference, freeze
+    from reports.store.results import load
 
     lines = list(freeze(load(options.expand(chosen.files))))
     if chosen.against is None:
@@ -175,10 +175,10 @@ def _boundaries(chosen: argparse.Namespace) -> int:
     from conformance.catalogue.loading import load
     from conformance.judging.deviations import load_all
     from harness.running import boundaries
-    from reports.effects.hazards import hazards
-    from reports.effects.pairs import Effects
-    from reports.reading import results
-    from reports.reading.releases import released
+    from reports.analysis.effects.hazards import hazards
+    from reports.analysis.effects.pairs import Effects
+    from reports.store import results
+    from reports.store.releases import released
 
     releases = tuple(sorted(released(), key=Version))
     causes, entries = load_causes(), load_all()

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.catalogue.names import IMPLEMENTATIONS
 from conformance.catalogue.spelling import did_you_mean
-from conformance.catalogue.topology import Topology
 from conformance.commandline.limits import seconds, whole
-from harness.clusters.deadlines import CASE_S
+from conformance.spec.names import IMPLEMENTATIONS
+from conformance.spec.topology import Topology
+from conformance.worker.deadlines import CASE_S
 from harness.commandline.command import UsageError
 
 if TYPE_CHECKING:

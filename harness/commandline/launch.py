@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.catalogue.topology import Topology
 from conformance.commandline.ending import EXIT_INTERRUPTED
 from conformance.commandline.limits import address, patience, seconds
-from harness.clusters.deadlines import HOSTS_S
+from conformance.spec.topology import Topology
+from conformance.worker.deadlines import HOSTS_S
 from harness.commandline import options
 from harness.commandline.command import DONE, FOUND, Action, UsageError, report_progress
 

@@ -207,9 +207,9 @@ def _overview(group: str) -> str:
 
 def _refused(action: Action) -> tuple[type[Exception], ...]:
     # Imported where something was raised: none is needed by a command that succeeds.
-    from conformance.commandline.errors import ResultsError
+    from conformance.store.errors import ResultsError
     from harness.targets.environments import TargetError
-    from reports.input_error import InputError
+    from reports.store.input_error import InputError
 
     return (InputError, ResultsError, TargetError, *action.refuses)
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from conformance.commandline.outputs import named, written
+from conformance.store.outputs import named, written
 from harness.commandline.command import UsageError
 
 RESULTS = ("*.jsonl", "*.jsonl.xz")  # what is read of a folder; not what a run keeps beside them

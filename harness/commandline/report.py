@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, Action
 from harness.commandline.results import add_no_cache, print_answer, status
-from reports import fail_on
+from reports.analysis import fail_on
 
 NEW = "new"
 PACKAGE = "pmap-conformance"
@@ -50,8 +50,8 @@ def _repository() -> str:
 
 
 def _site(chosen: argparse.Namespace) -> int:
-    from reports.reading.results import load
-    from reports.site.build import build
+    from reports.render.site.build import build
+    from reports.store.results import load
 
     pages = build(
         load(options.expand(chosen.files)), chosen.output, chosen.repository or _repository()
@@ -82,17 +82,17 @@ def _add_upgrade(parser: argparse.ArgumentParser) -> None:
 
 
 def _upgrade(chosen: argparse.Namespace) -> int:
-    from reports.answers import Answer
+    from reports.analysis.answers import Answer
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_UPGRADES)
     files = options.expand(chosen.files)
 
     def make() -> Answer:
-        from reports import policies
-        from reports.effects import upgrade_text
-        from reports.effects.pairs import Effects, side
-        from reports.effects.upgrade import upgrade
-        from reports.reading.results import load
+        from reports.analysis import policies
+        from reports.analysis.effects.pairs import Effects, side
+        from reports.analysis.effects.upgrade import upgrade
+        from reports.render.text import upgrade as upgrade_text
+        from reports.store.results import load
 
         results = load(files)
         old, new = (
@@ -133,12 +133,12 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
 
 
 def _findings(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
-    from reports.comparing.agreement import agree
-    from reports.comparing.changes import CompareError
-    from reports.comparing.entries import FILE, load_entries
-    from reports.findings import as_json, as_markdown, findings
-    from reports.reading.results import load
+    from conformance.store.outputs import write_text
+    from reports.analysis.comparing.agreement import agree
+    from reports.analysis.comparing.changes import CompareError
+    from reports.analysis.comparing.entries import FILE, load_entries
+    from reports.render.text.findings import as_json, as_markdown, findings
+    from reports.store.results import load
 
     entries = load_entries(chosen.entries or FILE)
     results = load(options.expand(chosen.files))
@@ -177,10 +177,10 @@ def _add_agreement(parser: argparse.ArgumentParser) -> None:
 
 
 def _agreement(chosen: argparse.Namespace) -> int:
-    from reports.comparing import agreement_text
-    from reports.comparing.agreement import agree
-    from reports.comparing.entries import FILE, load_entries
-    from reports.reading.results import load
+    from reports.analysis.comparing.agreement import agree
+    from reports.analysis.comparing.entries import FILE, load_entries
+    from reports.render.text import agreement as agreement_text
+    from reports.store.results import load
 
     entries = load_entries(chosen.entries or FILE)
     done = agree(load(options.expand(chosen.files)), entries, chosen.reference)
@@ -201,11 +201,11 @@ def _add_nightly(parser: argparse.ArgumentParser) -> None:
 
 
 def _nightly(chosen: argparse.Namespace) -> int:
-    from conformance.commandline.outputs import write_text
-    from reports import policies
-    from reports.comparing.changes import compare
-    from reports.nightly import as_issue
-    from reports.reading.results import load
+    from conformance.store.outputs import write_text
+    from reports.analysis import policies
+    from reports.analysis.comparing.changes import compare
+    from reports.render.text.nightly import as_issue
+    from reports.store.results import load
 
     # What is written to a file is sent by a job, which is to go on: unless it says otherwise.
     default = () if chosen.output is not None else (fail_on.REGRESSIONS,)

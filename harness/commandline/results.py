@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from conformance.commandline import limits
 from harness.commandline import options, terminal
 from harness.commandline.command import DONE, FOUND, PROGRAM, Action, UsageError, report_progress
-from reports import fail_on
+from reports.analysis import fail_on
 
 if TYPE_CHECKING:
-    from reports.answers import Answer
+    from reports.analysis.answers import Answer
 
 MOST_LISTED = 1_000_000
 RED = "red"
@@ -35,7 +35,7 @@ def _add_merge(parser: argparse.ArgumentParser) -> None:
 
 
 def _merge(chosen: argparse.Namespace) -> int:
-    from harness.plugin.rejudge import RedError, rejudge
+    from harness.results.rejudge import RedError, rejudge
 
     try:
         found = rejudge(
@@ -62,15 +62,15 @@ def _add_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def _summary(chosen: argparse.Namespace) -> int:
-    from reports.answers import Answer
+    from reports.analysis.answers import Answer
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_RUNS)
     files = options.expand(chosen.files)
 
     def make() -> Answer:
-        from reports import policies
-        from reports.reading.results import load
-        from reports.summary import as_json, as_text
+        from reports.analysis import policies
+        from reports.render.text.summary import as_json, as_text
+        from reports.store.results import load
 
         results = load(files)
         as_it_is = chosen.format == options.TEXT
@@ -99,10 +99,10 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(chosen: argparse.Namespace) -> int:
-    from reports import policies
-    from reports.comparing import changes_text
-    from reports.comparing.changes import CompareError, compare
-    from reports.reading.results import load
+    from reports.analysis import policies
+    from reports.analysis.comparing.changes import CompareError, compare
+    from reports.render.text import changes as changes_text
+    from reports.store.results import load
 
     asked = fail_on.named(chosen.fail_on, fail_on.OF_CHANGES, (fail_on.REGRESSIONS,))
     if chosen.new is None and not (chosen.from_side and chosen.to_side):
@@ -253,7 +253,8 @@ def _add_durations(parser: argparse.ArgumentParser) -> None:
 
 
 def _durations(chosen: argparse.Namespace) -> int:
-    from harness.running import durations, tiers
+    from harness.results import durations
+    from harness.running import tiers
 
     count = durations.write(options.expand(chosen.files))
     print(f"{count} runs of {durations.LEAST_S} s and more: {tiers.FILE}")
@@ -276,7 +277,7 @@ def print_answer(
     make: Callable[[], Answer],
 ) -> int:
     """Print what `make` returns, or the cached answer for the same `key` and files."""
-    from reports.answers import answered
+    from reports.analysis.answers import answered
 
     answer = make() if chosen.no_cache else answered(key, files, make)
     print_text(answer.text, chosen.format)

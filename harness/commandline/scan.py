@@ -179,7 +179,7 @@ def _published(old: Side, new: Side) -> Mapping[str, Change]:
     """Return the changes between two sides in the published matrix, by known issue."""
     from conformance.scanning.findings import Change
     from conformance.scanning.rules import gravest
-    from reports.effects.published import load_changes
+    from reports.analysis.effects.published import load_changes
 
     found: dict[str, list[Change]] = {}
     for one in load_changes(str(old), str(new)):
@@ -191,7 +191,7 @@ def _published(old: Side, new: Side) -> Mapping[str, Change]:
 def removed(old: Side, new: Side) -> Iterator[Removed]:
     """The names that go away between two releases, without options."""
     from conformance.scanning.removed import Removed
-    from reports.public_names import ARGUMENT, MODULE, NAME, load_names
+    from reports.analysis.public_names import ARGUMENT, MODULE, NAME, load_names
 
     for one in load_names().gone_between(old.jax, new.jax):
         if one.kind in (MODULE, NAME, ARGUMENT):
@@ -222,9 +222,9 @@ def _report(
 
 
 def _write(chosen: argparse.Namespace, report: Report) -> None:
-    from conformance.commandline.outputs import write_text
     from conformance.scanning import rendering
     from conformance.scanning.sarif import as_sarif
+    from conformance.store.outputs import write_text
     from harness.commandline.main import version
 
     if chosen.format == options.JSON:
@@ -265,10 +265,10 @@ def _fix(
 
 
 def _fix_once(report: Report, *, write: bool) -> int:
-    from conformance.commandline.outputs import write_text
     from conformance.scanning import rendering
     from conformance.scanning.fixing import fix
     from conformance.scanning.sources import newline_style, read_text
+    from conformance.store.outputs import write_text
 
     by_file: dict[str, list[Finding]] = {}
     for one in report.findings:

@@ -42,13 +42,13 @@ def _add(chosen: argparse.Namespace) -> int:
 
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:
-    from harness.clusters import agent
+    from conformance.worker import agent
 
     agent.add(parser)
 
 
 def _agent(chosen: argparse.Namespace) -> int:
-    from harness.clusters import agent
+    from conformance.worker import agent
 
     return agent.serve(chosen)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from harness.plugin.gathering import Gathered, gather
-from harness.plugin.recorder import Recorder
 from harness.plugin.resume import today
 from harness.plugin.session import Session, cell_of
+from harness.results.gathering import Gathered, gather
+from harness.results.recorder import Recorder
 
 LISTED = "resumed"  # the file of the ids that need not be run, a line each
 FOLDER = "conformance_resumed"  # of a test process's input: the folder where it lies

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.commandline import limits
-from harness.clusters.deadlines import HOSTS_S
+from conformance.worker.deadlines import HOSTS_S
 from harness.clusters.launchers import here, slurm
 from harness.running import listening, shares
 from harness.running.fleet import WAYS, Hosts, key_of

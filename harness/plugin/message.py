@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.clause import Clause
-from conformance.judging.observation import Observation, parse, shortened
 from conformance.model import records as model
+from conformance.spec.clause import Clause
+from conformance.spec.observation import Observation, parse, shortened
 from harness.running.cells import CellId
 
 INSTALLED = "harness/suite/"  # how node ids begin of what an installed wheel has

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.catalogue import names
-from conformance.catalogue.topology import Topology
 from conformance.commandline import limits
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.topology import Topology
 from harness.plugin import hosting
 from harness.plugin.hosting import hosts_of, processes_of
 from harness.running import admission, devices, tiers

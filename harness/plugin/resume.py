@@ -14,8 +14,8 @@ from msgspec.structs import replace
 import conformance.model.records as model
 from conformance.judging.rejudging import CannotJudge, Rejudging
 from conformance.model.verdicts import Verdict
-from harness.plugin.gathering import LeftOut
 from harness.plugin.session import Session
+from harness.results.gathering import LeftOut
 from harness.running.cells import CellId
 from harness.targets.interpreters import NoAnswerError, facts
 from harness.targets.target import Target, TargetError

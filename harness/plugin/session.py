@@ -18,15 +18,15 @@ from msgspec.structs import replace
 
 from conformance.catalogue import loading
 from conformance.catalogue.claims import Claims
-from conformance.catalogue.topology import Topology
 from conformance.commandline import ending
 from conformance.judging import deviations
 from conformance.model.records import Cell as Record
 from conformance.model.records import Timing
 from conformance.model.verdicts import Verdict
+from conformance.spec.topology import Topology
 from harness.plugin import message
 from harness.plugin.options import Options
-from harness.plugin.recorder import Recorder
+from harness.results.recorder import Recorder
 from harness.running import cells, lane, tiers
 from harness.running.admission import NoRoom, waiting_threads
 from harness.running.aside import Aside, Outcome

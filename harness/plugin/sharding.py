@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.commandline.results import records
 from conformance.model.records import Cell
+from conformance.store.reading import records
 from harness.plugin.session import Session
 from harness.running import shards
 from harness.running.cells import CellId

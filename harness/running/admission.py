@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
-from harness.clusters import host_size
-from harness.clusters.deadlines import ADMISSION_S
+from conformance.worker import host_size
+from conformance.worker.deadlines import ADMISSION_S
 
 PROCESSES_PER_CORE = 8  # idle workers cost no core; running ones share them
 MEMORY_PER_PROCESS_BYTES = 400 * 1024 * 1024

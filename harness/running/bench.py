@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.catalogue.names import NEW_PMAP
-from conformance.catalogue.topology import Topology
+from conformance.spec.names import NEW_PMAP
+from conformance.spec.topology import Topology
 from harness.clusters.cluster import Case
 from harness.running.pool import Pool
 from harness.targets.target import Target, provision

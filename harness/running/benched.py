@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
-from conformance.catalogue.clause import clause
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import not_applicable
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import not_applicable
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @clause(

@@ -18,13 +18,13 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.catalogue.causes import Cause
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import Topology
-from conformance.commands import recorded
 from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.topology import Topology
+from conformance.store import recorded
 
 PLATFORM = "cpu"  # on which every release is run
 TIMED = "timing"  # the section of the time lane, whose records are no cells

@@ -13,14 +13,14 @@ from typing import Any
 from packaging.version import Version
 
 import conformance.model.records as model
-from conformance.catalogue import names
 from conformance.catalogue.causes import HANGS, SWITCHED, Cause, Shows
 from conformance.catalogue.spelling import did_you_mean
-from conformance.catalogue.topology import Topology
-from conformance.commandline.results import records
-from conformance.commands.recorded import target_of
 from conformance.model.verdicts import Verdict
-from conformance.probing.jobs import DEADLINE_S, Ended, Job, run_job
+from conformance.spec import names
+from conformance.spec.topology import Topology
+from conformance.store.reading import records
+from conformance.store.recorded import target_of
+from conformance.worker.jobs import DEADLINE_S, Ended, Job, run_job
 from harness.targets.target import Target, describe, provision, worker_environment
 
 HANGS_AFTER_S = 15.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import COLUMNS
+from conformance.spec.names import COLUMNS
 
 _ID = re.compile(rf"\[(.+?)-({'|'.join(COLUMNS)})-(\d+x\d+)-(.+)\]$")
 

@@ -10,10 +10,10 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from conformance.catalogue.topology import Topology
-from harness.clusters import machine
+from conformance.spec.topology import Topology
+from conformance.worker import machine
+from conformance.worker.machine import CUDA_VISIBLE, TPU_VISIBLE
 from harness.clusters.launchers.gathering import spread
-from harness.clusters.machine import CUDA_VISIBLE, TPU_VISIBLE
 from harness.targets.platforms import CUDA, PLATFORMS, TPU, Platform
 
 # How the chips of a host lie, by their number, and how those of one of its processes do: the

@@ -16,14 +16,14 @@ from typing import Protocol
 
 from conformance.commandline.ending import reason
 from conformance.commandline.limits import parse_address
-from harness.clusters.agent import PLACE, AgentError, new_key, read_key
-from harness.clusters.deadlines import HOSTS_S
+from conformance.worker.agent import PLACE, AgentError, new_key, read_key
+from conformance.worker.deadlines import HOSTS_S
+from conformance.worker.zygote import CATALOGUE_VARIABLE
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Launcher, TargetDown, here, mpi, slurm, ssh, tpu_pod
 from harness.clusters.launchers.hosts import HostsLauncher, Wanted
 from harness.clusters.launchers.local import LocalLauncher
 from harness.clusters.launchers.starting import Plan, Way, WayStarter
-from harness.clusters.zygote import CATALOGUE_VARIABLE
 from harness.running.listening import LOOPBACK, reached_by
 from harness.running.scratch import Scratch
 from harness.targets.platforms import named

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import conformance.model.records as model
-from conformance.catalogue import names
-from conformance.catalogue.clause import Timing
 from conformance.judging import ratios
 from conformance.judging.ratios import Ratio
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.clause import Timing
 from harness.running.admission import process_capacity
 from harness.running.cells import CellId
 from harness.running.runner import Runner

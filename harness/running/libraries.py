@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from harness.running.answering import answer
 from harness.targets.target import Target, describe, parse_spec, provision
 
-MODULE = "conformance.probing.library_use"
+MODULE = "conformance.worker.library_use"
 LIBRARIES = ("chex", "dm-haiku", "equinox", "flax", "optax", "orbax-checkpoint")
 TWO_DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
 

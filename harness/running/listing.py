@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import metadata
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.judging import deviations
+from conformance.spec import names
 from harness.running import cells, tiers
 from harness.targets.platforms import CPU
 from harness.targets.target import TargetError, parse_spec

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.catalogue.topology import Topology
+from conformance.spec.topology import Topology
 from harness.clusters.cluster import Case, CaseResult, Cluster, ClusterDown
 from harness.clusters.launchers import Launcher
 from harness.running import devices

@@ -1,7 +1,7 @@
 """The public names of JAX releases, listed and looked up in a target's Python of each.
 
-What is run there stands in `conformance/probing/public_names.py`. Which names went away is worked
-out from what it answers, in `reports/public_names.py`.
+What is run there stands in `conformance/worker/public_names.py`. Which names went away is worked
+out from what it answers, in `reports/analysis/public_names.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness.running.answering import answer
 from harness.targets.target import provision
 
-MODULE = "conformance.probing.public_names"
+MODULE = "conformance.worker.public_names"
 # Some public modules import what JAX does not require; with these, all but a few can be imported.
 BESIDE = ("absl-py", "chex", "equinox", "flax")
 

@@ -14,17 +14,17 @@ import msgspec
 from msgspec.structs import replace
 
 import conformance.model.records as model
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.topology import Topology
 from conformance.judging.applicability import skip
 from conformance.judging.deviations import Deviation, DeviationError, matching
-from conformance.judging.expectation import Fault, Whereabouts
 from conformance.judging.judge import Judgement, judge
-from conformance.judging.observation import parse
 from conformance.judging.rejudging import with_judgement
 from conformance.model.verdicts import Verdict
-from harness.clusters import deadlines
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.observation import parse
+from conformance.spec.topology import Topology
+from conformance.worker import deadlines
 from harness.clusters.cluster import Case, CaseResult, ClusterDown
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 
 from conformance.commandline.limits import parse_address
-from harness.clusters.agent import DIAL, PLACE
-from harness.clusters.deadlines import POLL_S
+from conformance.worker.agent import DIAL, PLACE
+from conformance.worker.deadlines import POLL_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import gathering, mpi, ssh, tpu_pod
 from harness.running.fleet import Hosts, key_of

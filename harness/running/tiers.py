@@ -17,12 +17,12 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import Topology
 from conformance.judging.applicability import skipped_everywhere
 from conformance.judging.deviations import Deviation
+from conformance.spec.clause import Clause
+from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.topology import Topology
 from harness.running.cells import CellId
 
 CORE, FULL = "core", "full"

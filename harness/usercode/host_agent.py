@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue.topology import Topology
 from conformance.commandline.ending import PROGRAM, reason, without_traceback
-from conformance.probing.ports import ReservedPort
-from harness.clusters import agent, machine
-from harness.clusters.channel import KEY_VARIABLE, Channel, Rubbish
+from conformance.spec.topology import Topology
+from conformance.worker import agent, machine
+from conformance.worker.channel import KEY_VARIABLE, Channel, Rubbish
+from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import named
 from harness.usercode.joining import process_variables
 from harness.usercode.leftovers import VARIABLE, end_leftovers

@@ -16,9 +16,9 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from conformance.catalogue.topology import Topology
-from harness.clusters.channel import Channel, Rubbish
-from harness.clusters.deadlines import KILL_S, STACK_S
+from conformance.spec.topology import Topology
+from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.deadlines import KILL_S, STACK_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
 from harness.clusters.launchers.gathering import spread

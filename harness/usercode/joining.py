@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.catalogue.topology import Topology
+from conformance.spec.topology import Topology
 from harness.targets.platforms import CPU, Platform
 
 _DEVICE_COUNT_FLAG = "--xla_force_host_platform_device_count"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.catalogue.topology import Topology
-from conformance.probing.ports import ReservedPort
+from conformance.spec.topology import Topology
+from conformance.worker.ports import ReservedPort
 from harness.targets.platforms import Platform
 from harness.targets.target import Target
 from harness.usercode.ending import Job, Outcome

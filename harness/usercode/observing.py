@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP
-from conformance.catalogue.topology import Topology
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP
+from conformance.spec.topology import Topology
+from conformance.worker.deadlines import CASE_S
 from harness.clusters.cluster import Case, ClusterDown
-from harness.clusters.deadlines import CASE_S
 from harness.clusters.launchers import TargetDown
 from harness.running.pool import Pool
 from harness.targets.target import Target

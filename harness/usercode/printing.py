@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from conformance.commandline.outputs import make_folder
+from conformance.store.outputs import make_folder
 
 MOST_LINE = 64 * 1024  # bytes that are kept of a line that does not end
 TAIL_LINES = 20  # of each process, that a report shows

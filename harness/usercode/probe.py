@@ -16,16 +16,16 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.names import IMPLEMENTATIONS, SECONDS
-from conformance.catalogue.topology import Topology
-from conformance.judging.expectation import Finding
-from conformance.judging.observation import Observation, to_json
-from conformance.probing.compiling import compilations, compiled_as_by_default
-from conformance.probing.describing import MOST_ELEMENTS
-from conformance.probing.implementations import wrapper_kind
-from conformance.probing.programs import executables, program_record
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause
+from conformance.spec.expectation import Finding
+from conformance.spec.names import IMPLEMENTATIONS, SECONDS
+from conformance.spec.observation import Observation, to_json
+from conformance.spec.topology import Topology
+from conformance.worker.compiling import compilations, compiled_as_by_default
+from conformance.worker.describing import MOST_ELEMENTS
+from conformance.worker.implementations import wrapper_kind
+from conformance.worker.programs import executables, program_record
+from conformance.worker.protocols import Cluster, Implementation
 from harness.usercode.arguments import Argument
 from harness.usercode.function import import_function
 from harness.usercode.steps import CALLS, CLAUSE, FETCH, FIRST_ROW, PLUS_ONE, PREPARE, TIMED

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from harness.clusters.deadlines import KILL_S
-from harness.clusters.descent import kill_with_descendants
-from harness.clusters.output import STACK_BYTES, Output, await_stacks, tail
+from conformance.worker.deadlines import KILL_S
+from conformance.worker.descent import kill_with_descendants
+from conformance.worker.output import STACK_BYTES, Output, await_stacks, tail
 from harness.usercode import entry
 from harness.usercode.ending import Process, Raised
 

@@ -38,5 +38,5 @@ def _no_answers_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Reports neither use nor replace what the user's own commands have kept."""
     kept = tmp_path_factory.mktemp("answers")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reports.answers.folder", lambda: kept)
+        patch.setattr("reports.analysis.answers.folder", lambda: kept)
         yield

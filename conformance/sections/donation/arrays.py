@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.probing.bodies import addend
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.worker.bodies import addend
+from conformance.worker.protocols import Cluster, Implementation
 
 Make = Callable[[Implementation, Cluster, int], "Given"]
 

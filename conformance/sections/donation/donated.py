@@ -14,24 +14,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.codes import Code, Problem
-from conformance.judging.columns import (
-    Columns,
-    everywhere,
-    of_new_pmap,
-    of_pmaps,
-    unless_legacy,
-)
-from conformance.judging.emissions import log_record, warning
-from conformance.judging.expectation import Expectation, OfEachStep, every, noted, steps
-from conformance.judging.observation import Step
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.donation.arrays import Given
 from conformance.sections.donation.kinds import INCOMPATIBLE, WIDTH, Call, Kind, kinds
+from conformance.spec.clause import devices
+from conformance.spec.codes import Code, Problem
+from conformance.spec.columns import Columns, everywhere, of_new_pmap, of_pmaps, unless_legacy
+from conformance.spec.emissions import log_record, warning
+from conformance.spec.expectation import Expectation, OfEachStep, every, noted, steps
+from conformance.spec.family import family
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 SUPPORTED = "migrate-pmap.donation-supported"
 ZERO_COPY = "migrate-pmap.donation-zero-copy"

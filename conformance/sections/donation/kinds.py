@@ -13,13 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.comparing import in_container
-from conformance.judging.expectation import Expectation, Model, raises, returns
-from conformance.judging.texts import described, text_of
-from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.donation.arrays import (
     Given,
     Make,
@@ -31,6 +24,13 @@ from conformance.sections.donation.arrays import (
     uncommitted,
     unmapped_array,
 )
+from conformance.spec.comparing import in_container
+from conformance.spec.expectation import Expectation, Model, raises, returns
+from conformance.spec.family import table
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.bodies import add, addend, double, doubled
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 WIDTH = 16  # elements of a row by default; a multiple of every topology's devices
 

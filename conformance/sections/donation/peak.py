@@ -15,18 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, every, noted, returns, steps
-from conformance.judging.peaks import figured, known_within
-from conformance.judging.texts import described
-from conformance.probing.memory import known_peak, meter_of, peak_with
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
 from conformance.sections.donation.kinds import INCOMPATIBLE, Call, Kind, kinds
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import Expectation, every, noted, returns, steps
+from conformance.spec.family import family
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.peaks import figured, known_within
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.memory import known_peak, meter_of, peak_with
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 MIB = 2**20
 GIVEN_BYTES = 64 * MIB  # of the argument on this process's devices, sharded as required

@@ -13,19 +13,19 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns, steps
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
 from conformance.sections.donation.arrays import own_output
 from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 REUSE = "pmap-silence.reuse-after-donation"
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging import aspects
-from conformance.judging.arrays import returns_weak
-from conformance.judging.expectation import Expectation, OfEachStep, every, returns, steps
-from conformance.judging.observation import Step
-from conformance.judging.releases import absent, by_release
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation, Mapped
+from conformance.spec import aspects
+from conformance.spec.arrays import returns_weak
+from conformance.spec.expectation import Expectation, OfEachStep, every, returns, steps
+from conformance.spec.family import table
+from conformance.spec.observation import Step
+from conformance.spec.releases import absent, by_release
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 AXIS = "x"  # of the replacements' mesh, as in the document
 UNLIKE = "unlike the replacement"

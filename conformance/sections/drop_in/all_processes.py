@@ -9,22 +9,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import (
-    Expectation,
-    along,
-    every,
-    raises,
-    returns,
-    sharded,
-    twice,
-)
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import AXIS, put_replicated, put_sharded
+from conformance.spec.clause import processes
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, along, every, raises, returns, sharded, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.replacements-prng-keys-and-errors"
 WIDTH = 3

@@ -6,19 +6,19 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every, noted, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.calls import THROUGH_THE_HOST, calls_of
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     JNP,
     NP,
     Stacking,
     put_sharded,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.calls import THROUGH_THE_HOST, calls_of
+from conformance.worker.protocols import Cluster, Implementation
 
 # A dtype that Python's buffer protocol does not know: by that, NumPy would read the memory of an
 # array on CPU, unnoticed.

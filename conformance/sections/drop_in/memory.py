@@ -13,22 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    every,
-    noted,
-    returns,
-    steps,
-)
-from conformance.judging.texts import described
-from conformance.probing.memory import known_peak, peak_bytes
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     JNP,
     NP,
@@ -41,6 +25,22 @@ from conformance.sections.drop_in import (
     Stacking,
     of_the_original,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import (
+    Expectation,
+    Model,
+    OfEachStep,
+    every,
+    noted,
+    returns,
+    steps,
+)
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.memory import known_peak, peak_bytes
+from conformance.worker.protocols import Cluster, Implementation
 
 MIB = 2**20
 STACKED_BYTES = 32 * MIB  # of the array along the new leading axis

@@ -11,10 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family
-from conformance.judging.columns import of_jax
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     NP,
     ORIGINAL,
@@ -29,6 +25,10 @@ from conformance.sections.drop_in.wrong_calls import (
     WRONG,
     Wrong,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.family import family
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @family(

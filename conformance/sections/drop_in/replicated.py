@@ -9,13 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
-from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import Expectation
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     LEADING,
     NP,
@@ -42,6 +35,13 @@ from conformance.sections.drop_in import (
     taken,
     weak_leaves,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.expectation import Expectation
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap-later.device-put-replicated-replacement"
 OF_PYTREES = "migrate-pmap-later.device-put-replicated-pytrees"

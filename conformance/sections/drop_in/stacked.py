@@ -11,14 +11,14 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, every, noted, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import JNP, NP, ON_HOST, WHOLE_STACK, Stacking, put_sharded
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every, noted, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 STACK = "the stack"
 PLACED = "most rows in one array on the default device"

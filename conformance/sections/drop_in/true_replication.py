@@ -8,16 +8,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
-from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import every, noted, returns, sharded, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import add
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.drop_in import (
     AXIS,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.expectation import every, noted, returns, sharded, steps
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, Place
+from conformance.worker.bodies import add
+from conformance.worker.protocols import Cluster, Implementation
 
 HELD = "held by each device"
 

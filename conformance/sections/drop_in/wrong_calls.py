@@ -9,15 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    raises,
-    returns,
-    steps,
-)
 from conformance.sections.drop_in import (
     NP,
     REPLICATED,
@@ -27,6 +18,9 @@ from conformance.sections.drop_in import (
     narrow,
     of_the_original,
 )
+from conformance.spec.expectation import Expectation, every, raises, returns, steps
+from conformance.spec.family import table
+from conformance.spec.topology import Place
 
 # The facts that the calls vary.
 COUNT = "drop_in.refusals.count-of-shards"

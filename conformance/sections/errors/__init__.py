@@ -15,13 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import Need, processes
-from conformance.catalogue.family import table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
-from conformance.judging.columns import Columns
-from conformance.judging.comparing import against
-from conformance.judging.expectation import (
+from conformance.spec.clause import Need, processes
+from conformance.spec.columns import Columns
+from conformance.spec.comparing import against
+from conformance.spec.expectation import (
     Expectation,
     Model,
     OfEachStep,
@@ -31,10 +28,13 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.judging.observation import Raised, Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import addend
-from conformance.probing.protocols import Implementation, Mapped
+from conformance.spec.family import table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Raised, Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.worker.bodies import addend
+from conformance.worker.protocols import Implementation, Mapped
 
 DEVICES_CLAIM = "migrate-pmap.incompatible-devices"
 OWN_DEVICES_CLAIM = "migrate-pmap.incompatible-sharding"

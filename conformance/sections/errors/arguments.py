@@ -11,21 +11,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import (
-    in_steps,
-    not_applicable,
-    raises,
-    returns,
-    steps,
-)
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, addend, double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     AS_JIT_CLAIM,
     INCOMPATIBLE,
@@ -36,6 +21,15 @@ from conformance.sections.errors import (
     refused_unless_legacy,
     times,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.expectation import in_steps, not_applicable, raises, returns, steps
+from conformance.spec.family import family
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import add, addend, double
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @described("this process's rows plus twice themselves")

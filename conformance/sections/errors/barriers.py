@@ -14,27 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere, of_pmaps
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    OfEachStep,
-    all_but_the_last,
-    every,
-    hangs,
-    in_steps,
-    noted,
-    raises,
-    returns,
-    steps,
-)
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled, psum
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import sync
 from conformance.sections.errors.waiting import (
     HANG_S,
@@ -49,6 +28,27 @@ from conformance.sections.errors.waiting import (
     timed,
     total,
 )
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.expectation import (
+    Expectation,
+    Model,
+    OfEachStep,
+    all_but_the_last,
+    every,
+    hangs,
+    in_steps,
+    noted,
+    raises,
+    returns,
+    steps,
+)
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double, doubled, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 MISALIGNED = "migrate-pmap.core-halted"
 ALIGNED_FACT = "errors.barriers.hand-made-aligned"

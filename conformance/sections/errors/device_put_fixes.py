@@ -13,13 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
-from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
-from conformance.judging.expectation import returns, steps
-from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     FOUR_DEVICES,
     PART_OF_A_PROCESS,
@@ -37,6 +30,13 @@ from conformance.sections.errors import (
     second_half,
     times,
 )
+from conformance.spec.clause import clause, devices, processes
+from conformance.spec.columns import everywhere, of_pmaps, of_shard_map
+from conformance.spec.expectation import returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
+from conformance.worker.bodies import add, addend, double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.fix-device-put-named-sharding"
 # It is one remedy wherever the argument lay, but the two meshes differ: in their axes' types.

@@ -12,11 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     DEVICES_CLAIM,
     FOUR_DEVICES,
@@ -32,6 +27,11 @@ from conformance.sections.errors import (
     refused_unless_legacy,
     second_half,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import add, addend, double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @described("this process's rows, doubled, plus themselves")

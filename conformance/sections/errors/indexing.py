@@ -14,12 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import APART, ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.aspects import SHARDING_TYPE, SPEC
-from conformance.judging.expectation import (
+from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, needed
+from conformance.spec.aspects import SHARDING_TYPE, SPEC
+from conformance.spec.clause import processes
+from conformance.spec.expectation import (
     Expectation,
     OfEachStep,
     along,
@@ -30,10 +28,12 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
-from conformance.judging.observation import Step
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.errors import COPY_ARRAYS, NO_COLLECTIVE, WITHOUT, needed
+from conformance.spec.family import family, table
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.topology import APART, ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 Function = Callable[[Any], Any]
 

@@ -14,22 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import APART, ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    not_applicable,
-    raises,
-    returns,
-    steps,
-)
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import WITHOUT, needed
 from conformance.sections.errors.staged import Staged
+from conformance.spec.clause import processes
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, Model, not_applicable, raises, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import APART, ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 ONE_PROCESS_CLAIM = "pmap-silence.lowered-one-process"
 TO_BEGIN_WITH = "shard_map's arguments are global to begin with"

@@ -7,13 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, not_applicable, raises, returns
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster
 from conformance.sections.errors import INNER, OUTER, grid
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import Expectation, Model, not_applicable, raises, returns
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster
 
 NESTED = "errors.context-mesh.nested"  # whatever is between the two pmaps
 

@@ -8,14 +8,6 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import Model, raises, returns
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
 from conformance.sections.errors.nested_maps import (
     NESTED,
@@ -24,6 +16,14 @@ from conformance.sections.errors.nested_maps import (
     nested,
     refused,
 )
+from conformance.spec.clause import clause, devices, processes
+from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.expectation import Model, raises, returns
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.context-mesh"
 SILENCE = "pmap-silence.nested-pmap-variants"

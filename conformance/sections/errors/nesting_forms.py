@@ -12,15 +12,6 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_shard_map
-from conformance.judging.expectation import Expectation, raises, returns, twice
-from conformance.judging.releases import by_release
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import INNER, OUTER, grid
 from conformance.sections.errors.nested_maps import (
     NESTED,
@@ -28,6 +19,15 @@ from conformance.sections.errors.nested_maps import (
     mesh_of_two_axes,
     nested,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_shard_map
+from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.releases import by_release
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 SILENCE = "pmap-silence.nested-pmap-variants"
 ONE_PROCESS_ALONE = "that the forms differ shows in one process as in several"

@@ -10,14 +10,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, double, doubled, psum
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     AS_JIT_CLAIM,
     DEVICES_CLAIM,
@@ -34,6 +26,14 @@ from conformance.sections.errors import (
     remedied,
     second_half,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import returns
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import add, double, doubled, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 OUT_AXES_FACT = "errors.incompatible-devices.output-axis"
 IN_AXES_FACT = "errors.incompatible-devices.fix-in-axes"

@@ -10,12 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import everywhere, of_pmaps
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import (
     FOUR_DEVICES,
     IN_AXES_CLAIM,
@@ -31,6 +25,12 @@ from conformance.sections.errors import (
     second_half,
     times,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import add, addend, double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 DEVICES = "migrate-pmap.fix-redefine-devices"
 BACKEND = "migrate-pmap.fix-redefine-backend"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Implementation
+from conformance.worker.implementations import wrapper_kind
+from conformance.worker.protocols import Implementation
 
 
 class Staged:

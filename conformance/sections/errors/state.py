@@ -15,16 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import Need, devices, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
-from conformance.judging.columns import Columns
-from conformance.judging.comparing import in_container
-from conformance.judging.expectation import Expectation, Model, not_applicable, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, addend, double, doubled
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.errors import (
     COPY_ARRAYS,
     FOUR_DEVICES,
@@ -45,6 +35,16 @@ from conformance.sections.errors import (
     sync,
     times,
 )
+from conformance.spec.clause import Need, devices, processes
+from conformance.spec.columns import Columns
+from conformance.spec.comparing import in_container
+from conformance.spec.expectation import Expectation, Model, not_applicable, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import IMPLEMENTATIONS, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, ONE_PROCESS
+from conformance.worker.bodies import add, addend, double, doubled
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 CLAIM = "pmap-silence.state-after-an-error"
 REFUSED = "refused-argument"

@@ -6,18 +6,6 @@ to test that both work together.
 
 from __future__ import annotations
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import (
-    all_but_the_last,
-    every,
-    hangs,
-    raises,
-    returns,
-    steps,
-)
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import sync
 from conformance.sections.errors.waiting import (
     HANG_S,
@@ -28,6 +16,11 @@ from conformance.sections.errors.waiting import (
     timed,
     total,
 )
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import all_but_the_last, every, hangs, raises, returns, steps
+from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_SEVERAL, SEVERAL_PROCESSES
+from conformance.worker.protocols import Cluster, Implementation
 
 FIX = "migrate-pmap.fix-sync-global-devices"
 MISUSE = "pmap-silence.sync-global-devices-misuse"

@@ -14,13 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.codes import Code
-from conformance.judging.expectation import Finding, Model
-from conformance.judging.observation import Observation
-from conformance.judging.texts import described
-from conformance.probing.bodies import psum
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.codes import Code
+from conformance.spec.expectation import Finding, Model
+from conformance.spec.observation import Observation
+from conformance.spec.texts import described
+from conformance.spec.topology import Place, Topology
+from conformance.worker.bodies import psum
+from conformance.worker.protocols import Cluster, Implementation
 
 MISSING_FACT = "errors.barriers.process-missing"
 

@@ -9,17 +9,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, of_jax
-from conformance.judging.expectation import Model, raises, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.errors import DEVICES_CLAIM, INCOMPATIBLE, first_half, on_mesh
 from conformance.sections.errors.staged import Staged
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, everywhere, of_jax
+from conformance.spec.expectation import Model, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row

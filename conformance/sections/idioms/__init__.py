@@ -16,10 +16,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging import hlo
-from conformance.judging.columns import Columns, unless_legacy
-from conformance.judging.expectation import (
+from conformance.spec import hlo
+from conformance.spec.columns import Columns, unless_legacy
+from conformance.spec.expectation import (
     Expectation,
     Model,
     OfEachStep,
@@ -29,10 +28,11 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.judging.observation import Step
-from conformance.probing.bodies import Body
-from conformance.probing.programs import executables
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.observation import Step
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.bodies import Body
+from conformance.worker.programs import executables
+from conformance.worker.protocols import Cluster, Implementation
 
 STEPS = ("step 1", "step 2", "step 3", "step 4")
 LATER = STEPS[2:]  # once arguments are what the steps before them returned

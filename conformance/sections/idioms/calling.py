@@ -10,12 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
@@ -45,6 +39,12 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 CLAIM = "pmap-silence.training-step"
 

@@ -9,11 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     AXIS,
     DESCENT,
@@ -38,6 +33,11 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.groups-of-devices"
 

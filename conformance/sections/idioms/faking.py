@@ -11,12 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every, in_steps, noted
-from conformance.probing import child
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import AXIS, ENDS_WELL
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every, in_steps, noted
+from conformance.worker import child
+from conformance.worker.protocols import Cluster, Implementation
 
 PROGRAM = "program"
 ROWS, WIDTH = 8, 2

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import jax
 
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, every, in_steps, noted
-from conformance.judging.releases import by_release
-from conformance.probing import child
-from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import ENDS_WELL
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every, in_steps, noted
+from conformance.spec.family import family, table
+from conformance.spec.releases import by_release
+from conformance.worker import child
+from conformance.worker.implementations import wrapper_kind
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.wrappers-of-libraries"
 

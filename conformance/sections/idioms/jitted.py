@@ -16,12 +16,6 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import NEW_PMAP
-from conformance.catalogue.topology import ONE_AND_TWO, Place
-from conformance.judging.columns import of_jax
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     AXIS,
     BATCH,
@@ -58,6 +52,12 @@ from conformance.sections.idioms.models import (
     shared,
     trained_members,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.family import family, table
+from conformance.spec.names import NEW_PMAP
+from conformance.spec.topology import ONE_AND_TWO, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.jit-with-shardings"
 

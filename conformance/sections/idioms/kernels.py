@@ -14,17 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_TWO, Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Expectation, in_steps, returns
-from conformance.probing.bodies import Body
-from conformance.probing.compiling import compiled_as_by_default
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, mapped_argument
 from conformance.sections.idioms.sized import ends_and_sum
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_AND_TWO, Place
+from conformance.worker.bodies import Body
+from conformance.worker.compiling import compiled_as_by_default
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 DEADLINE_S = 10.0  # a call takes less than a tenth of a second
 

@@ -11,12 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     BATCH,
     FLOAT_BYTES,
@@ -46,6 +40,12 @@ from conformance.sections.idioms import (
     zeros,
 )
 from conformance.sections.idioms.models import LIMIT, grown
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.loops-and-nests"
 

@@ -8,14 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, mapped_argument
 from conformance.sections.idioms.sized import (
     STATE_BYTES,
@@ -37,6 +29,14 @@ from conformance.sections.idioms.sized import (
     trained_for,
     weigh,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 CLAIM = "pmap-silence.same-memory-in-a-loop"
 

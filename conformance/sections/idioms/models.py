@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.topology import Place
 from conformance.sections.idioms import (
     FLOAT_BYTES,
     RATE,
@@ -16,6 +15,7 @@ from conformance.sections.idioms import (
     on_each,
     own_gradients,
 )
+from conformance.spec.topology import Place
 
 CLASSES = 4
 KERNEL = (np.arange(WIDTH * CLASSES) * 5 % 7 - 3).reshape(WIDTH, CLASSES).astype(np.float32)

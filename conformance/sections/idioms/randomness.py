@@ -12,11 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DONATED_STATE,
     FLOAT_BYTES,
@@ -44,6 +39,11 @@ from conformance.sections.idioms.generator import (
     split,
     uniform,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.randomness-per-device"
 

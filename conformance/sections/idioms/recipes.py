@@ -9,13 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import not_applicable
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     AXIS,
     DESCENT,
@@ -47,6 +40,13 @@ from conformance.sections.idioms import (
     zeros,
 )
 from conformance.sections.idioms.models import KEPT, KERNEL
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import not_applicable
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.wrappers-of-libraries"
 

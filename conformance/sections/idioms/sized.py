@@ -17,14 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.expectation import Expectation, every, returns, steps
-from conformance.judging.peaks import figured, known_within
-from conformance.probing.bodies import Body
-from conformance.probing.memory import known_peak, meter_of, peak_with
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
 from conformance.sections.idioms import AXIS, FLOAT_BYTES, IN_ONE_PROCESS, mapped_argument
+from conformance.spec.expectation import Expectation, every, returns, steps
+from conformance.spec.peaks import figured, known_within
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.bodies import Body
+from conformance.worker.memory import known_peak, meter_of, peak_with
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 MIB = 2**20
 STATE_BYTES = 64 * MIB  # of a loop's state on this process's devices

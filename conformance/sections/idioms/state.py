@@ -12,11 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DESCENT,
     NO_NEW_COLLECTIVE,
@@ -40,6 +35,11 @@ from conformance.sections.idioms import (
     steady,
     zeros,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.replicated-state"
 

@@ -9,11 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_TWO, Place
-from conformance.judging.columns import everywhere
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.idioms import (
     DESCENT,
     DONATED_STATE,
@@ -43,6 +38,11 @@ from conformance.sections.idioms import (
     zeros,
 )
 from conformance.sections.idioms.models import KEPT, MICRO, MOST
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_AND_TWO, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.training-step"
 

@@ -16,10 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.family import table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import (
+from conformance.spec.expectation import (
     Expectation,
     along,
     every,
@@ -28,11 +25,14 @@ from conformance.judging.expectation import (
     returns,
     sharded,
 )
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body, double
-from conformance.probing.calls import THROUGH_THE_HOST
-from conformance.probing.programs import Compiled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.family import table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import Body, double
+from conformance.worker.calls import THROUGH_THE_HOST
+from conformance.worker.programs import Compiled
+from conformance.worker.protocols import Cluster, Implementation
 
 ROW = (3, 4)
 MOVED = "moved"

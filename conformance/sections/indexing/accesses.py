@@ -11,11 +11,6 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS
-from conformance.judging.expectation import Expectation
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     BOUNCES,
     STAYS,
@@ -26,6 +21,11 @@ from conformance.sections.indexing import (
     output,
 )
 from conformance.sections.indexing.forms import FORMS
+from conformance.spec.expectation import Expectation
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS
+from conformance.worker.protocols import Cluster, Implementation
 
 FETCH = "fetch"  # the sort whose purpose is to fetch to the host
 FEW_ROWS = "a process of four has but two rows, and cannot fetch an array of all processes"

@@ -8,23 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.aspects import COMMITTED as BOUND
-from conformance.judging.aspects import SHARDING_TYPE
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import (
-    Expectation,
-    OfEachStep,
-    every,
-    in_steps,
-    returns,
-    sharded,
-)
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     ACCESS,
     ONE_DEVICE,
@@ -35,6 +18,16 @@ from conformance.sections.indexing import (
     output,
     over_the_map,
 )
+from conformance.spec.aspects import COMMITTED as BOUND
+from conformance.spec.aspects import SHARDING_TYPE
+from conformance.spec.clause import clause
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, OfEachStep, every, in_steps, returns, sharded
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def committed_is(wanted: bool, text: str) -> OfEachStep:

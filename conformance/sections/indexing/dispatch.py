@@ -13,18 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import (
-    ONE_AND_FOUR,
-    ONE_PROCESS,
-    SEVERAL_PROCESSES,
-    Place,
-)
-from conformance.judging.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
-from conformance.judging.comparing import in_container
-from conformance.judging.expectation import (
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere, of_new_pmap, of_shard_map, unless_legacy
+from conformance.spec.comparing import in_container
+from conformance.spec.expectation import (
     Expectation,
     Model,
     every,
@@ -35,11 +27,14 @@ from conformance.judging.expectation import (
     returns,
     steps,
 )
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body, double, psum
-from conformance.probing.calls import Calls, calls_of
-from conformance.probing.dispatched import PROGRAMS, WIDTH, Program
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import Body, double, psum
+from conformance.worker.calls import Calls, calls_of
+from conformance.worker.dispatched import PROGRAMS, WIDTH, Program
+from conformance.worker.protocols import Cluster, Implementation
 
 CALLS = "Python functions"
 EXCESS = "more than under jit"

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.family import table
 from conformance.sections.indexing import Form
+from conformance.spec.family import table
 
 
 def _backwards(x: Any) -> list[Any]:

@@ -8,19 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import (
-    ONE_AND_FOUR,
-    ONE_PROCESS,
-    SEVERAL_PROCESSES,
-    Place,
-)
-from conformance.judging.expectation import not_applicable, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.racing import SHOWN, start_of
 from conformance.sections.indexing import (
     COMMUNICATES,
     INTEGERS,
@@ -35,6 +22,14 @@ from conformance.sections.indexing import (
     output,
     replicated,
 )
+from conformance.spec.clause import clause
+from conformance.spec.expectation import not_applicable, returns, steps
+from conformance.spec.family import family
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.racing import SHOWN, start_of
 
 WHOLE = "migrate-pmap.int-index-moves-whole-array"
 OF_ALL = "several processes: indexing.whole-of-all-processes"

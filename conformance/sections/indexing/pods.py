@@ -19,11 +19,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.names import SHARD_MAP
-from conformance.judging import hlo
-from conformance.probing.elsewhere import described
 from conformance.sections.indexing import INTEGERS, Form
 from conformance.sections.indexing.forms import FORMS
+from conformance.spec import hlo
+from conformance.spec.names import SHARD_MAP
+from conformance.worker.elsewhere import described
 
 # Of v5p, whose slices go on where those of v5e end, at 256 chips.
 SLICES = (

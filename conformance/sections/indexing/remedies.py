@@ -13,27 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere, unless_legacy
-from conformance.judging.expectation import (
-    TWICE,
-    Expectation,
-    Model,
-    every,
-    in_steps,
-    not_applicable,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
-)
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body, add, double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     INTEGERS,
     NO_COLLECTIVE,
@@ -52,6 +31,27 @@ from conformance.sections.indexing import (
     over_the_map,
     replicated,
 )
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere, unless_legacy
+from conformance.spec.expectation import (
+    TWICE,
+    Expectation,
+    Model,
+    every,
+    in_steps,
+    not_applicable,
+    noted,
+    raises,
+    returns,
+    sharded,
+    steps,
+)
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import Body, add, double
+from conformance.worker.protocols import Cluster, Implementation
 
 OF_PMAP = not_applicable("the statement is about the outputs of jax.pmap")
 OF_NEW = not_applicable("the statement is about arrays of the new jax.pmap")

@@ -13,19 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
-from conformance.judging.expectation import (
-    Expectation,
-    not_applicable,
-    returns,
-    steps,
-)
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     BOUNCES,
     INTEGERS,
@@ -41,6 +28,14 @@ from conformance.sections.indexing import (
     output,
     rows_of,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.expectation import Expectation, not_applicable, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 NO_SPEC = not_applicable("a PmapSharding has no partition spec")
 WHILE_TRACING = "one process is enough: what types decide is decided while tracing"

@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every, noted, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.arrays import returns_array
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every, noted, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 ROWS, WIDTH = 8, 3
 PATHS = ("gather", "dynamic_slice", "slice")  # how a row can be taken, by the primitive

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.aspects import RESULT
-from conformance.judging.codes import Code, Problem
-from conformance.judging.comparing import against
-from conformance.judging.expectation import OfEachStep, not_applicable, returns
-from conformance.judging.observation import Step
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.indexing import (
     ACCESS,
     Form,
@@ -21,6 +12,15 @@ from conformance.sections.indexing import (
     moves,
     output,
 )
+from conformance.spec.aspects import RESULT
+from conformance.spec.clause import clause
+from conformance.spec.codes import Code, Problem
+from conformance.spec.comparing import against
+from conformance.spec.expectation import OfEachStep, not_applicable, returns
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 ALL_GATHER = moves(
     "an all-gather is compiled", lambda m: "all-gather" in m["collectives"], "collectives"

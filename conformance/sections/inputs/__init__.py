@@ -12,16 +12,16 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.arrays import returns_array
-from conformance.judging.codes import Problem, Values, mistaken
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, OfEachStep, raises
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation, Mapped
+from conformance.spec.arrays import returns_array
+from conformance.spec.codes import Problem, Values, mistaken
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import Expectation, Model, OfEachStep, raises
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import Place, Topology
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 FIX = "migrate-pmap.fix-stitch-local-data"
 TAKEN_AS_THEY_ARE = "pmap takes the process's data as they are"

@@ -8,15 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.topology import APART, ONE_AND_TWO, ONE_PROCESS, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import dealt_out
-from conformance.judging.columns import everywhere, unless_legacy
-from conformance.judging.expectation import Expectation, every, noted, returns, sharded, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import DOUBLED, SIZE, rows_here, sharding_of, unless_shard_map
+from conformance.spec.arrays import dealt_out
+from conformance.spec.clause import clause, devices, processes
+from conformance.spec.columns import everywhere, unless_legacy
+from conformance.spec.expectation import Expectation, every, noted, returns, sharded, steps
+from conformance.spec.texts import described
+from conformance.spec.topology import APART, ONE_AND_TWO, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 # --- is_fully_addressable -------------------------------------------------------------------------
 

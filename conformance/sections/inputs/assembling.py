@@ -15,15 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import Expectation, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     TAKEN_AS_THEY_ARE,
@@ -39,6 +30,15 @@ from conformance.sections.inputs import (
     sharding_of,
     unless_shard_map,
 )
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import Columns, of_shard_map
+from conformance.spec.expectation import Expectation, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def by_device(all_rows: Any, part: Any, sharding: Any) -> Any:

@@ -13,14 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import of_shard_map
-from conformance.judging.expectation import Expectation, Model, steps
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     FIX,
@@ -35,6 +27,14 @@ from conformance.sections.inputs import (
     refuses,
     sharding_of,
 )
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import processes
+from conformance.spec.columns import of_shard_map
+from conformance.spec.expectation import Expectation, Model, steps
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 # Facts that several rows vary.
 OTHER_SPEC = "inputs.stitch.other-spec"

@@ -15,15 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import Expectation, Model, every, raises, returns, sharded
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, addend, double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import own, sharding_of, unless_shard_map
+from conformance.spec.arrays import returns_array
+from conformance.spec.columns import Columns, of_shard_map
+from conformance.spec.expectation import Expectation, Model, every, raises, returns, sharded
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.bodies import add, addend, double
+from conformance.worker.protocols import Cluster, Implementation
 
 ABOUT_SHARD_MAP = "the claim is about shard_map"
 

@@ -9,17 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.codes import Problem, mistaken
-from conformance.judging.columns import of_jax, of_shard_map
-from conformance.judging.expectation import Model, OfEachStep, every, noted, returns, steps
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     CONTROL,
     FIX,
@@ -32,6 +21,17 @@ from conformance.sections.inputs import (
     sharding_of,
     unless_shard_map,
 )
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import clause
+from conformance.spec.codes import Problem, mistaken
+from conformance.spec.columns import of_jax, of_shard_map
+from conformance.spec.expectation import Model, OfEachStep, every, noted, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 EXAMPLE = "migrate-pmap.stitch-example"
 JOINED = "inputs.stitch.rows"  # the fact that rows are joined, in whatever numbers

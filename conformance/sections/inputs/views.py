@@ -10,21 +10,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.topology import (
-    ONE_AND_SEVERAL,
-    SEVERAL_PROCESSES,
-    Place,
-)
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import (
-    of_pmaps,
-    of_shard_map,
-)
-from conformance.judging.expectation import every, noted, returns, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.inputs import (
     DOUBLED,
     SIZE,
@@ -36,6 +21,14 @@ from conformance.sections.inputs import (
     sharding_of,
     unless_shard_map,
 )
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import of_pmaps, of_shard_map
+from conformance.spec.expectation import every, noted, returns, steps
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 SEEN = "facts"  # under which a step notes what its array is
 

@@ -12,12 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.aspects import RESULT, figure
-from conformance.judging.codes import Code
-from conformance.judging.expectation import Expectation, Finding, OfEachStep, raises
-from conformance.judging.observation import Observation, Step
-from conformance.probing.protocols import Cluster
+from conformance.spec.aspects import RESULT, figure
+from conformance.spec.codes import Code
+from conformance.spec.expectation import Expectation, Finding, OfEachStep, raises
+from conformance.spec.observation import Observation, Step
+from conformance.spec.topology import Place, Topology
+from conformance.worker.protocols import Cluster
 
 TEXT = "text"
 WIDTH = 3  # of a row

@@ -9,16 +9,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.codes import Code, mistaken
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import OfEachStep, raises, returns, steps, twice
-from conformance.judging.observation import Step
-from conformance.judging.texts import described, text_of
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, local_parts, row_of, spread
+from conformance.spec.clause import clause, processes
+from conformance.spec.codes import Code, mistaken
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import OfEachStep, raises, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 MORE = 100  # by which each process's data are more than the data of the one before
 

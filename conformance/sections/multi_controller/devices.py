@@ -12,22 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import (
-    along,
-    every,
-    in_steps,
-    noted,
-    returns,
-    sharded,
-    steps,
-    twice,
-)
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     WIDTH,
     Across,
@@ -38,6 +22,22 @@ from conformance.sections.multi_controller import (
     say,
     spread,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import (
+    along,
+    every,
+    in_steps,
+    noted,
+    returns,
+    sharded,
+    steps,
+    twice,
+)
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 IDS = "ids"
 

@@ -12,13 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS, Place, Topology
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import in_steps, raises, returns
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
     DEVICES,
@@ -30,6 +23,13 @@ from conformance.sections.multi_controller.plain_jobs import (
     one_job,
     run_text,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import in_steps, raises, returns
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_PROCESS, Place, Topology
+from conformance.worker.protocols import Cluster, Implementation
 
 # --- Cloud TPU ------------------------------------------------------------------------------------
 

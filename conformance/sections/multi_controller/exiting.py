@@ -10,11 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, every
-from conformance.judging.releases import by_release
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ARRAYS,
     BEGIN,
@@ -24,6 +19,11 @@ from conformance.sections.multi_controller.fates import (
     run,
     terminated,
 )
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every
+from conformance.spec.family import family, table
+from conformance.spec.releases import by_release
+from conformance.worker.protocols import Cluster, Implementation
 
 BARRIER_S = 3
 WORKS_ON_S = 15  # long enough that the barrier's time is over on a loaded machine

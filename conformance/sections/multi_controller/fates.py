@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.aspects import figure
-from conformance.judging.expectation import Expectation, OfEachStep, noted
-from conformance.judging.observation import Step
-from conformance.probing.jobs import Ended
-from conformance.probing.protocols import Cluster
 from conformance.sections.multi_controller import TEXT
 from conformance.sections.multi_controller.plain_jobs import run_text
+from conformance.spec.aspects import figure
+from conformance.spec.expectation import Expectation, OfEachStep, noted
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place, Topology
+from conformance.worker.jobs import Ended
+from conformance.worker.protocols import Cluster
 
 ALONE, TWO, THREE = Topology(1, 2), Topology(2, 1), Topology(3, 1)
 HEARTBEAT_S = 5

@@ -13,16 +13,6 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_host
-from conformance.judging.aspects import EXCEPTION, RESULT
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Model, OfEachStep, raises, returns, steps, twice
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     NOT_HERE,
     WIDTH,
@@ -32,6 +22,16 @@ from conformance.sections.multi_controller import (
     say,
     spread,
 )
+from conformance.spec.arrays import returns_host
+from conformance.spec.aspects import EXCEPTION, RESULT
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Model, OfEachStep, raises, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def over_all(cluster: Cluster) -> Any:

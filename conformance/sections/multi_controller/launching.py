@@ -8,13 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_PROCESS
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import in_steps, raises
-from conformance.probing.launchers import OPEN_MPI, SLURM, Launcher, launched
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
     INITIALIZED,
@@ -29,6 +22,13 @@ from conformance.sections.multi_controller.plain_jobs import (
     one_job,
     run_text,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import in_steps, raises
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_PROCESS
+from conformance.worker.launchers import OPEN_MPI, SLURM, Launcher, launched
+from conformance.worker.protocols import Cluster, Implementation
 
 ONE_MACHINE = "all processes of the job run on one machine"
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, every
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ALONE,
     BEGIN,
@@ -24,6 +19,11 @@ from conformance.sections.multi_controller.fates import (
     run,
     terminated,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 CLOSED = (
     r"ValueError UNKNOWN: Gloo all-reduce failed: .* Connection closed by peer \[127\.0\.0\.1\]:\d+"

@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Model, OfEachStep, raises, returns
-from conformance.judging.observation import Step
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Implementation
+from conformance.spec.expectation import Model, OfEachStep, raises, returns
+from conformance.spec.family import table
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Implementation
 
 Rows = NDArray[Any]
 

@@ -15,15 +15,15 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
-from conformance.judging.columns import Columns, of_pmaps
-from conformance.judging.expectation import Expectation, raises, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import OWN
+from conformance.spec.clause import processes
+from conformance.spec.columns import Columns, of_pmaps
+from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 2
 ONE_VALUE = "to shard_map a replicated argument is one global array, with one value"

@@ -14,12 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import (
+from conformance.sections.multi_controller.maps import OWN, Rows
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import (
     TWICE,
     Expectation,
     OfEachStep,
@@ -29,12 +27,14 @@ from conformance.judging.expectation import (
     raises,
     returns,
 )
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled, psum
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
-from conformance.sections.multi_controller.maps import OWN, Rows
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double, doubled, psum
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 WIDTH = 2
 HANG_S = 20.0

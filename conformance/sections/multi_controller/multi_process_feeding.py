@@ -13,15 +13,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
-from conformance.judging.columns import Columns, everywhere, of_pmaps
-from conformance.judging.expectation import Model, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.multi_controller.maps import OWN, Rows
+from conformance.spec.clause import processes
+from conformance.spec.columns import Columns, everywhere, of_pmaps
+from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 WIDTH = 2
 SUBSET = "pmap-silence.feeding-back-a-subset"

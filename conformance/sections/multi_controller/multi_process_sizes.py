@@ -13,11 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import Columns, of_pmaps
-from conformance.judging.expectation import (
+from conformance.sections.multi_controller.maps import OWN, refused
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import Columns, of_pmaps
+from conformance.spec.expectation import (
     TWICE,
     Expectation,
     all_but_the_last,
@@ -27,10 +26,11 @@ from conformance.judging.expectation import (
     raises,
     returns,
 )
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled, psum
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller.maps import OWN, refused
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double, doubled, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 2
 CONTROL = (

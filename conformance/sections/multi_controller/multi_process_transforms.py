@@ -14,13 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.maps import (
     COLLECTIVES,
     OWN,
@@ -29,6 +22,13 @@ from conformance.sections.multi_controller.maps import (
     host_local,
     width,
 )
+from conformance.spec.clause import processes
+from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.expectation import Expectation, Model, in_steps, raises, returns
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CALLS = ("numpy", "host local", "fed back", "numpy again")
 BATCH = 2

@@ -15,12 +15,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_SEVERAL, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every, in_steps, noted, returns
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every, in_steps, noted, returns
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 BATCHES, SIZE = 8, 256
 PRODUCTS = 500  # of the second stage, with the identity: long, and the values stay exact

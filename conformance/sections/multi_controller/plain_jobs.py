@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.expectation import Expectation, Model, in_steps, returns
-from conformance.probing import job_server
-from conformance.probing.jobs import Ended, Job, run_job
-from conformance.probing.launchers import plain_environment
+from conformance.spec.expectation import Expectation, Model, in_steps, returns
+from conformance.spec.topology import Place, Topology
+from conformance.worker import job_server
+from conformance.worker.jobs import Ended, Job, run_job
+from conformance.worker.launchers import plain_environment
 
 JOB = "the job"  # the one step
 JOB_S = 150.0  # for all its processes: each imports jax, on a loaded machine

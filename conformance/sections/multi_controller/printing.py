@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.topology import Topology
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import in_steps, returns
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import OF_A_JOB
 from conformance.sections.multi_controller.plain_jobs import (
     DEADLINE_S,
@@ -19,6 +14,11 @@ from conformance.sections.multi_controller.plain_jobs import (
     answers,
     run_text,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import in_steps, returns
+from conformance.spec.topology import Topology
+from conformance.worker.protocols import Cluster, Implementation
 
 # What the libraries print goes to the descriptor, past Python's own standard output.
 REDIRECTED = """

@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.mesh_utils import create_hybrid_device_mesh
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_array, returns_host
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every, in_steps, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import summed
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.arrays import returns_array, returns_host
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every, in_steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import summed
+from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 3
 MESH = "the mesh"

@@ -8,13 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.topology import SEVERAL_PROCESSES, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import (
     NOT_HERE,
     TEXT,
@@ -28,6 +21,13 @@ from conformance.sections.multi_controller import (
     row_of,
     spread,
 )
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 LEFT_OUT = "in one process every device is its own"
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.topology import Topology
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     ARRAYS,
     BEGIN,
@@ -20,6 +15,11 @@ from conformance.sections.multi_controller.fates import (
     run,
     terminated,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every
+from conformance.spec.topology import Topology
+from conformance.worker.protocols import Cluster, Implementation
 
 FOUR = Topology(4, 1)
 GONE = r"SIGKILL \| sum "

@@ -8,8 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.topology import (
+from conformance.sections.multi_controller import TEXT, alike, local_parts, near, spread
+from conformance.spec.aspects import figure
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import OfEachStep, every, noted, returns, steps
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import (
     APART,
     FOUR_PROCESSES,
     ONE_AND_SEVERAL,
@@ -17,13 +23,7 @@ from conformance.catalogue.topology import (
     SEVERAL_PROCESSES,
     Place,
 )
-from conformance.judging.aspects import figure
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import OfEachStep, every, noted, returns, steps
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.multi_controller import TEXT, alike, local_parts, near, spread
+from conformance.worker.protocols import Cluster, Implementation
 
 EIGHT_DEVICES = "the toy program is written for eight devices"
 BETWEEN = 131072  # what the tutorial's ids of neighbouring processes differ by

@@ -10,12 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Topology
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, every
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     BEGIN,
     DEADLINE_S,
@@ -25,6 +19,12 @@ from conformance.sections.multi_controller.fates import (
     prints_lines,
     run,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every
+from conformance.spec.family import family, table
+from conformance.spec.topology import Topology
+from conformance.worker.protocols import Cluster, Implementation
 
 TWO_BY_TWO = Topology(2, 2)
 

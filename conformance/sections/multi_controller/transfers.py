@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Model, raises, returns, steps, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller import WIDTH, either, local_parts, row_of, spread
+from conformance.spec.clause import clause, devices, processes
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Model, raises, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 ADDRESS = (
     "the transfer address that JAX's error asks for is read before the first device is touched"

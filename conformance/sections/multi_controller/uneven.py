@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import every
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.multi_controller.fates import (
     BEGIN,
     COMPUTE,
@@ -18,6 +14,10 @@ from conformance.sections.multi_controller.fates import (
     prints_lines,
     run,
 )
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import every
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 # Before jax is imported: process 0 has two devices, process 1 has one.
 UNEVEN = """

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_array, returns_host
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, sharded
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation, Mapped
+from conformance.spec.arrays import returns_array, returns_host
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import Expectation, Model, sharded
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 WIDTH = 3  # of a row
 

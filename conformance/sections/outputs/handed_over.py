@@ -7,11 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.topology import Place
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, psum, summed
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, everything, ours
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double, psum, summed
+from conformance.worker.protocols import Cluster, Implementation
 
 KEY_NUMBERS = 2  # in a PRNG key's data
 

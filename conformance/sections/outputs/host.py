@@ -13,21 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import (
-    ONE_AND_FOUR,
-    ONE_AND_SEVERAL,
-    ONE_PROCESS,
-    SEVERAL_PROCESSES,
-    Place,
-)
-from conformance.judging.arrays import returns_host
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Model, raises
-from conformance.judging.texts import described, text_of
-from conformance.probing.bodies import psum
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import (
     doubled_rows,
     everything,
@@ -37,6 +22,21 @@ from conformance.sections.outputs import (
     ours,
     unless_shard_map,
 )
+from conformance.spec.arrays import returns_host
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import Model, raises
+from conformance.spec.family import family, table
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import (
+    ONE_AND_FOUR,
+    ONE_AND_SEVERAL,
+    ONE_PROCESS,
+    SEVERAL_PROCESSES,
+    Place,
+)
+from conformance.worker.bodies import psum
+from conformance.worker.protocols import Cluster, Implementation
 
 DEVICE_GET = "migrate-pmap.host-access-device-get"
 INDEXING = "migrate-pmap.host-access-indexing"

@@ -8,16 +8,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.family import table
-from conformance.catalogue.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_TWO, ONE_PROCESS, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.codes import Code, Problem
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, Model, OfEachStep, raises, returns, sharded
-from conformance.judging.observation import Step
-from conformance.probing.bodies import double, psum, summed
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import (
     ON_ONE_DEVICE,
     WIDTH,
@@ -50,6 +40,16 @@ from conformance.sections.outputs.handed_over import (
     two_rows,
     typed_keys,
 )
+from conformance.spec.arrays import returns_array
+from conformance.spec.codes import Code, Problem
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import Expectation, Model, OfEachStep, raises, returns, sharded
+from conformance.spec.family import table
+from conformance.spec.names import IMPLEMENTATIONS, JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.topology import ONE_AND_TWO, ONE_PROCESS, Place
+from conformance.worker.bodies import double, psum, summed
+from conformance.worker.protocols import Cluster, Implementation
 
 # --- Shardings of the first row -------------------------------------------------------------------
 

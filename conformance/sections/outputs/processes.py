@@ -14,15 +14,15 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_host
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Model
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, doubled_rows, everything, host_sees, ours
+from conformance.spec.arrays import returns_host
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Model
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 SHARDS = "multi-process.addressable-shards-in-some-processes"
 GATHER = "multi-process.fix-process-allgather"

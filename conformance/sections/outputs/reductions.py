@@ -14,16 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
-from conformance.judging.arrays import returns_array, returns_host
-from conformance.judging.aspects import RESULT
-from conformance.judging.codes import Code, Problem
-from conformance.judging.columns import Columns, of_pmaps
-from conformance.judging.comparing import against
-from conformance.judging.expectation import (
+from conformance.sections.outputs import WIDTH
+from conformance.spec.arrays import returns_array, returns_host
+from conformance.spec.aspects import RESULT
+from conformance.spec.clause import clause, processes
+from conformance.spec.codes import Code, Problem
+from conformance.spec.columns import Columns, of_pmaps
+from conformance.spec.comparing import against
+from conformance.spec.expectation import (
     Expectation,
     Model,
     OfEachStep,
@@ -32,11 +30,13 @@ from conformance.judging.expectation import (
     raises,
     twice,
 )
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.outputs import WIDTH
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap-2026-08."
 ABOUT_PMAP = "the section is about pmap's outputs"

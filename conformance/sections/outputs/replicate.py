@@ -10,13 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import dealt_out, returns_array
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import every, returns, sharded, steps
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.arrays import dealt_out, returns_array
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import every, returns, sharded, steps
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 STACKS = "migrate-pmap.replicate-stacks-and-shards"
 

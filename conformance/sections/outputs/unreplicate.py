@@ -14,19 +14,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import every, noted, steps
-from conformance.judging.texts import described
-from conformance.probing.bodies import summed
-from conformance.probing.kept import keep_maps
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import ON_ONE_DEVICE, WIDTH
 from conformance.sections.outputs.handed_over import copies
 from conformance.sections.outputs.kinds import KINDS, Kind
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import every, noted, steps
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_SEVERAL, ONE_AND_TWO, Place
+from conformance.worker.bodies import summed
+from conformance.worker.kept import keep_maps
+from conformance.worker.protocols import Cluster, Implementation
 
 UNREPLICATE = "migrate-pmap.unreplicate-is-index-zero"
 LOCAL_SHARD = "migrate-pmap.fix-unreplicate-local-shard"

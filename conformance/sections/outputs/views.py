@@ -13,25 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
-from conformance.judging.arrays import dealt_out, returns_array
-from conformance.judging.columns import Columns, of_pmaps, of_shard_map
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    not_applicable,
-    noted,
-    returns,
-    sharded,
-)
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.kept import keep_maps
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.outputs import WIDTH, block_map, each_gets, unless_shard_map
+from conformance.spec.arrays import dealt_out, returns_array
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, of_pmaps, of_shard_map
+from conformance.spec.expectation import Expectation, every, not_applicable, noted, returns, sharded
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
+from conformance.worker.bodies import double
+from conformance.worker.kept import keep_maps
+from conformance.worker.protocols import Cluster, Implementation
 
 STACK = "migrate-pmap.output-stack-of-pmap"
 ONE_ARRAY = "migrate-pmap.output-one-logical-array"

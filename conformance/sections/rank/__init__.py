@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 
-from conformance.judging.expectation import Expectation, noted
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation, Mapped
-from conformance.probing.recording import FIRST_CALL, SECOND_CALL
+from conformance.spec.expectation import Expectation, noted
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation, Mapped
+from conformance.worker.recording import FIRST_CALL, SECOND_CALL
 
 SEEN = "shapes in the body"
 

@@ -9,14 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, processes
-from conformance.catalogue.family import family
-from conformance.catalogue.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
-from conformance.judging.columns import of_pmaps, of_shard_map
-from conformance.judging.expectation import Expectation, every, raises, returns, sharded, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
     ABOUT_PMAP,
     ABOUT_SHARD_MAP,
@@ -26,6 +18,14 @@ from conformance.sections.rank import (
     sees,
     watch,
 )
+from conformance.spec.clause import clause, processes
+from conformance.spec.columns import of_pmaps, of_shard_map
+from conformance.spec.expectation import Expectation, every, raises, returns, sharded, twice
+from conformance.spec.family import family
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, ONE_AND_FOUR, Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 # --- unmapped ------------------------------------------------------------------------------------
 

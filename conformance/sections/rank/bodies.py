@@ -15,12 +15,10 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.family import table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place, Topology
-from conformance.judging.arrays import WEAKLY
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import (
+from conformance.sections.rank import map_of_blocks
+from conformance.spec.arrays import WEAKLY
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import (
     RELATIVE_TOLERANCE,
     Expectation,
     OfEachStep,
@@ -30,12 +28,14 @@ from conformance.judging.expectation import (
     steps,
     twice,
 )
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.recording import local_rows
-from conformance.sections.rank import map_of_blocks
+from conformance.spec.family import table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place, Topology
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.recording import local_rows
 
 SAME_VALUE = "same value"
 OTHER_SHAPE = "different shape"

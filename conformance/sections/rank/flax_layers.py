@@ -7,10 +7,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     ONE_BLOCK,
     Refusal,
@@ -27,6 +23,10 @@ from conformance.sections.rank.layers import (
     normal,
     parameters,
 )
+from conformance.spec.clause import devices
+from conformance.spec.family import family, table
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def _linen(name: str, params: dict[str, Any], **options: Any) -> Body:

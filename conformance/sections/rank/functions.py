@@ -15,9 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -30,6 +27,9 @@ from conformance.sections.rank.bodies import (
     move,
     outcomes,
 )
+from conformance.spec.clause import devices
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 REDUCTIONS = "migrate-pmap.rank-reductions"
 OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"

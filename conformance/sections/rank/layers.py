@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from conformance.probing.bodies import Body
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
     SQUARE,
     Refusal,
 )
+from conformance.worker.bodies import Body
 
 SHIFT = np.float32(16)  # a norm's bias: far enough from zero that no result is lost in rounding
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -24,6 +21,9 @@ from conformance.sections.rank.bodies import (
     mixed,
     move,
 )
+from conformance.spec.clause import devices
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 V = np.array([1, 2, 0, 3], np.float32)
 W = np.array([[1, 0, 2], [0, 3, 1], [2, 1, 0], [1, 1, 1]], np.float32)

@@ -12,11 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -30,6 +25,11 @@ from conformance.sections.rank.bodies import (
     move,
     outcomes,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.family import family, table
+from conformance.spec.topology import Place
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
 
 OTHER_FUNCTIONS = "migrate-pmap.rank-other-functions"
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank.bodies import (
     GRID,
     LINE,
@@ -23,6 +20,9 @@ from conformance.sections.rank.bodies import (
     mixed,
     move,
 )
+from conformance.spec.clause import devices
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 RESHAPE = "reshape"
 TRANSPOSE = "transpose"

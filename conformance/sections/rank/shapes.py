@@ -10,14 +10,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import everywhere, of_pmaps, of_shard_map
-from conformance.judging.expectation import Expectation, every, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rank import (
     ABOUT_PMAP,
     ABOUT_SHARD_MAP,
@@ -26,6 +18,14 @@ from conformance.sections.rank import (
     sees,
     watch,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_pmaps, of_shard_map
+from conformance.spec.expectation import Expectation, every, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 FEATURES = 128  # of the document's (8, 128) array
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.family import table
-from conformance.judging.expectation import along, sharded
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Implementation
+from conformance.spec.expectation import along, sharded
+from conformance.spec.family import table
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Implementation
 
 WIDTH = 128
 COUNT = 8  # devices of the document's mesh

@@ -9,14 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import of_pmaps, of_shard_map
-from conformance.judging.expectation import every, in_steps, noted, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     AS_WRITTEN,
     AUTO_AXES,
@@ -31,6 +23,14 @@ from conformance.sections.rewriting import (
     program,
     shard_mapped,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_pmaps, of_shard_map
+from conformance.spec.expectation import every, in_steps, noted, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import Body
+from conformance.worker.protocols import Cluster, Implementation
 
 GRID = (4, 2)  # devices of the document's mesh of two axes
 

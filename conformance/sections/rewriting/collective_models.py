@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body
+from conformance.spec.family import table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import Body
 
 Rows = NDArray[Any]
 

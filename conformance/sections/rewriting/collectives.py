@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR
-from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import Expectation, every, raises, returns, twice
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import NOT_INFERRED, REPLICATED, words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
     Collective,
     shape_of_block,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere, of_shard_map
+from conformance.spec.expectation import Expectation, every, raises, returns, twice
+from conformance.spec.family import family
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import ONE_AND_FOUR
+from conformance.worker.protocols import Cluster, Implementation
 
 CONSISTENT = "migrate-pmap.out-specs-consistent"
 

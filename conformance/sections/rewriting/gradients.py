@@ -17,11 +17,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import Expectation
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.expectation import Expectation
+from conformance.spec.family import table
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 WEIGHTS = np.array([1, 2, 3], np.float32)
 

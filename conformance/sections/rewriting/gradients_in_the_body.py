@@ -10,12 +10,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
-from conformance.judging.expectation import Expectation, Model, returns, twice
-from conformance.judging.texts import described, text_of
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -27,6 +21,12 @@ from conformance.sections.rewriting.gradients import (
     loss,
     mean_gradient,
 )
+from conformance.spec.clause import devices
+from conformance.spec.expectation import Expectation, Model, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.gradient-inside-the-map"
 INSIDE = "rewriting.gradients.inside"

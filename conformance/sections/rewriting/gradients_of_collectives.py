@@ -13,11 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_PROCESS, Place
-from conformance.judging.expectation import Expectation, raises, returns, twice
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.collective_models import (
     COLLECTIVES,
@@ -27,6 +22,11 @@ from conformance.sections.rewriting.collective_models import (
     shape_of_block,
 )
 from conformance.sections.rewriting.gradients import ANOTHER_NUMBER, CHECKS, Check
+from conformance.spec.clause import devices
+from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.topology import ONE_AND_FOUR, ONE_PROCESS, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.gradient-of-collectives"
 

@@ -10,14 +10,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import FOUR_PROCESSES, Place
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, Model, in_steps, raises, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import words
 from conformance.sections.rewriting.gradients import (
     CHECKS,
@@ -28,6 +20,14 @@ from conformance.sections.rewriting.gradients import (
     gradients,
     loss,
 )
+from conformance.spec.clause import devices, processes
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import Expectation, Model, in_steps, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import FOUR_PROCESSES, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 # Legacy pmap refuses these; a gradient that is computed after all must be right.
 LEGACY_REFUSES = raises(

@@ -11,15 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import every, raises, returns, steps, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import Body, add, double, doubled
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     AS_WRITTEN,
     AUTO_AXES,
@@ -38,6 +29,15 @@ from conformance.sections.rewriting import (
     program,
     shard_mapped,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.expectation import every, raises, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import Body, add, double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 # --- Basic map
 

@@ -13,25 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import everywhere, of_jax, of_shard_map
-from conformance.judging.emissions import log_record
-from conformance.judging.expectation import (
-    Expectation,
-    OfEachStep,
-    every,
-    raises,
-    returns,
-    steps,
-    twice,
-)
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled, summed
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.rewriting import (
     LABEL,
     OVER_I,
@@ -42,6 +23,25 @@ from conformance.sections.rewriting import (
     make_mesh,
     shard_mapped,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_jax, of_shard_map
+from conformance.spec.emissions import log_record
+from conformance.spec.expectation import (
+    Expectation,
+    OfEachStep,
+    every,
+    raises,
+    returns,
+    steps,
+    twice,
+)
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.bodies import double, doubled, summed
+from conformance.worker.protocols import Cluster, Implementation
 
 OPERATIONS = 3  # of the body that is mapped with and without jit
 

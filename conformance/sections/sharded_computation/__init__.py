@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.probing.protocols import Implementation, Mapped
+from conformance.worker.protocols import Implementation, Mapped
 
 COUNT = 8  # the tutorial's devices
 SIZE = 32  # and elements

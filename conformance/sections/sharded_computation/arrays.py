@@ -15,11 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import mesh_utils
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_jax, of_shard_map
-from conformance.judging.expectation import (
+from conformance.sections.sharded_computation import (
+    ABOUT_JIT,
+    COUNT,
+    P,
+    line,
+    mapped_by_specs,
+    sharding,
+)
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax, of_shard_map
+from conformance.spec.expectation import (
     Expectation,
     Model,
     along,
@@ -30,16 +36,10 @@ from conformance.judging.expectation import (
     sharded,
     twice,
 )
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.sharded_computation import (
-    ABOUT_JIT,
-    COUNT,
-    P,
-    line,
-    mapped_by_specs,
-    sharding,
-)
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 GRID = (4, 8)  # the tutorial's array
 MESH = (2, 4)  # and its devices

@@ -13,14 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, of_jax, of_shard_map
-from conformance.judging.expectation import every, in_steps, returns, sharded, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
@@ -30,6 +22,14 @@ from conformance.sections.sharded_computation import (
     line,
     sharding,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, of_jax, of_shard_map
+from conformance.spec.expectation import every, in_steps, returns, sharded, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 SEED = 0  # of the tutorial's random numbers
 OUTPUTS = 4

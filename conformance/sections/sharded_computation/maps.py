@@ -15,23 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import Columns, of_shard_map
-from conformance.judging.expectation import (
-    Expectation,
-    Model,
-    every,
-    noted,
-    returns,
-    steps,
-    twice,
-)
-from conformance.judging.texts import described, text_of
-from conformance.probing.kept import keep_maps
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import (
     ABOUT_JIT,
     COUNT,
@@ -41,6 +24,15 @@ from conformance.sections.sharded_computation import (
     line,
     mapped_by_specs,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, of_shard_map
+from conformance.spec.expectation import Expectation, Model, every, noted, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.kept import keep_maps
+from conformance.worker.protocols import Cluster, Implementation
 
 SEEN = "shapes in the body"
 

@@ -11,24 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.arrays import returns_array, returns_host
-from conformance.judging.columns import of_jax, of_shard_map
-from conformance.judging.expectation import (
-    Expectation,
-    along,
-    every,
-    noted,
-    raises,
-    returns,
-    sharded,
-    steps,
-    twice,
-)
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, sharding
 from conformance.sections.sharded_computation.typed_programs import (
     GRID,
@@ -40,6 +22,24 @@ from conformance.sections.sharded_computation.typed_programs import (
     mesh_of,
     put,
 )
+from conformance.spec.arrays import returns_array, returns_host
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax, of_shard_map
+from conformance.spec.expectation import (
+    Expectation,
+    along,
+    every,
+    noted,
+    raises,
+    returns,
+    sharded,
+    steps,
+    twice,
+)
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, noted, raises, returns, steps, twice
-from conformance.judging.releases import by_release
-from conformance.judging.texts import described
-from conformance.probing import child
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import ABOUT_JIT, COUNT, P, line
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, noted, raises, returns, steps, twice
+from conformance.spec.family import family, table
+from conformance.spec.releases import by_release
+from conformance.spec.texts import described
+from conformance.worker import child
+from conformance.worker.protocols import Cluster, Implementation
 
 WARNED = "warned"
 DEADLINE_S = 90.0  # of a new process that imports jax
-MODULE = "conformance.probing.old_import"
+MODULE = "conformance.worker.old_import"
 OLD = "jax.experimental.shard_map is deprecated in v0.8.0."
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from jax.sharding import AxisType
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_shard_map
-from conformance.judging.expectation import Expectation, raises, returns, twice
-from conformance.judging.releases import by_release
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import COUNT, P, sharding
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_shard_map
+from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.releases import by_release
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Grid = NDArray[Any]

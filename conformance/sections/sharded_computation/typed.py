@@ -9,10 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.sharded_computation import COUNT, P
 from conformance.sections.sharded_computation.typed_programs import (
     COLUMN,
@@ -32,6 +28,10 @@ from conformance.sections.sharded_computation.typed_programs import (
     put,
     run_on_mesh,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def _reshard_in_jit(x: Any) -> Any:

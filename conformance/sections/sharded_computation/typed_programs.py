@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.expectation import Expectation, every, noted, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster
 from conformance.sections.sharded_computation import P
+from conformance.spec.arrays import returns_array
+from conformance.spec.expectation import Expectation, every, noted, twice
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster
 
 ONE_TABLE = "the page shows all eight devices of one process"
 

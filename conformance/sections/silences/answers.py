@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, of_pmaps
-from conformance.judging.expectation import (
+from conformance.spec.columns import Columns, of_pmaps
+from conformance.spec.expectation import (
     Expectation,
     Model,
     NotApplicable,
@@ -26,9 +24,11 @@ from conformance.judging.expectation import (
     raises,
     returns,
 )
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 CALL = "the call"  # the one step of a call that is to be refused
 CONTROL = "a plain map"  # which shows what is under test, where the step itself calls no map

@@ -9,11 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import TWICE, Model, in_steps, returns
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -22,6 +17,11 @@ from conformance.sections.silences.answers import (
     as_legacy,
     doubled,
 )
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.argument-types"
 IN_SHARD_MAP = "shard_map's arguments are jit's, which refuses them in its own words"

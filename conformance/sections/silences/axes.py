@@ -8,14 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_pmaps
-from conformance.judging.expectation import Model, in_steps, raises, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -25,6 +17,14 @@ from conformance.sections.silences.answers import (
     numbers,
     rank,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import of_pmaps
+from conformance.spec.expectation import Model, in_steps, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.axis-arguments"
 NO_AXES = "shard_map has specs in place of axes"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from conformance.probing.child import serve
+from conformance.worker.child import serve
 
 FLAG = "jax_pmap_shmap_merge"
 

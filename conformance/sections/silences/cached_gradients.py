@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.probing.child import serve
+from conformance.worker.child import serve
 
 
 def gradient(folder: str) -> dict[str, int]:

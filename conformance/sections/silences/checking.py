@@ -12,9 +12,9 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.family import table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.judging.columns import Columns, of_shard_map
+from conformance.spec.columns import Columns, of_shard_map
+from conformance.spec.family import table
+from conformance.spec.names import SHARD_MAP
 
 OPTION = "check_vma is an option of shard_map"
 

@@ -11,13 +11,13 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere, of_shard_map
-from conformance.judging.expectation import Model, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere, of_shard_map
+from conformance.spec.expectation import Model, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.closed-over-arrays"
 COUNT = 8  # devices

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.family import table
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Model
+from conformance.spec.expectation import Model
+from conformance.spec.family import table
+from conformance.spec.topology import Place
 
 lax = jax.lax
 Rows = NDArray[Any]

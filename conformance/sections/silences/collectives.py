@@ -8,11 +8,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import raises, returns, twice
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.collective_forms import (
     COUNT,
@@ -22,6 +17,11 @@ from conformance.sections.silences.collective_forms import (
     WHOLE,
     Form,
 )
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 

@@ -7,10 +7,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.family import family, table
-from conformance.judging.expectation import Model
-from conformance.probing.bodies import add, double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -19,6 +15,10 @@ from conformance.sections.silences.answers import (
     as_legacy,
     doubled,
 )
+from conformance.spec.expectation import Model
+from conformance.spec.family import family, table
+from conformance.worker.bodies import add, double
+from conformance.worker.protocols import Cluster, Implementation
 
 COUNT = "pmap-silence.argument-count"
 NO_SUCH_OPTIONS = "shard_map has none of these options, and jit's are another matter"

@@ -14,22 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify, io_callback
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    in_steps,
-    noted,
-    raises,
-    returns,
-    twice,
-)
-from conformance.judging.texts import described
-from conformance.probing.bodies import doubled, psum
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.expectation import Expectation, every, in_steps, noted, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import doubled, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.debugging"
 COUNT = 8  # devices

@@ -11,14 +11,14 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import Expectation, every, noted, raises, returns, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, double
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.expectation import Expectation, every, noted, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import add, double
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.donated-arguments"
 COUNT = 8  # devices

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import TWICE, Model, in_steps, returns
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def nothing(*shape: int) -> Model:

@@ -16,16 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import Columns, everywhere, of_pmaps
-from conformance.judging.expectation import raises, twice
-from conformance.probing.bodies import add, double, psum
-from conformance.probing.kept import keep_maps
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere, of_pmaps
+from conformance.spec.expectation import raises, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.topology import Place
+from conformance.worker.bodies import add, double, psum
+from conformance.worker.kept import keep_maps
+from conformance.worker.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 

@@ -18,16 +18,16 @@ from jax.experimental import checkify, io_callback
 from jax.experimental.custom_partitioning import custom_partitioning
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.aspects import LOGS
-from conformance.judging.columns import everywhere
-from conformance.judging.emissions import log_record
-from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns, twice
-from conformance.judging.observation import Step
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
+from conformance.spec.aspects import LOGS
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.emissions import log_record
+from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]

@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import returns, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, OPTION, Check, asked, varying
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 

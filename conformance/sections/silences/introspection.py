@@ -13,12 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import Expectation, every, in_steps, raises
-from conformance.judging.releases import by_release
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     NESTED,
@@ -29,6 +23,12 @@ from conformance.sections.silences.answers import (
     control,
     nested,
 )
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import Expectation, every, in_steps, raises
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.releases import by_release
+from conformance.worker.protocols import Cluster, Implementation
 
 TELLS = "pmap-silence.stage-introspection"
 ARGS = (np.ones((8, WIDTH), np.float32),) * 2

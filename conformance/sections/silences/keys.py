@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.comparing import Keys
-from conformance.judging.expectation import TWICE, Model, in_steps, returns
-from conformance.judging.texts import described, text_of
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE
+from conformance.spec.columns import everywhere
+from conformance.spec.comparing import Keys
+from conformance.spec.expectation import TWICE, Model, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.spec.texts import described, text_of
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 2  # random words of each row, and words of a raw key
 

@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Expectation, every, in_steps, noted, returns
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
 from conformance.sections.silences.library_cases import FAMILIES, WHOLE, Functions, rows
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, every, in_steps, noted, returns
+from conformance.spec.family import family
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.library-functions"
 COUNT = 8  # devices

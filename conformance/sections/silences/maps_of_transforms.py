@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns, twice
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKS, Check, asked
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]

@@ -16,15 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.aspects import COMMITTED, SHARDING_TYPE
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import Expectation, OfEachStep, every, returns, twice
-from conformance.judging.observation import Step
-from conformance.probing.bodies import double, psum
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.aspects import COMMITTED, SHARDING_TYPE
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import Expectation, OfEachStep, every, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 

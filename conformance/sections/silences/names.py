@@ -11,14 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere, of_pmaps
-from conformance.judging.expectation import TWICE, every, in_steps, returns
-from conformance.judging.texts import described
-from conformance.probing import child
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     ONE_PROCESS_ALONE,
@@ -28,6 +20,14 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import everywhere, of_pmaps
+from conformance.spec.expectation import TWICE, every, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker import child
+from conformance.worker.protocols import Cluster, Implementation
 
 DEFAULT = "pmap-silence.default-axis-name"
 

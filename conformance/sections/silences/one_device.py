@@ -12,13 +12,13 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere, of_jax, of_shard_map
-from conformance.judging.expectation import returns, twice
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_jax, of_shard_map
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]

@@ -8,10 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.judging.expectation import Model
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -22,6 +18,10 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
+from conformance.spec.expectation import Model
+from conformance.spec.family import family, table
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 UNHASHABLE = "pmap-silence.unhashable-static-argument"
 TYPES = "pmap-silence.argument-types"

@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_array
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import raises, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.arrays import returns_array
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import raises, twice
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation
 
 Rows = NDArray[Any]
 Use = Callable[[Any], Any]

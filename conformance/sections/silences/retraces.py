@@ -13,15 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, of_shard_map
-from conformance.judging.expectation import every, in_steps, not_applicable, returns
-from conformance.judging.texts import described
-from conformance.probing import child
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     ONE_PROCESS_ALONE,
@@ -29,6 +20,15 @@ from conformance.sections.silences.answers import (
     ask,
     control,
 )
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import Columns, everywhere, of_shard_map
+from conformance.spec.expectation import every, in_steps, not_applicable, returns
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker import child
+from conformance.worker.protocols import Cluster, Implementation
 
 WIDTH = 8
 COUNTED = "as often as it was traced after each call"

@@ -16,13 +16,13 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns, twice
-from conformance.probing.bodies import double
-from conformance.probing.protocols import Cluster, Implementation, Mapped
+from conformance.spec.clause import devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 Rows = NDArray[Any]
 

@@ -12,12 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Model, raises
-from conformance.judging.texts import described
-from conformance.probing.bodies import add, double
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CALL,
     ONE_PROCESS_ALONE,
@@ -29,6 +23,12 @@ from conformance.sections.silences.answers import (
     numbers,
     rank,
 )
+from conformance.spec.expectation import Model, raises
+from conformance.spec.family import family, table
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import add, double
+from conformance.worker.protocols import Cluster, Implementation
 
 MISMATCHED = "pmap-silence.mismatched-sizes"
 SCALAR = "pmap-silence.scalar-argument"

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_shard_map
-from conformance.judging.expectation import returns, twice
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_shard_map
+from conformance.spec.expectation import returns, twice
+from conformance.spec.family import family, table
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.spmd-axis-name"
 NO_FORM = "a pmap is over one axis, which a vmap around it cannot name"

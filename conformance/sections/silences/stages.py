@@ -13,26 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.aspects import RESULT, figure
-from conformance.judging.codes import Code, Problem
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import (
-    TWICE,
-    Model,
-    OfEachStep,
-    every,
-    in_steps,
-    not_applicable,
-    raises,
-    returns,
-)
-from conformance.judging.observation import Step
-from conformance.judging.texts import described
-from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Cluster, Implementation, Mapped
 from conformance.sections.silences.answers import (
     CALL,
     CONTROLLED,
@@ -43,6 +23,26 @@ from conformance.sections.silences.answers import (
     doubled,
     nested,
 )
+from conformance.spec.aspects import RESULT, figure
+from conformance.spec.codes import Code, Problem
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import (
+    TWICE,
+    Model,
+    OfEachStep,
+    every,
+    in_steps,
+    not_applicable,
+    raises,
+    returns,
+)
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.implementations import wrapper_kind
+from conformance.worker.protocols import Cluster, Implementation, Mapped
 
 STAGE = "pmap-silence.stage-lower-and-compile"
 TELLS = "pmap-silence.stage-introspection"

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import returns, steps, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double
-from conformance.probing.deadlocks import run_all
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import returns, steps, twice
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.bodies import double
+from conformance.worker.deadlocks import run_all
+from conformance.worker.protocols import Cluster, Implementation
 
 COUNT = 8  # devices
 WIDTH = 3  # of a row

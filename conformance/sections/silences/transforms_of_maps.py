@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere, unless_legacy
-from conformance.judging.expectation import raises, returns, twice
-from conformance.probing.bodies import Body, double, psum
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere, unless_legacy
+from conformance.spec.expectation import raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.topology import Place
+from conformance.worker.bodies import Body, double, psum
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]

@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, raises, returns, twice
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.checking import CHECKED, CHECKS, Check, asked, varying
+from conformance.spec.clause import devices
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import Expectation, raises, returns, twice
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 lax = jax.lax
 Rows = NDArray[Any]

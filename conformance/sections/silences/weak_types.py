@@ -9,15 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import returns_weak
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import TWICE, Model, in_steps, not_applicable
-from conformance.judging.texts import described
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import ONE_PROCESS_ALONE, WIDTH
+from conformance.spec.arrays import returns_weak
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import TWICE, Model, in_steps, not_applicable
+from conformance.spec.family import family, table
+from conformance.spec.names import SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,6 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_pmaps
-from conformance.judging.expectation import TWICE, every, in_steps, returns
-from conformance.probing.implementations import wrapper_kind
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.silences.answers import (
     CONTROLLED,
     ONE_PROCESS_ALONE,
@@ -28,6 +22,12 @@ from conformance.sections.silences.answers import (
     control,
     doubled,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_pmaps
+from conformance.spec.expectation import TWICE, every, in_steps, returns
+from conformance.spec.family import family, table
+from conformance.worker.implementations import wrapper_kind
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "pmap-silence.wrapper-attributes"
 OF_JIT = "what jit(shard_map(f)) is called is for who writes it"

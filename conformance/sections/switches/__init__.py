@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import Columns
-from conformance.judging.expectation import (
+from conformance.spec.columns import Columns
+from conformance.spec.expectation import (
     Expectation,
     Model,
     OfEachStep,
@@ -24,13 +22,15 @@ from conformance.judging.expectation import (
     not_applicable,
     returns,
 )
-from conformance.judging.observation import Step
-from conformance.probing import child
-from conformance.probing.child_programs import ROWS
-from conformance.probing.protocols import Cluster
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Step
+from conformance.spec.topology import Place
+from conformance.worker import child
+from conformance.worker.child_programs import ROWS
+from conformance.worker.protocols import Cluster
 
 PROGRAM = "the program"  # the one step of what runs in a process of its own
-PROGRAMS = "conformance.probing.child_programs"
+PROGRAMS = "conformance.worker.child_programs"
 VARIABLE = "JAX_PMAP_SHMAP_MERGE"
 FLAG_FALSE, FLAG_TRUE = "--jax_pmap_shmap_merge=false", "--jax_pmap_shmap_merge=true"
 DEADLINE_S = 90.0  # of a case; a child's own deadline ends before it

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     BOTH,
     DEADLINE_S,
@@ -21,6 +18,9 @@ from conformance.sections.switches import (
     Value,
     follow,
 )
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.absl-flag"
 PARSING = "migrate-pmap.absl-flag-parsing"

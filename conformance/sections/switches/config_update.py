@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     BOTH,
     DEADLINE_S,
@@ -14,6 +11,9 @@ from conformance.sections.switches import (
     follow,
     ran,
 )
+from conformance.spec.clause import clause
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.worker.protocols import Cluster, Implementation
 
 OTHER = {LEGACY_PMAP: NEW_PMAP, NEW_PMAP: LEGACY_PMAP}
 # The option's value for each implementation.

@@ -13,11 +13,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import devices
-from conformance.catalogue.family import family, table
-from conformance.catalogue.topology import ONE_AND_FOUR, Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import (
+from conformance.sections.switches import (
+    DEADLINE_S,
+    OF_A_PROCESS,
+    PROGRAM,
+    PROGRAMS,
+    REMOVED_IN,
+    of_program,
+    saw_warnings,
+)
+from conformance.spec.clause import devices
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import (
     Expectation,
     Model,
     OfEachStep,
@@ -28,21 +35,14 @@ from conformance.judging.expectation import (
     returns,
     twice,
 )
-from conformance.judging.observation import Step
-from conformance.judging.releases import by_release
-from conformance.judging.texts import described
-from conformance.probing import child
-from conformance.probing.child_programs import ROWS
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.sections.switches import (
-    DEADLINE_S,
-    OF_A_PROCESS,
-    PROGRAM,
-    PROGRAMS,
-    REMOVED_IN,
-    of_program,
-    saw_warnings,
-)
+from conformance.spec.family import family, table
+from conformance.spec.observation import Step
+from conformance.spec.releases import by_release
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, Place
+from conformance.worker import child
+from conformance.worker.child_programs import ROWS
+from conformance.worker.protocols import Cluster, Implementation
 
 SILENT = "pmap-silence.deprecated-names-warn-and-go"
 

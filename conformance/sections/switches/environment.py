@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.judging.expectation import raises
-from conformance.probing import child
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     OF_A_PROCESS,
@@ -19,6 +14,11 @@ from conformance.sections.switches import (
     only_old,
     results,
 )
+from conformance.spec.clause import clause
+from conformance.spec.expectation import raises
+from conformance.spec.family import family, table
+from conformance.worker import child
+from conformance.worker.protocols import Cluster, Implementation
 
 OBEYED = "switches.environment.obeyed"
 FALSE_LIKE = "migrate-pmap.environment-variable-false-like"

@@ -11,13 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
-from conformance.judging.columns import everywhere, of_jax
-from conformance.judging.expectation import along, every, noted, returns, sharded, steps, twice
-from conformance.judging.texts import described
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import everywhere, of_jax
+from conformance.spec.expectation import along, every, noted, returns, sharded, steps, twice
+from conformance.spec.texts import described
+from conformance.spec.topology import ONE_AND_FOUR, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 SHORT = "switches.names.short"
 A_NAME = "a name is the same in every process"

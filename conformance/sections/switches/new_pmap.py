@@ -9,10 +9,9 @@ from typing import Any
 
 import jax
 
-from conformance.catalogue.clause import clause, devices
-from conformance.catalogue.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
-from conformance.judging.columns import unless_legacy
-from conformance.judging.expectation import (
+from conformance.spec.clause import clause, devices
+from conformance.spec.columns import unless_legacy
+from conformance.spec.expectation import (
     Expectation,
     along,
     every,
@@ -22,8 +21,9 @@ from conformance.judging.expectation import (
     sharded,
     twice,
 )
-from conformance.probing.bodies import double, doubled
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.spec.topology import ONE_AND_FOUR, ONE_AND_SEVERAL, Place
+from conformance.worker.bodies import double, doubled
+from conformance.worker.protocols import Cluster, Implementation
 
 
 def _is_legacy(place: Place, sharding: Mapping[str, Any]) -> bool:

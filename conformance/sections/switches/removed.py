@@ -13,21 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import (
-    Expectation,
-    every,
-    in_steps,
-    raises,
-    returns,
-    twice,
-    warns,
-)
-from conformance.judging.releases import by_release
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import REMOVED_IN
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, every, in_steps, raises, returns, twice, warns
+from conformance.spec.family import family, table
+from conformance.spec.releases import by_release
+from conformance.worker.protocols import Cluster, Implementation
 
 REPLACES = r"(?i)\buse `?jax\."
 WARNED_IN = "0.8.2"

@@ -9,17 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP
-from conformance.catalogue.topology import Place
-from conformance.judging.columns import of_jax
-from conformance.judging.expectation import Expectation, OfEachStep, every, raises, returns
-from conformance.judging.observation import Step
-from conformance.judging.releases import by_release
-from conformance.probing import child
-from conformance.probing.child_programs import FLAG
-from conformance.probing.protocols import Cluster, Implementation
 from conformance.sections.switches import (
     DEADLINE_S,
     FLAG_FALSE,
@@ -35,6 +24,17 @@ from conformance.sections.switches import (
     saw_run,
     saw_warnings,
 )
+from conformance.spec.clause import clause
+from conformance.spec.columns import of_jax
+from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP
+from conformance.spec.observation import Step
+from conformance.spec.releases import by_release
+from conformance.spec.topology import Place
+from conformance.worker import child
+from conformance.worker.child_programs import FLAG
+from conformance.worker.protocols import Cluster, Implementation
 
 OLD_RAN = ran(LEGACY_PMAP, LEGACY_PMAP)
 

@@ -13,21 +13,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from conformance.catalogue.clause import Timing, clause, processes
-from conformance.catalogue.family import family, table
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import (
-    ONE_AND_SEVERAL,
-    ONE_PROCESS,
-    SEVERAL_PROCESSES,
-    Place,
-)
-from conformance.judging.columns import Columns, everywhere
-from conformance.judging.expectation import Expectation, Model, returns, steps
-from conformance.probing.bodies import double
-from conformance.probing.dispatched import PROGRAMS, Program
-from conformance.probing.protocols import Cluster, Implementation
-from conformance.probing.racing import SHOWN, race
+from conformance.spec.clause import Timing, clause, processes
+from conformance.spec.columns import Columns, everywhere
+from conformance.spec.expectation import Expectation, Model, returns, steps
+from conformance.spec.family import family, table
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import ONE_AND_SEVERAL, ONE_PROCESS, SEVERAL_PROCESSES, Place
+from conformance.worker.bodies import double
+from conformance.worker.dispatched import PROGRAMS, Program
+from conformance.worker.protocols import Cluster, Implementation
+from conformance.worker.racing import SHOWN, race
 
 KIB, MIB = 2**10, 2**20
 FLOAT_BYTES = 4

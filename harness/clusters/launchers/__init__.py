@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from conformance.probing.starving import Delays
-from harness.clusters.output import Evidence
+from conformance.worker.output import Evidence
+from conformance.worker.starving import Delays
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.clusters.agent import MOST_RANK
+from conformance.worker.agent import MOST_RANK
 
 MOST_CHARACTERS = 200  # of a word of a hello
 WORDS = ("host", "address", "python", "jax", "jaxlib", "sources", "platform")

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from harness.clusters.channel import Channel, Rubbish
-from harness.clusters.deadlines import KILL_S
+from conformance.worker.channel import Channel, Rubbish
+from conformance.worker.deadlines import KILL_S
 from harness.clusters.launchers.answers import fits, is_status
 
 MOST_SHOWN = 200  # characters of what was sent

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.clusters import machine
-from harness.clusters.agent import PLACE
-from harness.clusters.channel import Channel
-from harness.clusters.deadlines import HOSTS_S, POLL_S, REPLACED_S
+from conformance.worker import machine
+from conformance.worker.agent import PLACE
+from conformance.worker.channel import Channel
+from conformance.worker.deadlines import HOSTS_S, POLL_S, REPLACED_S
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown, gathering
 from harness.clusters.launchers.gathering import Hello

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from conformance.commandline import limits
-from harness.clusters.channel import KEY_VARIABLE
+from conformance.worker.channel import KEY_VARIABLE
 
 PORT = 7070
 MOST_HOSTS = 10_000
@@ -71,7 +71,13 @@ def objects(
     pytest = ["pytest", *asked, "--hosts", f"{hosts}", *platform]
     pytest += ["--listen", f"0.0.0.0:{PORT}", "--key-file", "/key/key"]
     pytest += ["--results", f"{RESULTS}/matrix.jsonl"]
-    agent = ["python", "-m", "harness.clusters.agent", "--controller", f"{NAME}.{namespace}:{PORT}"]
+    agent = [
+        "python",
+        "-m",
+        "conformance.worker.agent",
+        "--controller",
+        f"{NAME}.{namespace}:{PORT}",
+    ]
     return [
         {
             "apiVersion": "v1",

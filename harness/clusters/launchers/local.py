@@ -14,16 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.probing.ports import ReservedPort
-from conformance.probing.starving import Delays, delays
-from harness.clusters import machine
-from harness.clusters.channel import ADDRESS_VARIABLE, KEY_VARIABLE
-from harness.clusters.deadlines import KILL_S, ZYGOTE_START_S
+from conformance.worker import machine
+from conformance.worker.channel import ADDRESS_VARIABLE, KEY_VARIABLE
+from conformance.worker.deadlines import KILL_S, ZYGOTE_START_S
+from conformance.worker.output import Evidence, Output, await_stacks, tail
+from conformance.worker.ports import ReservedPort
+from conformance.worker.starving import Delays, delays
+from conformance.worker.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import Exit, TargetDown
 from harness.clusters.launchers.host import GONE, Host, HostGone
-from harness.clusters.output import Evidence, Output, await_stacks, tail
-from harness.clusters.zygote import CATALOGUE_VARIABLE, PLACE_VARIABLE
 
 
 class LocalLauncher:
@@ -76,7 +76,7 @@ class LocalLauncher:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._zygote = subprocess.Popen(
-                [self._python, "-m", "harness.clusters.zygote"],
+                [self._python, "-m", "conformance.worker.zygote"],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.probing.starving import Delays
-from harness.clusters.deadlines import KILL_S
+from conformance.worker.deadlines import KILL_S
+from conformance.worker.output import Evidence
+from conformance.worker.starving import Delays
 from harness.clusters.launchers import Exit, TargetDown
 from harness.clusters.launchers.gathering import Hello
 from harness.clusters.launchers.host import Host, HostGone
-from harness.clusters.output import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from harness.clusters.channel import KEY_VARIABLE
+from conformance.worker.channel import KEY_VARIABLE
 from harness.clusters.launchers.starting import Command, Plan, Way
 
 # The shell of the other side reads the key, then becomes the agent.

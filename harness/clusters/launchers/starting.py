@@ -1,7 +1,7 @@
 """Start the agents of all hosts with the commands of one launcher, and end them.
 
 A launcher is a small module of pure functions that return those commands; each starts the agent,
-`python -m harness.clusters.agent` or that of `launch`, and nothing else. The key is
+`python -m conformance.worker.agent` or that of `launch`, and nothing else. The key is
 passed by a variable or on standard input, because every user of a host can read arguments.
 """
 
@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.clusters.agent import PLACE
-from harness.clusters.channel import KEY_VARIABLE
-from harness.clusters.deadlines import KILL_S
+from conformance.worker.agent import PLACE
+from conformance.worker.channel import KEY_VARIABLE
+from conformance.worker.deadlines import KILL_S
+from conformance.worker.output import tail
 from harness.clusters.launchers import TargetDown
-from harness.clusters.output import tail
 
-AGENT = "harness.clusters.agent"
+AGENT = "conformance.worker.agent"
 ENDS_BY_ITSELF_S = 3.0  # once its agents have lost their controller
 
 

@@ -28,8 +28,8 @@ from sample_results import (
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.claims import load_claims
-from harness.plugin.recorder import cause_record, claim_record
-from reports.reading.results import Results, load
+from harness.results.recorder import cause_record, claim_record
+from reports.store.results import Results, load
 
 WITH_LEGACY = ("0.9.0", "0.9.2")
 VERSIONS = (*WITH_LEGACY, "0.10.0", "0.12.0.1")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.site.guide import Document, parse
+from reports.render.site.guide import Document, parse
 
 PROJECT = Path(__file__).parents[3]
 README = PROJECT / "README.md"

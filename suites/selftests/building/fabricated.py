@@ -9,10 +9,10 @@ from typing import Any
 from observations import observation, received
 
 from conformance.catalogue import loading
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import load_all, matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
+from conformance.spec.topology import Place, Topology
 
 NEWEST = "0.12.0.1"
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 from msgspec.structs import replace
 from observations import JAX, Json
 
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import IMPLEMENTATIONS
-from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
 from conformance.model.records import Cell
+from conformance.spec.clause import Clause
+from conformance.spec.names import IMPLEMENTATIONS
+from conformance.spec.topology import Topology
 from harness.clusters.cluster import Case, CaseResult
 from harness.clusters.postmortem import ClusterFault
 from harness.plugin.message import reproduce

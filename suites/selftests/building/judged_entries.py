@@ -10,13 +10,10 @@ from observations import (
     SECOND,
 )
 
-from conformance.catalogue.names import IMPLEMENTATIONS
 from conformance.judging.deviations import Deviation, seen_patterns
-from conformance.judging.expectation import (
-    Fault,
-    Whereabouts,
-)
 from conformance.model.verdicts import Verdict
+from conformance.spec.expectation import Fault, Whereabouts
+from conformance.spec.names import IMPLEMENTATIONS
 
 HUNG_TEXT = "no answer within 1 s from process 1; process 1 is in File probe.py"
 STUCK = tuple(Whereabouts(process, (FIRST,), SECOND) for process in range(2))

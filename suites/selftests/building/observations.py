@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.containers import flattened
-from conformance.judging.expectation import Expectation, Fault, Whereabouts
-from conformance.judging.observation import Observation, parse, to_json
-from conformance.judging.texts import described
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.containers import flattened
+from conformance.spec.expectation import Expectation, Fault, Whereabouts
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Observation, parse, to_json
+from conformance.spec.texts import described
+from conformance.spec.topology import Place, Topology
 
 Json = dict[str, Any]
 

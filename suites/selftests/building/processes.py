@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.clusters.deadlines import HEARTBEAT_S
+from conformance.worker.deadlines import HEARTBEAT_S
 
 MARK = "CONFORMANCE_SELFTEST"
 POLL_S = 0.05

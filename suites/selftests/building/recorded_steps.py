@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from conformance.model.records import Cell
-from reports.effects.digest import Digest, digest
+from reports.analysis.effects.digest import Digest, digest
 
 BARE = {
     "clause": "errors.a",

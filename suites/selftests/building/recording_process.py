@@ -14,9 +14,9 @@ PREAMBLE = """
 import json, jax, numpy as np, jax.numpy as jnp, warnings, logging
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
-from conformance.probing.implementations import WitnessedImplementation, available
-from conformance.probing.recording import RecordingCluster, observe
-from conformance.catalogue.topology import Topology
+from conformance.worker.implementations import WitnessedImplementation, available
+from conformance.worker.recording import RecordingCluster, observe
+from conformance.spec.topology import Topology
 P, NamedSharding = jax.sharding.PartitionSpec, jax.sharding.NamedSharding
 impl, cluster = WitnessedImplementation("new_pmap"), RecordingCluster(Topology(1, 8), 0)
 """

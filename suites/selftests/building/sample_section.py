@@ -13,17 +13,17 @@ import pytest
 
 import conformance.sections
 from conformance.catalogue import modules
-from conformance.catalogue.clause import Clause
+from conformance.spec.clause import Clause
 
 HEAD = """\
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.family import family, table
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import not_applicable
+from conformance.spec.clause import clause
+from conformance.spec.family import family, table
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import not_applicable
 
 OF = {"claim": "migrate-pmap.incompatible-devices", "expect": everywhere(not_applicable("no"))}
 

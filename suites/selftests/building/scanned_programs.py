@@ -15,7 +15,7 @@ from conformance.scanning.removed import with_removed
 from conformance.scanning.rules import Rules, Side, changes, gravest, rules
 from conformance.scanning.scan import scan
 from harness.commandline.scan import removed
-from reports.effects.published import load_changes
+from reports.analysis.effects.published import load_changes
 
 FOLDER = Path(__file__).parents[1] / "scanning" / "programs"
 # Written, with what is to be found in each, before any scan of them.

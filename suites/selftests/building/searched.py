@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reports.effects.pairs import Effects
-from reports.errors.messages import Message, messages, said_by
-from reports.reading.results import Results
-from reports.site.build import asked
-from reports.site.searching import pages
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.errors.messages import Message, messages, said_by
+from reports.render.site.build import asked
+from reports.render.site.searching import pages
+from reports.store.results import Results
 
 quickjs = pytest.importorskip("quickjs", reason="no JavaScript engine: pip install quickjs")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sample_results import Record, claim, clause, target, write
 
-from reports.reading.results import Results, load
+from reports.store.results import Results, load
 
 HEAD = [target(), claim("migrate-pmap.errors"), clause("errors.a")]
 

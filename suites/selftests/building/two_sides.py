@@ -9,10 +9,10 @@ from typing import Any
 from recorded_steps import raised, returned
 from sample_results import Record, cell, claim, clause, deviation, target, write
 
-from reports.effects.changed import Upgrade
-from reports.effects.pairs import Effects, side
-from reports.effects.upgrade import upgrade
-from reports.reading.results import Results, load
+from reports.analysis.effects.changed import Upgrade
+from reports.analysis.effects.pairs import Effects, side
+from reports.analysis.effects.upgrade import upgrade
+from reports.store.results import Results, load
 
 OLD, NEW = "jax==0.8.0", "jax==0.9.0"
 FROM, TO = "legacy_pmap@0.8.0", "new_pmap@0.9.0"

@@ -24,13 +24,13 @@ from real import catalogue
 import conformance
 from conformance.catalogue import loading
 from conformance.catalogue.claims import load_claims
-from conformance.catalogue.clause import Clause, Need, clause, devices, processes
 from conformance.catalogue.loading import Catalogue, CatalogueError
-from conformance.catalogue.names import IMPLEMENTATIONS, JAX
-from conformance.catalogue.topology import Topology
 from conformance.judging import applicability
-from conformance.judging.expectation import Expectation, NotApplicable, not_applicable, returns
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause, Need, clause, devices, processes
+from conformance.spec.expectation import Expectation, NotApplicable, not_applicable, returns
+from conformance.spec.names import IMPLEMENTATIONS, JAX
+from conformance.spec.topology import Topology
 
 ROOT = Path(conformance.__file__).resolve().parents[1]
 REAL = catalogue()

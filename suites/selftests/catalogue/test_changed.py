@@ -16,7 +16,7 @@ from harness.plugin import changed
 CATALOGUE = load()
 FORMS = "conformance.sections.indexing.forms"
 ACCESSES = "conformance.sections.indexing.accesses"
-BODIES = "conformance.probing.bodies"
+BODIES = "conformance.worker.bodies"
 
 
 def edited(*modules: str, edit: Callable[[str], str] = lambda text: text) -> set[str]:

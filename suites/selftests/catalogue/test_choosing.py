@@ -19,7 +19,7 @@ from processes import HANGS_S, outside_pytest
 import conformance.sections
 from conformance.catalogue import loading
 from conformance.catalogue.loading import Catalogue, CatalogueError
-from conformance.judging.expectation import returns
+from conformance.spec.expectation import returns
 
 IDS = (
     "errors.lowered",
@@ -79,9 +79,9 @@ def test_what_is_chosen_knows_only_the_runs_that_are_left() -> None:
 # Folders
 
 CLAUSE = """
-from conformance.catalogue.clause import clause
-from conformance.judging.columns import everywhere
-from conformance.judging.expectation import not_applicable
+from conformance.spec.clause import clause
+from conformance.spec.columns import everywhere
+from conformance.spec.expectation import not_applicable
 
 @clause("{id}", claim="migrate-pmap.incompatible-devices", expect=everywhere(not_applicable("no")))
 def probe(impl, cluster):

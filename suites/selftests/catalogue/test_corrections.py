@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.catalogue.claims import load_claims
-from reports.site.corrections import COMMAND, corrections, patch
+from reports.render.site.corrections import COMMAND, corrections, patch
 
 DOCUMENTS = os.environ.get("PMAP_CONFORMANCE_DOCUMENTS", "")
 

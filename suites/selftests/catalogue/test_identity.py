@@ -42,7 +42,7 @@ def probe(impl, cluster, form):
     print(form.text, Local().used(), Kept.name, mapped)
 """
 HELPERS = """
-from conformance.judging.texts import described
+from conformance.spec.texts import described
 from PACKAGE.deeper import LIMIT
 
 class Kept:
@@ -173,7 +173,7 @@ for name in json.loads(sys.argv[2]):
         found[f"{name}.{bound}"] = tree_of(node)
 print(json.dumps(found))
 """
-MODULES = ("conformance.probing.plain", "conformance.judging.judge", "conformance.probing.memory")
+MODULES = ("conformance.worker.plain", "conformance.judging.judge", "conformance.worker.memory")
 
 
 @pytest.mark.skipif(not OTHERS, reason="one version of Python is installed here")

@@ -135,8 +135,8 @@ def test_a_name_is_not_called_after_the_catalogue(tmp_path: Path) -> None:
 
 def test_what_a_worker_loads_holds_no_stand_in(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom harness.clusters import worker\n"
-        "worker.load(['conformance.sections'])\n"
+        "import sys\nfrom conformance.worker import process\n"
+        "process.load(['conformance.sections'])\n"
         "from conformance.catalogue.stand_ins import Name\n"
         "import conformance.sections.rank as rank\nfrom jax.sharding import PartitionSpec\n"
         "assert rank.P is PartitionSpec and rank.EACH_ROW == PartitionSpec('i')\n"

@@ -152,8 +152,8 @@ def _kind(process: psutil.Process, controller: int) -> str:
             return CONTROLLER
         words, parent = process.cmdline(), process.parent()
         above = parent.cmdline() if parent is not None else []
-        if "harness.clusters.zygote" in words:
-            return WORKER if "harness.clusters.zygote" in above else ZYGOTE
+        if "conformance.worker.zygote" in words:
+            return WORKER if "conformance.worker.zygote" in above else ZYGOTE
         # As execnet starts them; what else it asks of a Python is no test process.
         if parent is not None and parent.pid == controller and "-u" in words[:2]:
             return TEST_PROCESS

@@ -19,11 +19,12 @@ import psutil
 import pytest
 from processes import FAULTS, until
 
-from conformance.catalogue import loading, names
+from conformance.catalogue import loading
 from conformance.judging import deviations
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
-from conformance.probing.jobs import found
+from conformance.spec import names
+from conformance.worker.jobs import found
 from harness.running.cells import CellId
 from harness.running.fleet import Fleet, HostFleet, Hosts
 from harness.running.pool import Pool
@@ -166,7 +167,7 @@ def agents(port: int) -> list[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             words = process.cmdline()
-            if "harness.clusters.agent" in words and "python" in Path(words[0]).name:
+            if "conformance.worker.agent" in words and "python" in Path(words[0]).name:
                 every += [process] if any(w.endswith(f":{port}") for w in words) else []
     return every
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from processes import until
 from proof import WITHIN_S, prefixed
 
-from conformance.probing.ports import ReservedPort, wait_for_listener
+from conformance.worker.ports import ReservedPort, wait_for_listener
 
 SSHD = "/usr/sbin/sshd"
 

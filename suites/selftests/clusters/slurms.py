@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from proof import needs
 
-from conformance.probing.slurm import slurm
+from conformance.worker.slurm import slurm
 
 NODES = ("n0", "n1")
 GRANTED_S = 60.0

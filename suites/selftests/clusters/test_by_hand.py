@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from proof import CATALOGUE, WITHIN_S, Told, needs, prove
 
-from conformance.probing.ports import ReservedPort
-from harness.clusters.channel import KEY_VARIABLE
+from conformance.worker.channel import KEY_VARIABLE
+from conformance.worker.ports import ReservedPort
+from conformance.worker.zygote import CATALOGUE_VARIABLE
 from harness.clusters.launchers import kubernetes
-from harness.clusters.zygote import CATALOGUE_VARIABLE
 from harness.running.cells import CellId
 from harness.running.fleet import Hosts, key_of
 from harness.targets.target import provision, worker_environment
@@ -139,7 +139,7 @@ def test_hosts_with_networks_of_their_own(
 ) -> None:
     port, file = free_port(f"{BRIDGE}1"), tmp_path / "key"
     key_of(file)
-    agent = [sys.executable, "-m", "harness.clusters.agent", "--key-file", str(file)]
+    agent = [sys.executable, "-m", "conformance.worker.agent", "--key-file", str(file)]
     commands = [
         ([*enter, *agent, "--controller", f"{BRIDGE}1:{port}", "--rank", str(rank)], variables())
         for rank, enter in enumerate(network)

@@ -35,15 +35,15 @@ from processes import (
     until,
 )
 
-from conformance.probing.ports import ReservedPort
-from harness.clusters.channel import KEY_VARIABLE
-from harness.clusters.zygote import CATALOGUE_VARIABLE
+from conformance.worker.channel import KEY_VARIABLE
+from conformance.worker.ports import ReservedPort
+from conformance.worker.zygote import CATALOGUE_VARIABLE
 from harness.running.fleet import key_of
 from harness.targets.target import provision, worker_environment
 
 pytestmark = pytest.mark.long
 
-AGENT = "harness.clusters.agent"  # the module that an agent's command runs
+AGENT = "conformance.worker.agent"  # the module that an agent's command runs
 
 
 @pytest.fixture

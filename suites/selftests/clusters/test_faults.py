@@ -20,12 +20,13 @@ import psutil
 import pytest
 from processes import ENDS_S, FAULTS, MARK, end, gone, marked, new_mark, pids, until
 
-from conformance.catalogue import loading, names
-from conformance.catalogue.topology import Topology
+from conformance.catalogue import loading
 from conformance.model.records import Cell, FaultProcess
 from conformance.model.verdicts import Verdict
-from conformance.probing.ports import ReservedPort
-from harness.clusters import deadlines
+from conformance.spec import names
+from conformance.spec.topology import Topology
+from conformance.worker import deadlines
+from conformance.worker.ports import ReservedPort
 from harness.clusters.cluster import Cluster, ClusterDown
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
@@ -231,7 +232,7 @@ BROKEN: Sequence[Fault] = (
         "2x2",
         stuck="process 1",
         others=WAITS,
-        others_stack=r"worker\.py\", line \d+ in _meet\n",
+        others_stack=r"process\.py\", line \d+ in _meet\n",
     ),
     hung(
         "stalls-in-collective", "stalls_in_collective", 4, "2x2", stuck="processes 0, 1", **IN_PSUM

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from harness.clusters.agent import PLACE
-from harness.clusters.channel import Channel, Rubbish, open_to_controller
+from conformance.worker.agent import PLACE
+from conformance.worker.channel import Channel, Rubbish, open_to_controller
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown
 from harness.clusters.launchers.gathering import Hello

@@ -17,9 +17,9 @@ import pytest
 from parameterized import parameterized
 from processes import until
 
-from harness.clusters import machine
-from harness.clusters.agent import PLACE, AgentError, new_key, read_key
-from harness.clusters.channel import KEY_VARIABLE, Channel, open_to_controller
+from conformance.worker import machine
+from conformance.worker.agent import PLACE, AgentError, new_key, read_key
+from conformance.worker.channel import KEY_VARIABLE, Channel, open_to_controller
 from harness.clusters.hub import Hub
 from harness.clusters.launchers import TargetDown, gathering
 from harness.clusters.launchers.gathering import Hello
@@ -347,7 +347,7 @@ def test_what_is_no_agent_is_sent_away(hub: Hub) -> None:
 def agent(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k != KEY_VARIABLE}
     return subprocess.run(
-        [sys.executable, "-m", "harness.clusters.agent", *words],
+        [sys.executable, "-m", "conformance.worker.agent", *words],
         env=kept | variables,
         capture_output=True,
         text=True,
@@ -383,7 +383,7 @@ def test_an_agent_gives_up_on_a_controller_that_is_not_there() -> None:
 
 def test_an_agent_needs_no_more_than_a_worker() -> None:
     code = (
-        "import sys, harness.clusters.agent; "
+        "import sys, conformance.worker.agent; "
         "print({'psutil', 'filelock', 'pytest', 'packaging', 'jax'} & {*sys.modules})"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

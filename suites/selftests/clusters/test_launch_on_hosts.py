@@ -24,7 +24,7 @@ from slurms import two_nodes
 from started_launch import launching
 
 from conformance.commandline.ending import EXIT_INTERRUPTED
-from harness.clusters.channel import KEY_VARIABLE
+from conformance.worker.channel import KEY_VARIABLE
 from harness.commandline.command import DONE, FAILED, FOUND
 
 pytestmark = pytest.mark.long

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.clusters.agent import new_key
-from harness.clusters.channel import KEY_VARIABLE
+from conformance.worker.agent import new_key
+from conformance.worker.channel import KEY_VARIABLE
 from harness.clusters.launchers import TargetDown, here, kubernetes, mpi, slurm, ssh, tpu_pod
 from harness.clusters.launchers.starting import Command, Plan, Way, WayStarter
 from harness.commandline.main import main
@@ -25,7 +25,7 @@ from harness.running.listening import reached_by
 from harness.targets.platforms import PLATFORMS
 
 PLAN = Plan(2, "c0:7070", "/venv/bin/python", ("a", "b"), variables={"PYTHONPATH": "/my src"})
-AGENT = ("/venv/bin/python", "-m", "harness.clusters.agent", "--controller", "c0:7070")
+AGENT = ("/venv/bin/python", "-m", "conformance.worker.agent", "--controller", "c0:7070")
 
 
 def written(way: Way, plan: Plan = PLAN) -> list[tuple[str, ...]]:
@@ -191,7 +191,7 @@ def test_what_kubernetes_runs(capsys: pytest.CaptureFixture[str]) -> None:
     pod = spec["template"]["spec"]
     (agent,) = pod["containers"]
     assert agent["image"] == controller["image"] == "me/it:1"
-    assert agent["command"][:3] == ["python", "-m", "harness.clusters.agent"]
+    assert agent["command"][:3] == ["python", "-m", "conformance.worker.agent"]
     assert agent["command"][-1] == f"{service['metadata']['name']}.default:{kubernetes.PORT}"
     assert agent["resources"] == {"limits": {"google.com/tpu": "4"}}
     assert pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == "4x4"

@@ -11,7 +11,7 @@ from typing import Any
 import documented
 import pytest
 
-from harness.clusters import agent
+from conformance.worker import agent
 from harness.clusters.launchers import kubernetes
 from harness.commandline.command import UsageError
 from harness.commandline.main import COMMANDS, Command, main
@@ -25,7 +25,7 @@ A_VENDORS = "mychip"  # a platform that a page tells how to add
 PYTESTS_OWN = ("-k", "-m", "-n", "--benchmark-json", "--benchmark-compare")
 SWITCHES = ("-x", "--pyargs", "--pmap-conformance", "--long")  # these take no value
 MANIFEST = ("pmap-conformance", "manifest")
-AGENTS = (("pmap-conformance", "agent"), ("python", "-m", "harness.clusters.agent"))
+AGENTS = (("pmap-conformance", "agent"), ("python", "-m", "conformance.worker.agent"))
 
 
 class Words(argparse.ArgumentParser):

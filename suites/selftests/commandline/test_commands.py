@@ -19,16 +19,16 @@ from processes import HANGS_S
 import conformance.sections
 from conformance.catalogue import loading, spelling
 from conformance.catalogue.claims import load_claims
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.declarations import line_of, source_text
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import IMPLEMENTATIONS, NEW_PMAP
 from conformance.commandline.ending import EXIT_INTERRUPTED, EXIT_NOT_READ, PROGRAM
 from conformance.commands.new import new
 from conformance.commands.show import show
 from conformance.judging.deviations import Deviation
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.names import IMPLEMENTATIONS, NEW_PMAP
 from harness.commandline import main as commandline
 from harness.commandline.command import DONE, FAILED
 from harness.commandline.main import main

@@ -18,10 +18,11 @@ from observations import (
 )
 from parameterized import parameterized
 
-from conformance.catalogue import names
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging import compile_only
-from conformance.judging.expectation import (
+from conformance.judging.judge import Judgement, judge
+from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.expectation import (
     Expectation,
     along,
     every,
@@ -31,8 +32,7 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
-from conformance.judging.judge import Judgement, judge
-from conformance.model.verdicts import Verdict
+from conformance.spec.topology import Place, Topology
 from harness.running.cells import CellId
 
 ONE = Topology(1, 2)

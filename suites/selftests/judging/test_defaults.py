@@ -24,18 +24,18 @@ from observations import (
     returned,
 )
 
-from conformance.catalogue.names import NEW_PMAP
-from conformance.catalogue.topology import Place
-from conformance.judging.arrays import WEAKLY, returns_weak
-from conformance.judging.containers import Node, flattened
 from conformance.judging.defaults import check_defaults
 from conformance.judging.deviations import Deviation, DeviationError, load
-from conformance.judging.emissions import EmissionPattern, log_record, warning
-from conformance.judging.expectation import Expectation, every, in_steps, raises, returns, warns
 from conformance.judging.judge import Judgement, judge
-from conformance.judging.releases import by_release
 from conformance.judging.seen import step_pattern
 from conformance.model.verdicts import Verdict
+from conformance.spec.arrays import WEAKLY, returns_weak
+from conformance.spec.containers import Node, flattened
+from conformance.spec.emissions import EmissionPattern, log_record, warning
+from conformance.spec.expectation import Expectation, every, in_steps, raises, returns, warns
+from conformance.spec.names import NEW_PMAP
+from conformance.spec.releases import by_release
+from conformance.spec.topology import Place
 
 RIGHT = returns(doubled)
 WARNED = {"category": "FutureWarning", "message": "jax.pmap will change", "count": 1}

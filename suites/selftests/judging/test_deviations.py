@@ -20,8 +20,6 @@ from packaging.version import Version
 from published import published_versions
 
 from conformance.catalogue.causes import Cause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Topology
 from conformance.judging import deviations
 from conformance.judging.deviations import (
     SEEN,
@@ -35,16 +33,12 @@ from conformance.judging.deviations import (
     seen_patterns,
     unmatched,
 )
-from conformance.judging.expectation import (
-    All,
-    Fault,
-    Finding,
-    NotApplicable,
-    Whereabouts,
-)
-from conformance.judging.expectation import returns as expects
-from conformance.judging.observation import Observation
 from conformance.judging.seen import step_pattern
+from conformance.spec.expectation import All, Fault, Finding, NotApplicable, Whereabouts
+from conformance.spec.expectation import returns as expects
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Observation
+from conformance.spec.topology import Topology
 
 # The versions of the published matrix; legacy pmap was removed in 0.10.
 PUBLISHED = published_versions()

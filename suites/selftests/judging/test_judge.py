@@ -29,11 +29,11 @@ from observations import (
 )
 from parameterized import parameterized
 
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Topology
 from conformance.judging.deviations import Deviation
-from conformance.judging.expectation import (
+from conformance.judging.judge import PROOF, Judgement, judge
+from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import (
     Expectation,
     Fault,
     Finding,
@@ -48,9 +48,9 @@ from conformance.judging.expectation import (
     sharded,
     steps,
 )
-from conformance.judging.judge import PROOF, Judgement, judge
-from conformance.judging.observation import Observation
-from conformance.model.verdicts import Verdict
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import Observation
+from conformance.spec.topology import Topology
 
 ONE = Topology(1, 2)
 REFUSED = raises(ValueError, "incompatible devices")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from observations import leaf, observation, raised, received, returned
 
-from conformance.judging.codes import Code
-from conformance.judging.expectation import Fault, Finding, Whereabouts
 from conformance.judging.seen import agrees, fault_pattern, shown, step_pattern, steps_of
+from conformance.spec.codes import Code
+from conformance.spec.expectation import Fault, Finding, Whereabouts
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from msgspec import structs
 from sample_results import cause, cell, claim, clause, sample, target, timing
 
-from conformance.judging.expectation import Finding
 from conformance.model import records
 from conformance.model.codec import (
     MOST_DEEP,
@@ -24,6 +23,7 @@ from conformance.model.codec import (
     encode_record,
 )
 from conformance.model.schema import schema
+from conformance.spec.expectation import Finding
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 HALF = "half of a character: \ud800"

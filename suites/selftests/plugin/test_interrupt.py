@@ -198,7 +198,7 @@ def _is_zygote(process: psutil.Process) -> bool:
 
 
 def _runs_zygote(process: psutil.Process) -> bool:
-    return "harness.clusters.zygote" in process.cmdline()
+    return "conformance.worker.zygote" in process.cmdline()
 
 
 def _told(suite: Suite) -> str:

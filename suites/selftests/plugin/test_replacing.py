@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from processes import ENDS_S, FAULTS_ALONE, HANGS_S, SUITE, gone, new_mark, running_pytest
 
-from conformance.catalogue import names
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
 from harness.plugin.lost import DIED, NEVER_BEGUN
 from harness.plugin.replacing import MOST_IN_A_ROW, Starter, watch
 

@@ -14,16 +14,16 @@ from altered import altered_copy
 from msgspec.structs import replace
 from processes import HANGS_S, outside_pytest
 
-from conformance.catalogue import names
 from conformance.model.records import Cell
 from conformance.model.schema import schema
 from conformance.model.verdicts import RECORDED, Verdict
+from conformance.spec import names
 from harness.commandline.main import main
 from harness.plugin.rerun import compared, outcome_of
 from harness.plugin.session import GREEN, RED
 from harness.running.cells import CellId
 from harness.running.runner import not_run
-from reports.reading.results import load
+from reports.store.results import load
 
 PROJECT = Path(__file__).parents[3]
 SCHEMA = schema()

@@ -25,23 +25,23 @@ from parameterized import parameterized
 from processes import HANGS_S, new_mark, running_pytest
 
 from conformance.catalogue.claims import load_claims
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.identity import program_digest
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.commands.recorded import ResultsError
-from conformance.judging.expectation import not_applicable, returns
 from conformance.judging.rejudging import Rejudging
 from conformance.model.codec import encode_record
 from conformance.model.records import Cell, Target
 from conformance.model.schema import schema
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import not_applicable, returns
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.store.recorded import ResultsError
 from harness.plugin import hooks
 from harness.plugin.carrying import check
-from harness.plugin.gathering import Gathered, gather
-from harness.plugin.recorder import Recorder
 from harness.plugin.resume import Today
-from reports.reading.results import load
+from harness.results.gathering import Gathered, gather
+from harness.results.recorder import Recorder
+from reports.store.results import load
 
 SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

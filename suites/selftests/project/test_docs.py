@@ -17,15 +17,16 @@ import pytest
 from documented import PROJECT, README, Block
 from markdown_it import MarkdownIt
 
-from conformance.catalogue import causes, clause
-from conformance.catalogue.topology import Place
-from conformance.judging import columns, deviations, expectation
-from conformance.probing.protocols import Cluster, Implementation
+from conformance.catalogue import causes
+from conformance.judging import deviations
+from conformance.spec import clause, columns, expectation
+from conformance.spec.topology import Place
+from conformance.worker.protocols import Cluster, Implementation
 from harness.commandline.main import main
-from reports.comparing.entries import load_entries
-from reports.effects.known import load_known
-from reports.readme import load_changes
-from reports.site.guide import ORDER
+from reports.analysis.comparing.entries import load_entries
+from reports.analysis.effects.known import load_known
+from reports.render.readme import load_changes
+from reports.render.site.guide import ORDER
 
 PAGES = documented.pages()
 MOST_WORDS = 500

@@ -20,27 +20,37 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("conformance", "harness", "reports")
 SECTIONS = "conformance/sections"
 # Which way imports may point: a room may import itself and those named here, and no other.
-# Within `conformance` and `harness` each folder is a room; `reports` and `suites` are one each.
+# Each folder of a package is a room.
 ROOMS: dict[str, set[str]] = {
     "conformance.model": set(),
-    "conformance.catalogue": {"conformance.model"},
-    "conformance.judging": {"conformance.catalogue", "conformance.model"},
-    "conformance.probing": {"conformance.catalogue", "conformance.judging"},
-    "conformance.sections": {
+    "conformance.spec": set(),
+    "conformance.catalogue": {"conformance.model", "conformance.spec"},
+    "conformance.judging": {"conformance.catalogue", "conformance.model", "conformance.spec"},
+    "conformance.mutation": {
         "conformance.catalogue",
         "conformance.judging",
-        "conformance.probing",
+        "conformance.model",
+        "conformance.spec",
     },
+    # What runs beside JAX.
+    "conformance.worker": {
+        "conformance.catalogue",
+        "conformance.commandline",
+        "conformance.spec",
+    },
+    "conformance.sections": {"conformance.spec", "conformance.worker"},
+    "conformance.store": {"conformance.judging", "conformance.model"},
     "conformance.commands": {"conformance.*"},
     # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
-    "conformance.scanning": {"conformance.catalogue", "conformance.model"},
+    "conformance.scanning": {"conformance.catalogue", "conformance.model", "conformance.spec"},
     # What all commands have in common knows nothing of what a command does.
-    "conformance.commandline": {"conformance.model"},
-    "conformance.plain": {"conformance.catalogue", "conformance.probing"},
+    "conformance.commandline": set(),
+    "conformance.plain": {"conformance.catalogue", "conformance.spec", "conformance.worker"},
     "harness.targets": set(),
     "harness.clusters": {"conformance.*"},
     "harness.running": {"conformance.*", "harness.targets", "harness.clusters"},
-    "harness.plugin": {"conformance.*", "harness.targets", "harness.clusters", "harness.running"},
+    "harness.results": {"conformance.*", "harness.running"},
+    "harness.plugin": {"conformance.*", "harness.*"},
     "harness.suite": {"harness.plugin", "harness.running"},
     "harness.entry": set(),
     "harness.usercode": {
@@ -50,13 +60,21 @@ ROOMS: dict[str, set[str]] = {
         "harness.running",
     },
     # The command is the outermost edge.
-    "harness.commandline": {"conformance.*", "harness.*", "reports"},
-    "reports": {"conformance.commandline", "conformance.model"},
-    "suites": {"conformance.*", "harness.*", "reports"},
+    "harness.commandline": {"conformance.*", "harness.*", "reports.*"},
+    "reports.store": {"conformance.model", "conformance.store"},
+    "reports.analysis": {"conformance.model", "conformance.store", "reports.store"},
+    "reports.render": {
+        "conformance.commandline",
+        "conformance.model",
+        "conformance.store",
+        "reports.analysis",
+        "reports.store",
+    },
+    "reports.store.input_error": set(),
+    "suites": {"conformance.*", "harness.*", "reports.*"},
 }
 
-WORKER_SIDE = ("agent", "worker", "zygote", "channel", "deadlines", "machine", "output")
-NO_JAX = ("conformance.catalogue", "conformance.judging")
+NO_JAX = tuple(f"conformance.{room}" for room in ("catalogue", "judging", "mutation", "spec"))
 WORKER_HAS = {*sys.stdlib_module_names, "jax", "jaxlib", "numpy", "conformance", "harness"}
 
 
@@ -142,7 +160,7 @@ def relative(path: Path) -> str:
 def room_of(module: str) -> str | None:
     """The room of a module of this project; None where it is none of them."""
     top, _, rest = module.partition(".")
-    name = f"{top}.{rest.split('.')[0]}" if top in ("conformance", "harness") and rest else top
+    name = f"{top}.{rest.split('.')[0]}" if top in PACKAGES and rest else top
     return name if name in ROOMS else None
 
 
@@ -167,7 +185,7 @@ def test_dependencies_point_one_way(package: str) -> None:
 
 def test_every_folder_is_a_room() -> None:
     known = {name_of(file) for package in PACKAGES for file in modules(package)}
-    assert {name for name in known if room_of(name) is None} == {"conformance", "harness"}
+    assert {name for name in known if room_of(name) is None} == {*PACKAGES}
 
 
 SECTION_PACKAGES = sorted(path.name for path in (ROOT / SECTIONS).iterdir() if path.is_dir())
@@ -224,7 +242,7 @@ def test_what_judges_imports_no_jax(package: str) -> None:
 
 
 WORKERS_FILES = [
-    *(ROOT / "harness" / "clusters" / f"{name}.py" for name in WORKER_SIDE),
+    *modules("conformance/worker"),
     *(ROOT / "harness" / "usercode" / f"{name}.py" for name in ("entry", "probe")),
     # The programs of causes are no worker's: they say themselves what they require.
     *(file for file in modules(SECTIONS) if file.parent.name != "causes"),
@@ -243,10 +261,10 @@ def test_a_worker_needs_only_jax_and_numpy(file: Path) -> None:
 
 
 def test_what_a_worker_loads_is_followed_from_module_to_module() -> None:
-    loaded = with_all_it_imports(ROOT / "harness" / "clusters" / "worker.py")
-    wanted = {"harness", "harness.clusters.channel", "conformance.catalogue.topology"}
+    loaded = with_all_it_imports(ROOT / "conformance" / "worker" / "process.py")
+    wanted = {"conformance", "conformance.worker.channel", "conformance.spec.topology"}
     assert wanted <= {*loaded}
-    assert "jax" in loaded["harness.clusters.worker"]
+    assert "jax" in loaded["conformance.worker.process"]
     assert "harness.clusters.cluster" not in loaded
     assert (
         "packaging.version"
@@ -299,7 +317,7 @@ def test_every_self_test_lies_in_the_folder_of_a_room() -> None:
 # What the judge writes for readers; fields beside it say the same for programs.
 RENDERED = {"saw", "expected", "reason"}
 MATCHES = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "find", "count"}
-READS_OLDER_FILES = "reports/reading/older.py"
+READS_OLDER_FILES = "reports/store/older.py"
 
 
 @pytest.mark.parametrize("package", ["conformance/judging", "conformance/commands", "reports"])

@@ -22,13 +22,13 @@ from site_pages import loaded
 
 from conformance.model.verdicts import Verdict
 from harness.commandline.main import main
-from reports.effects.changed import Group, Upgrade
-from reports.effects.explained import By
-from reports.effects.known import load_known
-from reports.effects.pairs import Effects, cell_of, side
-from reports.effects.upgrade import upgrade
-from reports.reading.results import Results, load
-from reports.readme import BEGIN, END, Change, ReadmeError, lines, load_changes, replaced
+from reports.analysis.effects.changed import Group, Upgrade
+from reports.analysis.effects.explained import By
+from reports.analysis.effects.known import load_known
+from reports.analysis.effects.pairs import Effects, cell_of, side
+from reports.analysis.effects.upgrade import upgrade
+from reports.render.readme import BEGIN, END, Change, ReadmeError, lines, load_changes, replaced
+from reports.store.results import Results, load
 
 pytestmark = pytest.mark.long
 

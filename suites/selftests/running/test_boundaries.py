@@ -16,7 +16,7 @@ from conformance.catalogue.causes import load_causes
 from conformance.judging.deviations import load_all
 from harness.running import boundaries
 from harness.running.boundaries import Boundary, Cell
-from reports.reading.releases import released
+from reports.store.releases import released
 
 PUBLISHED = {Version(text) for text in published_versions()}
 FIRST = Version("0.7.0")  # the first release that is published

@@ -21,11 +21,11 @@ from observations import (
 from parameterized import parameterized
 
 from conformance.catalogue.claims import load_claims
-from conformance.catalogue.clause import Timing
 from conformance.catalogue.loading import Catalogue, load
-from conformance.catalogue.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.judging.expectation import raises, returns
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Timing
+from conformance.spec.expectation import raises, returns
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from harness.clusters.postmortem import ClusterFault, ProcessState
 from harness.plugin.message import MOST_LOG_LINES, MOST_STACK_LINES, failure, odd_first, reproduce
 from harness.running.cells import CellId, chunks_for, group, parse_nodeid, select

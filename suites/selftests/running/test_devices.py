@@ -9,7 +9,7 @@ from unittest import TestCase
 import pytest
 from parameterized import parameterized
 
-from conformance.catalogue.topology import Topology
+from conformance.spec.topology import Topology
 from harness.running import devices
 from harness.running.devices import NoDevices
 from harness.targets.platforms import DRIVER, PLATFORMS, Platform, named

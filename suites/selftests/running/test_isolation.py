@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from processes import ENDS_S, HANGS_S, before_its_end, gone, new_mark, running_pytest
 
-from conformance.catalogue import names
 from conformance.model.schema import schema
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
 from harness.plugin import hooks
 from harness.running.cells import CellId
-from reports.reading.results import load
+from reports.store.results import load
 
 SUITE = Path(hooks.__file__).resolve().parents[2] / "suites" / "test_errors.py"
 SCHEMA = schema()

@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from observations import clause_of
 from processes import HANGS_S, outside_pytest
 
-from conformance.catalogue import loading, names
-from conformance.catalogue.clause import Timing
+from conformance.catalogue import loading
 from conformance.model.codec import encode_record
 from conformance.model.records import Cell, Record, Spread
 from conformance.model.schema import schema
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.clause import Timing
 from harness.running import lane
 from harness.running.cells import CellId
 from harness.running.lane import Clock, Entrant, Lane

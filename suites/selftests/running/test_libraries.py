@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from published import published_versions
 
-from conformance.probing.library_use import MODULES, USES, run
+from conformance.worker.library_use import MODULES, USES, run
 from harness.running.libraries import LIBRARIES
-from reports.libraries import (
+from reports.analysis.libraries import (
     LibrariesError,
     Pair,
     Use,
@@ -20,7 +20,7 @@ from reports.libraries import (
     load_libraries,
     outgrown,
 )
-from reports.site.libraries import tables
+from reports.render.site.libraries import tables
 
 RECORDS: list[dict[str, Any]] = [
     {"library": "flax", "version": "0.12.6", "jax": "0.10.0", "python": "3.11.7", "uses": {}},

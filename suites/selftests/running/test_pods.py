@@ -13,13 +13,13 @@ import pytest
 from parameterized import parameterized
 
 from conformance.catalogue.loading import load as load_clauses
-from conformance.catalogue.topology import Topology
 from conformance.model.records import Growth
 from conformance.model.schema import schema
-from conformance.probing.elsewhere import HOSTS, NoChipsError, slice_of
 from conformance.sections.indexing.pods import FIGURES, SLICES
+from conformance.spec.topology import Topology
+from conformance.worker.elsewhere import HOSTS, NoChipsError, slice_of
 from harness.running.pods import lines
-from reports.reading.results import load
+from reports.store.results import load
 
 SCHEMA = schema()
 

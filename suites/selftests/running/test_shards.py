@@ -17,8 +17,8 @@ from parameterized import parameterized
 
 from conformance.catalogue.claims import load_claims
 from conformance.catalogue.loading import load
-from conformance.catalogue.names import COLUMNS
-from conformance.judging.expectation import returns
+from conformance.spec.expectation import returns
+from conformance.spec.names import COLUMNS
 from harness.plugin import sharding
 from harness.plugin.options import Options
 from harness.plugin.session import Session

@@ -13,13 +13,13 @@ from fake_pool import FACTS, SPEC, TARGET, FakePool, cell_of, runner_on
 from observations import clause_of, doubled, observations, raised
 from parameterized import parameterized
 
-from conformance.catalogue.clause import Clause, Timing
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Topology
-from conformance.judging.expectation import not_applicable, raises, returns
 from conformance.model.records import Cell
 from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause, Timing
+from conformance.spec.expectation import not_applicable, raises, returns
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Topology
 from harness.clusters.cluster import Case
 from harness.clusters.launchers import TargetDown
 from harness.clusters.postmortem import ClusterFault, ProcessState

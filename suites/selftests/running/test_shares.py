@@ -12,10 +12,10 @@ import pytest
 from parameterized import parameterized
 from processes import until
 
-from conformance.probing.ports import ReservedPort
-from harness.clusters import machine
-from harness.clusters.agent import DIAL, PLACE
-from harness.clusters.channel import open_to_controller
+from conformance.worker import machine
+from conformance.worker.agent import DIAL, PLACE
+from conformance.worker.channel import open_to_controller
+from conformance.worker.ports import ReservedPort
 from harness.plugin.options import Options
 from harness.running import shares
 from harness.running.fleet import Hosts, key_of

@@ -15,13 +15,13 @@ import pytest
 from observations import clause_of, doubled
 from real import catalogue, entries
 
-from conformance.catalogue import names
-from conformance.catalogue.clause import Clause
 from conformance.catalogue.loading import Catalogue
-from conformance.catalogue.topology import Topology
 from conformance.judging import deviations
 from conformance.judging.applicability import skipped_everywhere
-from conformance.judging.expectation import returns
+from conformance.spec import names
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import returns
+from conformance.spec.topology import Topology
 from harness.plugin import options
 from harness.plugin.options import Options
 from harness.plugin.session import Session

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from processes import HANGS_S, outside_pytest
 
-from conformance.catalogue import names
-from harness.clusters.deadlines import CASE_S
+from conformance.spec import names
+from conformance.worker.deadlines import CASE_S
 from harness.running import cells
 from harness.running.aside import Aside
 from harness.running.cells import CellId

@@ -10,9 +10,9 @@ import pytest
 
 from conformance.catalogue.causes import load_causes
 from conformance.catalogue.finds import SEVERITIES
-from reports.effects.pairs import Effects, side
-from reports.effects.published import FILE, PublishedError, changes_between, load_changes
-from reports.reading.results import load
+from reports.analysis.effects.pairs import Effects, side
+from reports.analysis.effects.published import FILE, PublishedError, changes_between, load_changes
+from reports.store.results import load
 
 MATRIX = FILE.parent / "matrix.jsonl.xz"
 OLD, NEW = "legacy_pmap@0.7.2", "new_pmap@0.12.0.1"

@@ -20,10 +20,10 @@ from conformance.catalogue.causes import (
     load,
     load_causes,
 )
-from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.probing.jobs import Ended
-from reports.comparing.entries import load_entries
-from reports.effects.known import load_known
+from conformance.spec.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.worker.jobs import Ended
+from reports.analysis.comparing.entries import load_entries
+from reports.analysis.effects.known import load_known
 
 GOOD: Mapping[str, str] = {
     "title": "'A headline'",

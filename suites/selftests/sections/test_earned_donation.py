@@ -11,12 +11,12 @@ import pytest
 from observations import crashed, gave, hung, observations, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
-from conformance.judging.expectation import Fault
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
+from conformance.spec.expectation import Fault
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place, Topology
 
 NEWEST = "0.12.0.1"
 ONE = Topology(1, 8)

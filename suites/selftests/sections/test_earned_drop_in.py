@@ -14,11 +14,11 @@ import pytest
 from observations import Json, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue import names
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import Judgement, judge
 from conformance.model.verdicts import Verdict
+from conformance.spec import names
+from conformance.spec.topology import Place, Topology
 
 CLAUSES = catalogue().clauses
 ENTRIES = entries()

@@ -9,13 +9,13 @@ import pytest
 from observations import Json, crashed, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
-from conformance.judging.expectation import Fault, NotApplicable, Whereabouts
 from conformance.judging.judge import Judgement, judge
-from conformance.judging.observation import OUTSIDE
 from conformance.model.verdicts import Verdict
+from conformance.spec.expectation import Fault, NotApplicable, Whereabouts
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.observation import OUTSIDE
+from conformance.spec.topology import Place, Topology
 
 LATER = "0.13.0"
 EXCUSED = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)

@@ -14,14 +14,14 @@ from observations import gave, observations, raised, received, returned
 from parameterized import parameterized
 from real import catalogue, entries
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
-from conformance.judging.containers import flattened
 from conformance.judging.deviations import matching
-from conformance.judging.expectation import RELATIVE_TOLERANCE
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
 from conformance.sections.idioms import memory, sized
+from conformance.spec.containers import flattened
+from conformance.spec.expectation import RELATIVE_TOLERANCE
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place, Topology
 
 NEWEST, LAST_WITH_LEGACY = "0.12.0.1", "0.9.2"
 ONE, TWO = Topology(1, 8), Topology(2, 2)

@@ -12,11 +12,11 @@ import pytest
 from observations import observations, raised, received, returned
 from real import PACKAGES, catalogue, entries
 
-from conformance.catalogue.names import NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
+from conformance.spec.names import NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place, Topology
 
 NEWEST = "0.12.0.1"
 ONE, FOUR = Topology(1, 8), Topology(4, 2)

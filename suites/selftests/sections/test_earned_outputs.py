@@ -14,8 +14,8 @@ import pytest
 from fabricated import earned, verdict_of
 from observations import FIRST, SECOND, leaf, raised, returned
 
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place, Topology
 
 StepsOf = Callable[[Place], list[Any]]
 

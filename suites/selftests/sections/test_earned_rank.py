@@ -14,9 +14,6 @@ import pytest
 from observations import Json, crashed, observations, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue.clause import Clause
-from conformance.catalogue.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging import deviations
 from conformance.judging.judge import Fault, judge
 from conformance.model.verdicts import Verdict
@@ -32,6 +29,9 @@ from conformance.sections.rank.bodies import (
 )
 from conformance.sections.rank.other_functions import keys, shuffled
 from conformance.sections.rewriting import WIDTH
+from conformance.spec.clause import Clause
+from conformance.spec.names import JAX, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place, Topology
 
 ONE = Topology(1, 8)
 PLACE = Place(ONE, 0)

@@ -9,12 +9,12 @@ import pytest
 from observations import Json, gave, leaf, observation, raised, received, returned
 from real import catalogue, entries
 
-from conformance.catalogue import names
-from conformance.catalogue.topology import Place, Topology
 from conformance.judging.deviations import matching
 from conformance.judging.judge import judge
 from conformance.model.verdicts import Verdict
-from conformance.probing.child_programs import ROWS
+from conformance.spec import names
+from conformance.spec.topology import Place, Topology
+from conformance.worker.child_programs import ROWS
 
 CLAUSES = catalogue().clauses
 ENTRIES = entries()

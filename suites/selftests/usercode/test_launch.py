@@ -16,8 +16,8 @@ import pytest
 from processes import ENDS_S, HANGS_S, before_its_end, gone, outside_pytest
 from started_launch import launch, launching
 
-from conformance.catalogue.topology import Topology
 from conformance.commandline.ending import EXIT_INTERRUPTED, PROGRAM
+from conformance.spec.topology import Topology
 from harness.commandline.command import DONE, FAILED, FOUND
 from harness.commandline.main import main
 from harness.targets.platforms import PLATFORMS

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from conformance.catalogue import names
 from conformance.commandline.ending import PROGRAM
+from conformance.spec import names
 from harness.commandline import bisect as bisecting_command
 from harness.commandline import compare as comparing
 from harness.commandline.command import DONE, FAILED, FOUND
@@ -32,13 +32,15 @@ from harness.usercode.arguments import (
 )
 from harness.usercode.bisecting import BisectError, Unobservable, bisect
 from harness.usercode.function import FunctionError, import_function, parse_function
-from reports.comparing.entries import load_entries
-from reports.usercode import compared_page, compared_text, explained, runs
-from reports.usercode.compared import Compared, compare
-from reports.usercode.costs import MEMORY, TIME
-from reports.usercode.explained import explain
-from reports.usercode.runs import failure_of
-from reports.usercode.values import describe_values
+from reports.analysis.comparing.entries import load_entries
+from reports.analysis.usercode import explained, runs
+from reports.analysis.usercode.compared import Compared, compare
+from reports.analysis.usercode.costs import MEMORY, TIME
+from reports.analysis.usercode.explained import explain
+from reports.analysis.usercode.runs import failure_of
+from reports.analysis.usercode.values import describe_values
+from reports.render import compared_page
+from reports.render.text import compared as compared_text
 
 Capture = pytest.CaptureFixture[str]
 Json = dict[str, Any]

@@ -19,14 +19,14 @@ import jax
 import numpy as np
 from jax._src.distributed import global_state
 
-from conformance.catalogue.clause import clause
-from conformance.catalogue.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
-from conformance.catalogue.topology import Place
-from conformance.judging.expectation import Expectation, returns
-from conformance.judging.texts import described
-from conformance.probing.jobs import Job, run_job
-from conformance.probing.protocols import Cluster, Implementation
-from harness.clusters.channel import Channel
+from conformance.spec.clause import clause
+from conformance.spec.expectation import Expectation, returns
+from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.texts import described
+from conformance.spec.topology import Place
+from conformance.worker.channel import Channel
+from conformance.worker.jobs import Job, run_job
+from conformance.worker.protocols import Cluster, Implementation
 
 CLAIM = "migrate-pmap.incompatible-devices"  # any claim will do
 FOREVER_S = 3600.0
@@ -66,7 +66,7 @@ def by_hand(impl: Implementation, cluster: Cluster) -> None:
 @clause("faults.impostor", claim=CLAIM, expect=EXPECT)
 def impostor(impl: Implementation, cluster: Cluster) -> None:
     """Another implementation than the cell's computes the right values."""
-    from conformance.probing.implementations import WitnessedImplementation
+    from conformance.worker.implementations import WitnessedImplementation
 
     assert isinstance(impl, WitnessedImplementation)
     other = WitnessedImplementation(SHARD_MAP if impl.is_pmap else NEW_PMAP)

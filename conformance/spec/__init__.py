@@ -1,0 +1,1 @@
+"""What a clause is written with: claims' clauses, families, expectations; NumPy, no JAX."""

@@ -1,0 +1,284 @@
+"""A clause: one executable test of a claim, declared above its probe.
+
+A clause module reads like the document it tests: the decorator says what must happen under each
+implementation, the function below it is the user's program.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.spec.expected import Expectation
+from conformance.spec.names import COLUMNS, IMPLEMENTATIONS, JAX
+from conformance.spec.topology import ONE_PROCESS, Topology
+
+Probe = Callable[..., object]
+
+ID = re.compile(r"[a-z_]+(\.[a-z0-9]+(-[a-z0-9]+)*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The smallest cluster on which a clause is meaningful."""
+
+    devices: int = 1
+    processes: int = 1
+    devices_per_process: int = 1
+
+    def unmet(self, topology: Topology) -> str | None:
+        """Return why `topology` is too small; None if it is large enough."""
+        for what, least, has in (
+            ("devices", self.devices, topology.devices),
+            ("processes", self.processes, topology.processes),
+            ("devices per process", self.devices_per_process, topology.devices_per_process),
+        ):
+            if has < least:
+                return f"needs at least {least} {what}, {topology} has {has}"
+        return None
+
+
+def devices(count: int) -> Need:
+    """Require at least `count` devices in the cluster."""
+    return Need(devices=count)
+
+
+def processes(count: int, *, devices_per_process: int = 1) -> Need:
+    """Require at least `count` processes, each with `devices_per_process` devices."""
+    return Need(processes=count, devices_per_process=devices_per_process)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The contenders of a clause that measures time, as steps of its probe.
+
+    Ratios within a cell are to `baseline`. Times prove nothing: they illustrate clauses that are
+    judged by what JAX compiled.
+    """
+
+    contenders: tuple[str, ...]
+    illustrates: tuple[str, ...]
+    baseline: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One executable test. `id` is stable and dotted; its first word is the section.
+
+    For a family, `parameters` are the keys of its rows, which are sent to workers, and `rows` the
+    rows themselves, both by the probe's keyword.
+    """
+
+    id: str
+    claim: str
+    probe: Probe
+    expect: Mapping[str, Expectation]
+    needs: Need = Need()
+    topologies: tuple[str, ...] = ONE_PROCESS
+    fixes: str | None = None
+    fresh: bool = False
+    deadline_s: float | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Any] = field(default_factory=dict)
+    named: str = ""
+    fact: str = ""
+    left_out: str = ""
+    cause: str = ""
+    requires: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    selects: bool = False
+    timing: Timing | None = None
+
+    @property
+    def section(self) -> str:
+        """The part of the documents that this clause belongs to."""
+        return self.id.split(".", 1)[0]
+
+    @property
+    def title(self) -> str:
+        """What the clause tests: as declared, else the first paragraph of the probe's docstring."""
+        return self.named or " ".join((inspect.getdoc(self.probe) or "").split("\n\n")[0].split())
+
+    def elsewhere(self, topology: Topology) -> str | None:
+        """Return why the clause does not apply to `topology`, which it does not name; None if it
+        does.
+
+        Several processes are a question of their own, and so is one process: a clause about the one
+        need not be meaningful for the other. A clause that names only one process without a reason
+        is run.
+        """
+        several = topology.processes > 1
+        if several in {Topology.parse(one).processes > 1 for one in self.topologies}:
+            return None
+        if not several:
+            return f"asked of several processes ({', '.join(self.topologies)}), {topology} has one"
+        return f"asked of one process: {self.left_out}" if self.left_out else None
+
+    @property
+    def run(self) -> tuple[Any, ...]:
+        """Identity of what is run: clauses with equal values judge the same run of a cell."""
+        probe = (self.probe.__module__, self.probe.__qualname__)
+        asked = (self.fresh, self.deadline_s, self.requires, self.programs, self.selects)
+        rows = tuple(sorted((name, _identity(row)) for name, row in self.rows.items()))
+        return (*probe, json.dumps(self.parameters, sort_keys=True), rows, *asked)
+
+    @property
+    def where(self) -> tuple[str, int]:
+        """Module file, from the package's folder on, and line of the probe."""
+        path = Path(inspect.getsourcefile(self.probe) or "")
+        package = self.probe.__module__.split(".", 1)[0]
+        parts = path.parts
+        start = len(parts) - 1 - parts[::-1].index(package) if package in parts else -1
+        # What `inspect.getsourcelines` answers, without reading the module's text.
+        code = getattr(inspect.unwrap(self.probe), "__code__", None)
+        return "/".join(parts[start:]), code.co_firstlineno if code is not None else 0
+
+
+def _identity(row: Any) -> str:
+    """Return what distinguishes a row from one with the same key in another table."""
+    return repr(row) if isinstance(row, str | int | float | tuple | None) else str(id(row))
+
+
+def clause(
+    id: str,
+    *,
+    claim: str,
+    expect: Mapping[str, Expectation],
+    needs: Need | None = None,
+    topologies: Iterable[str] = ONE_PROCESS,
+    fixes: str | None = None,
+    fresh: bool = False,
+    deadline_s: float | None = None,
+    title: str = "",
+    fact: str = "",
+    left_out: str = "",
+    cause: str = "",
+    requires: Iterable[str] = (),
+    programs: Iterable[str] = (),
+    selects: bool = False,
+    timing: Timing | None = None,
+) -> Callable[[Probe], Probe]:
+    """Declare the decorated function as the probe of the clause `id`.
+
+    `claim` is a slug of claims.toml; `expect` names every implementation, or `names.JAX` where
+    the probe maps nothing; `fixes` is the id of the clause whose error this one remedies; `fresh`
+    asks for a cluster that ran nothing before; `deadline_s` is in seconds, for clauses that are
+    expected to hang or to be slow. `title` is the first line of the probe's docstring unless it is
+    given; `fact` what a reader would call one finding, where several clauses vary one: a name like
+    an id. `left_out` is why topologies are left out on which a user would ask as well. `cause`
+    is the slug of what JAX does where the clause holds and yet something changes for a user: an
+    error, a cost. A probe may be declared more than once: its clauses then judge one run.
+    `requires` are packages beyond jax that the probe imports, `programs` what it starts that is no
+    Python (`mpirun`): where one is missing the clause is not run. Where `selects`, which
+    implementation runs is what the clause asks: its expectation must prove it, the judge does not,
+    and it is run where this JAX has no such implementation too. `timing` makes it a clause of the
+    time lane, which is in no matrix. ValueError where the declaration is incomplete or can be met
+    by no run.
+    """
+    checked(id, expect, topologies)
+
+    def declare(probe: Probe) -> Probe:
+        one = declared(
+            probe,
+            id,
+            claim=claim,
+            expect=expect,
+            needs=needs,
+            topologies=topologies,
+            fixes=fixes,
+            fresh=fresh,
+            deadline_s=deadline_s,
+            title=title,
+            fact=fact,
+            left_out=left_out,
+            cause=cause,
+            requires=requires,
+            programs=programs,
+            selects=selects,
+            timing=timing,
+        )
+        clauses: list[Clause] = probe.__dict__.setdefault("clauses", [])
+        clauses.append(one)
+        return probe
+
+    return declare
+
+
+def declared(
+    probe: Probe,
+    id: str,
+    *,
+    claim: str,
+    expect: Mapping[str, Expectation],
+    needs: Need | None,
+    topologies: Iterable[str],
+    fixes: str | None,
+    fresh: bool,
+    deadline_s: float | None,
+    title: str,
+    fact: str,
+    left_out: str,
+    cause: str,
+    requires: Iterable[str],
+    programs: Iterable[str],
+    selects: bool,
+    timing: Timing | None,
+    parameters: Mapping[str, str] | None = None,
+    rows: Mapping[str, Any] | None = None,
+) -> Clause:
+    """Return one checked clause; only for `clause` and `family`."""
+    checked(id, expect, topologies)
+    one = Clause(
+        id=id,
+        claim=claim,
+        probe=probe,
+        expect=dict(expect),
+        needs=needs or Need(),
+        topologies=tuple(topologies),
+        fixes=fixes,
+        fresh=fresh,
+        deadline_s=deadline_s,
+        parameters=dict(parameters or {}),
+        rows=dict(rows or {}),
+        named=title,
+        fact=fact or id,
+        left_out=left_out,
+        cause=cause,
+        requires=tuple(requires),
+        programs=tuple(programs),
+        selects=selects,
+        timing=timing,
+    )
+    if not one.title:
+        raise ValueError(f"clause {id} has no docstring: its first line is the clause's title")
+    unmet = [one.needs.unmet(Topology.parse(text)) for text in one.topologies]
+    if None not in unmet:
+        why = "; ".join(filter(None, unmet)) or "it names no topology"
+        raise ValueError(f"clause {id} can run on none of its topologies: {why}")
+    if not ID.fullmatch(one.fact):
+        raise ValueError(f"clause {id}: the fact {one.fact!r} is not dotted lower-case words")
+    return one
+
+
+def checked(id: str, expect: Mapping[str, Expectation], topologies: Iterable[str]) -> None:
+    """Raise ValueError if these three cannot form a clause."""
+    if not ID.fullmatch(id):
+        raise ValueError(f"clause id {id!r} is not dotted lower-case words: errors.other-device")
+    missing = [name for name in IMPLEMENTATIONS if name not in expect and JAX not in expect]
+    if missing:
+        raise ValueError(
+            f"clause {id} expects nothing of {', '.join(missing)}: say what must happen, or "
+            "not_applicable(reason)"
+        )
+    if JAX in expect and len(expect) > 1:
+        raise ValueError(f"clause {id}: what maps nothing has the column {JAX!r} alone")
+    unknown = expect.keys() - set(COLUMNS)
+    if unknown:
+        raise ValueError(f"clause {id}: no implementation is called {', '.join(sorted(unknown))}")
+    if isinstance(topologies, str):
+        raise ValueError(f"clause {id}: topologies is several texts, as in ({topologies!r},)")

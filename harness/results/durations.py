@@ -1,0 +1,67 @@
+"""How long the runs in results files took: the file from which the core tier is chosen."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.catalogue import loading
+from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
+from conformance.store.outputs import write_text
+from conformance.store.reading import records
+from harness.running.tiers import FILE
+
+LEAST_S = 0.5  # a shorter run is as good as any other
+RAN = (Verdict.CONFORMS, Verdict.KNOWN_DEVIATION)
+
+Figures = dict[tuple[str, str], list[tuple[float, float]]]
+
+
+def write(files: Iterable[Path], output: Path = FILE) -> int:
+    """Write the median seconds and CPU seconds of each long run; return how many runs those are.
+
+    Runs that appear in no file keep their old figures. ResultsError names an invalid line.
+    """
+    catalogue = loading.load()
+    firsts = {ids[0] for ids in catalogue.runs.values()}
+    found: Figures = {}
+    for file in files:
+        for _, record in records(file):
+            if isinstance(record, Cell):
+                _take(record, catalogue, found)
+    known = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+    kept = {
+        (topology, clause): seconds
+        for topology, some in known.items()
+        for clause, seconds in some.items()
+        if clause in firsts
+    }
+    for run, figures in found.items():
+        seconds, busy = (statistics.median(one) for one in zip(*figures, strict=True))
+        kept[run] = [round(seconds, 1), round(busy, 1)]
+    told: dict[str, dict[str, Sequence[float]]] = {}
+    for (topology, clause), figure in sorted(kept.items()):
+        if figure[0] >= LEAST_S:
+            told.setdefault(topology, {})[clause] = figure
+    write_text(output, _text(told))
+    return sum(map(len, told.values()))
+
+
+def _take(cell: Cell, catalogue: loading.Catalogue, found: Figures) -> None:
+    seconds, busy = cell.seconds, cell.cpu_seconds
+    if cell.verdict in RAN and seconds is not None and busy is not None:
+        first = catalogue.runs.get(cell.clause, (cell.clause,))[0]
+        found.setdefault((cell.topology, first), []).append((float(seconds), float(busy)))
+
+
+def _text(told: dict[str, Any]) -> str:
+    """Return JSON with one line per run, so that a diff shows what changed."""
+    parts = []
+    for topology, clauses in told.items():
+        rows = ",\n".join(f"  {json.dumps(id)}: {json.dumps(s)}" for id, s in clauses.items())
+        parts.append(f'"{topology}": {{\n{rows}\n}}')
+    return "{" + ",\n".join(parts) + "}\n"

@@ -1,0 +1,103 @@
+"""Merge results files into one, judged by today's catalogue; runs nothing.
+
+The result is what is published: each cell once, ordered by clause, so that similar records are
+adjacent and compress to a hundredth.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import conformance.model.records as model
+from conformance.catalogue import loading
+from conformance.catalogue.claims import load_claims
+from conformance.judging import deviations
+from conformance.judging.rejudging import CannotJudge, Rejudging
+from conformance.model.verdicts import Verdict
+from conformance.store.reading import ResultsError
+from harness.results.gathering import Gathered, LeftOut, gather
+from harness.results.recorder import Recorder
+from harness.running.cells import CellId
+
+RED = (Verdict.DEVIATES, Verdict.CRASHED, Verdict.HUNG, Verdict.FLAKY)
+MOST_NAMED = 10  # red records, in the message that refuses them
+
+
+class RedError(ResultsError):
+    """There are red records although none is allowed; the message names some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """Keeps every cell whose program is unchanged, whatever its verdict."""
+
+    programs: Mapping[str, str]
+    judge: Rejudging
+    red: set[str] = field(default_factory=set)
+
+    def wants(self, id: CellId) -> bool:
+        """Return true: every cell."""
+        return True
+
+    def kept(self, cell: model.Cell, target: model.Target) -> model.Cell:
+        """Return the record with today's verdict; LeftOut if the program has changed since."""
+        if cell.program != self.programs.get(cell.clause, cell.program):
+            raise LeftOut("of another program")
+        try:
+            record = self.judge(cell, target)
+        except CannotJudge as error:
+            raise LeftOut(str(error)) from error
+        self._note(record, cell.clause)
+        return record
+
+    def _note(self, record: model.Cell | model.Timing, clause: str) -> None:
+        """Remember which records are red; a cell's newest record counts."""
+        name = f"{clause} {record.implementation} {record.topology} {record.target}"
+        self.red.discard(name)
+        if record.verdict in RED:
+            self.red.add(name)
+
+    def refuse_red(self, timings: Iterable[model.Timing]) -> None:
+        """Raise RedError if a cell, or a measurement of the time lane, is red."""
+        for one in timings:
+            self._note(one, f"{one.timing} ({one.contender})")
+        if self.red:
+            some = "; ".join(sorted(self.red)[:MOST_NAMED])
+            raise RedError(f"{len(self.red)} records are red, so nothing was written: {some}")
+
+
+def rejudge(
+    files: Sequence[Path],
+    output: Path,
+    progress: Callable[[str], None],
+    *,
+    no_red: bool = False,
+) -> Gathered:
+    """Write the newest record of every cell of `files` to `output`; return what it is made of.
+
+    Timings and other records beside cells are copied. RedError if a record is red and `no_red` is
+    set: then nothing is written.
+    """
+    if output.resolve() in {file.resolve() for file in files}:
+        raise ResultsError(f"{output} is one of the files to read: name another one to write")
+    clauses = loading.load()
+    recorder = Recorder(
+        output, secrets.token_hex(4), clauses, load_claims(), whole=True, keep=False
+    )
+    try:
+        judge = Rejudging(clauses.clauses, deviations.load_all())
+        anew = Anew(recorder.programs, judge)
+        found = gather(files, anew, progress)
+        if no_red:
+            anew.refuse_red(one for _, one in found.beside if isinstance(one, model.Timing))
+        for target, clause, line in found.lines(found.kept):
+            recorder.carried_line(target, clause, line)
+        for of, record in found.beside:
+            recorder.carried(of, record)
+        recorder.put()
+    finally:
+        recorder.close()
+    return found

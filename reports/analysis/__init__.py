@@ -1,0 +1,1 @@
+"""Compare what results files contain: effects of an upgrade, agreement, errors, costs."""

@@ -1,0 +1,217 @@
+"""The content of an upgrade: groups in the order in which a reader asks, and their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from conformance.model.records import Cause
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.explained import By
+from reports.analysis.effects.pairs import Side
+from reports.analysis.effects.remedies import Remedy
+from reports.store.order import topology_order
+
+
+class Group(StrEnum):
+    """A kind of change in an upgrade, in the order in which a reader asks."""
+
+    DIES = "crashes or hangs"
+    WRONG_NUMBERS = "silently gives other numbers"
+    RAISES = "raises now"
+    OTHER_ERROR = "raises another error"
+    MOVES_MORE = "silently communicates, copies or computes more"
+    MEMORY = "needs more memory"
+    LIES = "gives the same numbers in another place"
+    OUTPUT = "prints or compares differently"
+    WARNS = "warns"
+    TAKEN = "no longer refused, though a refusal is expected"
+    FIX_FAILS = "a fix that the documents give and that does not work there"
+    REPAIRED = "repaired"
+
+    @property
+    def heading(self) -> str:
+        """The group's heading on pages and the terminal."""
+        return _HEADINGS[self]
+
+
+_HEADINGS = {
+    Group.DIES: "Crashes and hangs",
+    Group.WRONG_NUMBERS: "Silently returns wrong values",
+    Group.RAISES: "New errors",
+    Group.OTHER_ERROR: "Other errors than before",
+    Group.MOVES_MORE: "Extra communication or computation",
+    Group.MEMORY: "Extra memory",
+    Group.LIES: "Different sharding, same values",
+    Group.OUTPUT: "Printed or compared differently",
+    Group.WARNS: "New warnings",
+    Group.TAKEN: "Errors no longer raised",
+    Group.FIX_FAILS: "Documented fixes that do not work",
+    Group.REPAIRED: "Fixed",
+}
+
+
+GROUP_OF = {
+    Effect.CRASHES: Group.DIES,
+    Effect.HANGS: Group.DIES,
+    Effect.WRONG_NUMBERS: Group.WRONG_NUMBERS,
+    Effect.RAISES: Group.RAISES,
+    Effect.OTHER_ERROR: Group.OTHER_ERROR,
+    Effect.MOVES_MORE: Group.MOVES_MORE,
+    Effect.NEEDS_MORE_MEMORY: Group.MEMORY,
+    Effect.LIES_ELSEWHERE: Group.LIES,
+    Effect.OTHER_OUTPUT: Group.OUTPUT,
+    Effect.WARNS: Group.WARNS,
+    Effect.TAKEN: Group.TAKEN,
+    Effect.REPAIRED: Group.REPAIRED,
+}
+
+
+ONE, SEVERAL = "one process", "several processes"
+
+
+def processes(topology: str) -> str:
+    """Describe the number of processes of a topology."""
+    return ONE if topology.startswith("1x") else SEVERAL
+
+
+@lru_cache(maxsize=1024)  # there are few topologies, and very many tests
+def _matters(topology: str, alone: bool) -> frozenset[str]:
+    here = processes(topology)
+    return frozenset((here, SEVERAL) if alone else (here,))
+
+
+class Seen(NamedTuple):
+    """One program on one topology that changed, with its verdicts on both sides.
+
+    `alone` says that its clause is tested with one process only.
+    """
+
+    clause: str
+    topology: str
+    felt: Felt
+    verdict: Verdict
+    before: Verdict | None  # at the old side; None where the baseline says nothing of it
+    alone: bool = False
+
+    @property
+    def matters(self) -> frozenset[str]:
+        """Return the numbers of processes for which it matters: where it shows, and where it was
+        not tested.
+        """
+        return _matters(self.topology, self.alone)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that changes: a sentence, the programs that show it, and its remedies."""
+
+    group: Group
+    effect: Effect
+    title: str
+    sentence: str
+    cause: Cause | None
+    claim: str
+    seen: tuple[Seen, ...]
+    clauses: tuple[str, ...]  # of `seen`, each once
+    programs: int
+    smallest: str
+    remedies: tuple[Remedy, ...] = ()
+    by: By = By.NOTHING  # what explains it
+    as_shard_map: bool = False  # whether all these programs do as before under shard_map there
+    whole: Cause | None = None  # the cause of the same defect of which its own is a part
+
+    @property
+    def topologies(self) -> tuple[str, ...]:
+        return tuple(sorted({one.topology for one in self.seen}, key=topology_order))
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Whether it shows in one process, in several, or in both."""
+        return frozenset(map(processes, self.topologies))
+
+    @property
+    def matters(self) -> frozenset[str]:
+        """Where it shows, and where none of its programs was tested."""
+        ways = {(one.topology, one.alone) for one in self.seen}
+        found = frozenset().union(*(_matters(*way) for way in ways))
+        # A program that was run with several processes too, and shows it with one alone, tells.
+        looked = any(not one.alone for one in self.seen)
+        return found & self.places if looked and SEVERAL not in self.places else found
+
+    @property
+    def example(self) -> Seen:
+        """The cell of the smallest program."""
+        return next(one for one in self.seen if one.clause == self.smallest)
+
+    @property
+    def compared(self) -> bool:
+        """Whether the baseline has an observation of any of the programs."""
+        return any(one.before is not None for one in self.seen)
+
+    @property
+    def ran_before(self) -> bool:
+        """Whether any of the programs did not raise before."""
+        return any(not one.felt.refused for one in self.seen)
+
+    @property
+    def second_call(self) -> bool:
+        """Whether for any program the first call succeeds and the second fails."""
+        return any(one.felt.second_call for one in self.seen)
+
+
+def in_processes(entries: Iterable[Entry]) -> str:
+    """Describe with how many processes something shows, and whether more were not tested."""
+    some = list(entries)
+    places = frozenset().union(*(one.places for one in some))
+    if len(places) > 1:
+        return "one process or several"
+    [place] = places
+    more = frozenset().union(*(one.matters for one in some)) - places
+    return f"{place}; its programs were not run with several" if more else place
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Everything that changes from one side to another; counts are of programs, which are facts."""
+
+    old: Side
+    new: Side
+    entries: tuple[Entry, ...]
+    same: int
+    same_cells: int
+    compared: int
+    missing: tuple[tuple[str, int], ...]  # why programs were not compared, and how many cells
+
+    def entries_in(self, group: Group) -> tuple[Entry, ...]:
+        return tuple(one for one in self.entries if one.group is group)
+
+    def folded(self, group: Group) -> tuple[tuple[Entry, tuple[Entry, ...]], ...]:
+        """Return the entries of a group, each with the entries that are parts of the same defect.
+
+        A part stands alone if its whole is not in the group, if it shows where the whole does not,
+        or if it changes working code while the whole only changes an error.
+        """
+        some = self.entries_in(group)
+        wholes = {(e.cause.cause, e.by): e for e in some if e.cause is not None and not e.whole}
+        parts: dict[int, list[Entry]] = {}
+        for one in some:
+            whole = wholes.get((one.whole.cause, one.by)) if one.whole else None
+            told = whole is not None and one.ran_before <= whole.ran_before
+            if whole is not None and told and one.places <= whole.places:
+                parts.setdefault(id(whole), []).append(one)
+        inner = {id(one) for held in parts.values() for one in held}
+        return tuple((one, tuple(parts.get(id(one), ()))) for one in some if id(one) not in inner)
+
+    def counted(self, group: Group) -> int:
+        """Return how many entries a group has, counting parts of one defect once."""
+        return len(self.folded(group))
+
+    @property
+    def groups(self) -> tuple[tuple[Group, tuple[Entry, ...]], ...]:
+        """Return the groups that have entries, in order."""
+        return tuple((group, self.entries_in(group)) for group in Group if self.entries_in(group))

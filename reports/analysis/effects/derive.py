@@ -1,0 +1,320 @@
+"""Derive the effect between a baseline cell and another from their observations.
+
+The baseline is what a user's program did. A value that a document announces as changed counts as
+changed: whether the document is right is not asked here. Without a baseline, only what is dangerous
+by itself is an effect: a crash, values that differ from the model, a second call that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reports.analysis.comparing.fields import apart_by_rounding, message_kept
+from reports.analysis.effects.costs import costs
+from reports.analysis.effects.digest import RAISED, RETURNED, Died, Digest, Leaf, Step
+from reports.analysis.effects.effect import SAME, Effect, Felt, not_measured
+from reports.store.codes import COLLECTIVE, DONATION, DTYPE, MEMORY, SHAPE, VALUE, WARNING
+
+WITHOUT_THE_FIX = "without the fix"  # the step of a remedy's clause that shows what it remedies
+CRASHED = "crashed"
+OF_ALL_ROWS = "the array is of all processes' rows, not of this process's rows"
+NO_BASELINE = "the baseline says nothing of it"
+
+_WRONG = {VALUE, SHAPE, DTYPE}
+_OF_CODE = {
+    VALUE: Effect.WRONG_NUMBERS,
+    SHAPE: Effect.WRONG_NUMBERS,
+    DTYPE: Effect.WRONG_NUMBERS,
+    COLLECTIVE: Effect.MOVES_MORE,
+    MEMORY: Effect.NEEDS_MORE_MEMORY,
+    DONATION: Effect.NEEDS_MORE_MEMORY,
+    WARNING: Effect.WARNS,
+}
+_ARRAYS = ("ArrayImpl", "ndarray")
+_SAID = 160  # characters of an error's text in a sentence
+_NUMBERS_SHOWN = 6
+_WORDS_KEPT = 5
+# How a process of a plain job is named as a step, and how it ends: by a signal, or not at all.
+_JOB, _HANGS, _SIGNAL = "process ", "hangs", "SIG"
+_SECOND = ("second call", " again")  # how the names of steps end that repeat one
+# What a probe counted and returned, which no user's program computes.
+_COUNTED = {"as often as it was traced after each call": "The function is traced again"}
+
+
+def derive(old: Digest | None, new: Digest) -> Felt:
+    """Return the most severe effect from `old` to `new`; of `new` alone if there is no `old`."""
+    if new.died is not None:
+        return _death(old, new.died)
+    if old is None:
+        return min(_alone(new), key=_gravity, default=not_measured(NO_BASELINE))
+    if old.died is not None:
+        return min(_alone(new), key=_gravity, default=_revived(old.died, new))
+    return min(_compared(old, new), key=_gravity, default=SAME)
+
+
+def alone(new: Digest) -> tuple[Felt, ...]:
+    """Return what is dangerous without a comparison, one of each effect."""
+    if new.died is not None:
+        return (_death(None, new.died),)
+    found: dict[tuple[Effect, bool], Felt] = {}
+    for one in _alone(new):
+        found.setdefault((one.effect, one.second_call), one)
+    return tuple(found.values())
+
+
+def of_job(step: str) -> bool:
+    """Return whether a step is a process of a plain job."""
+    return step.startswith(_JOB)
+
+
+def job_died(step: Step) -> Effect | None:
+    """Return how a process of a plain job failed: hung, or ended by a signal; None if it
+    did not.
+    """
+    if not step.failed or not of_job(step.name):
+        return None
+    if step.job == _HANGS:
+        return Effect.HANGS
+    return Effect.CRASHES if step.job.startswith(_SIGNAL) else None
+
+
+def failing(new: Digest) -> Felt | None:
+    """Return how a remedy's own steps fail; None if they do not."""
+    if new.died is not None:
+        return _death(None, new.died)
+    for _, step in new.steps():
+        if not step.failed or step.name == WITHOUT_THE_FIX:
+            continue
+        if step.outcome == RAISED:
+            return Felt(Effect.RAISES, _error(step), step.name, _kind(step))
+        first = step.failed[0]
+        said = f"not as it should be: {_cut(first.saw)}"
+        return Felt(_OF_CODE.get(first.code, Effect.LIES_ELSEWHERE), said, step.name, first.code)
+    return None
+
+
+def _gravity(felt: Felt) -> int:
+    return felt.effect.gravity
+
+
+def _death(old: Digest | None, died: Died) -> Felt:
+    before = old.died if old is not None else None
+    effect = Effect.CRASHES if died.kind == CRASHED else Effect.HANGS
+    if before is not None and before.kind == died.kind:
+        return SAME
+    how = f"the process dies ({', '.join(died.signals)})" if died.signals else "the process dies"
+    what = how if effect is Effect.CRASHES else "no answer before the deadline"
+    detail = died.detail.split(";")[0]  # after which come stacks
+    return Felt(effect, f"{what}: {detail}", died.in_step, what)
+
+
+def _revived(died: Died, new: Digest) -> Felt:
+    raised = next((step for _, step in new.steps() if step.outcome == RAISED), None)
+    before = "crashed" if died.kind == CRASHED else "hung"
+    after = f"raises {raised.error}" if raised is not None else "comes back"
+    return Felt(Effect.REPAIRED, f"{before} → {after}", died.in_step, f"{before} before")
+
+
+def _alone(new: Digest) -> Iterator[Felt]:
+    for _, steps in new.processes:
+        before: Step | None = None
+        for step in steps:
+            if step.name == WITHOUT_THE_FIX:
+                continue
+            if step.name in _COUNTED:
+                continue
+            if step.outcome == RETURNED and (wrong := _wrong(step)) is not None:
+                yield _other_numbers(step, wrong)
+            elif (died := job_died(step)) is not None:
+                yield Felt(died, _cut(step.failed[0].saw), step.name, died.value)
+            elif _fails_again(before, step) and step.failed:
+                yield Felt(Effect.RAISES, _error(step), step.name, _kind(step), second_call=True)
+            before = step
+
+
+def _compared(old: Digest, new: Digest) -> Iterator[Felt]:
+    there = dict(new.processes)
+    for process, steps in old.processes:
+        after = {step.name: step for step in there.get(process, ())}
+        before: Step | None = None
+        for step in steps:
+            if step.name in after and step.name != WITHOUT_THE_FIX:
+                yield from _steps(step, after[step.name], before)
+                before = after[step.name]
+
+
+def _steps(old: Step, new: Step, before: Step | None) -> Iterator[Felt]:
+    match old.outcome, new.outcome:
+        case "returned", "raised":
+            second = _fails_again(before, new)
+            yield Felt(
+                Effect.RAISES, f"returned → {_error(new)}", new.name, _kind(new), second_call=second
+            )
+        case "raised", "returned":
+            if (wrong := _wrong(new)) is not None:
+                yield replace(_other_numbers(new, wrong, f"raised {old.error} → "), refused=True)
+            else:
+                yield Felt(
+                    Effect.TAKEN if new.failed else Effect.REPAIRED,
+                    f"raised {old.error}: {_cut(old.message)} → returns",
+                    new.name,
+                    f"raised {old.error} → returns",
+                )
+        case "raised", "raised":
+            if old.error != new.error:
+                yield Felt(
+                    Effect.OTHER_ERROR,
+                    f"raised {old.error} → {_error(new)}",
+                    new.name,
+                    f"raised {old.error} → {_kind(new)}",
+                )
+        case "returned", "returned" if old.name in _COUNTED:
+            yield from _counts(old, new)
+        case "returned", "returned":
+            yield from _values(old, new)
+            yield from costs(old, new)
+    yield from _warnings(old, new)
+
+
+def _fails_again(before: Step | None, step: Step) -> bool:
+    """Return whether a step raised that repeats one that did not."""
+    return (
+        step.outcome == RAISED
+        and step.name.endswith(_SECOND)
+        and before is not None
+        and before.outcome == RETURNED
+    )
+
+
+def _wrong(step: Step) -> str | None:
+    """Describe a value that differs from the model; None if none does."""
+    return next((one.saw for one in step.failed if one.code in _WRONG or one.mistake), None)
+
+
+def _other_numbers(step: Step, saw: str, before: str = "") -> Felt:
+    return Felt(
+        Effect.WRONG_NUMBERS,
+        f"{before}returns: {_cut(saw)}",
+        step.name,
+        f"{before}{message_kept(saw.split(':')[0])}",
+    )
+
+
+def _values(old: Step, new: Step) -> Iterator[Felt]:
+    if len(old.leaves) != len(new.leaves):
+        said = f"returned {len(old.leaves)} values → returns {len(new.leaves)}"
+        yield _changed(old, new, said, "another number of values")
+        return
+    for one, other in zip(old.leaves, new.leaves, strict=True):
+        found = _leaf(old, new, one, other)
+        if found is not None:
+            yield found
+
+
+def _counts(old: Step, new: Step) -> Iterator[Felt]:
+    before, after = (
+        tuple(n for leaf in step.leaves for n in leaf.values or ()) for step in (old, new)
+    )
+    said = _COUNTED[old.name]
+    if before < after:
+        told = f"{said}: {_shown(after)} in place of {_shown(before)} times after each call"
+        yield Felt(Effect.MOVES_MORE, told, new.name, said)
+    elif before > after:
+        yield Felt(Effect.REPAIRED, f"{said} less often", new.name, f"{said} less often")
+
+
+def _leaf(old: Step, new: Step, one: Leaf, other: Leaf) -> Felt | None:
+    measured = one.type == other.type and one.type not in _ARRAYS
+    if one == other or (measured and _wrong(old) is None and _wrong(new) is None):
+        return None  # a number of the host's that both may have: a size, a duration, a device's id
+    if one.dtype != other.dtype:
+        return _changed(old, new, f"returned {one.dtype} → {other.dtype}", "another dtype")
+    if one.local is not None and other.local is not None and one.local != other.local:
+        said = f"returned shape {[*one.local]} here → {[*other.local]}"
+        return _changed(old, new, said, "another shape")
+    if one.values is not None and other.values is not None and one.values != other.values:
+        if not apart_by_rounding(one.values, other.values, one.dtype):
+            said = _numbers(one.values, other.values)
+            return _changed(old, new, said, "other numbers")
+    elif one.text != other.text and _wrong(new) is not None and _wrong(old) is None:
+        return _changed(old, new, f"returned {_cut(one.text)} → {_cut(other.text)}", "another text")
+    where = _place(one, other)
+    return None if where is None else Felt(Effect.LIES_ELSEWHERE, where[0], new.name, where[1])
+
+
+def _changed(old: Step, new: Step, said: str, shape: str) -> Felt:
+    """Return the effect of another result: fixed only if the model says wrong before and
+    right now.
+    """
+    if _wrong(old) is not None and _wrong(new) is None:
+        return Felt(Effect.REPAIRED, f"wrong before: {said}", new.name, f"right now: {shape}")
+    return Felt(Effect.WRONG_NUMBERS, said, new.name, shape)
+
+
+def _place(one: Leaf, other: Leaf) -> tuple[str, str] | None:
+    """Return how equal values are held otherwise: exactly, and by kind; None if they are not."""
+    if one.shape != other.shape:
+        wider = len(other.devices or ()) > len(one.devices or ())
+        kind = OF_ALL_ROWS if wider else "the array is of another shape"
+        return f"{kind}: shape {[*one.shape]} → {[*other.shape]}", kind
+    if one.type != other.type:
+        said = f"{one.type} → {other.type}"
+        return said, said
+    if one.deleted != other.deleted:
+        said = "deleted now" if other.deleted else "no longer deleted"
+        return said, said
+    if one.memory_kind != other.memory_kind and one.memory_kind and other.memory_kind:
+        said = f"in memory {one.memory_kind} → {other.memory_kind}"
+        return said, said
+    if one.devices is not None and other.devices is not None and one.devices != other.devices:
+        return _devices(one.devices, other.devices)
+    if one.committed is not None and other.committed is not None:
+        words = ("not bound to devices", "bound to its devices")
+        if one.committed != other.committed:
+            said = f"{words[one.committed]} → {words[other.committed]}"
+            return said, said
+    return None
+
+
+def _devices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, str]:
+    exact = f"devices {[*one]} → {[*other]}"
+    if sorted(one) == sorted(other):
+        return exact, "the same devices in another order"
+    if len(one) == len(other):
+        return exact, "on other devices"
+    return exact, "on more devices" if len(other) > len(one) else "on fewer devices"
+
+
+def _warnings(old: Step, new: Step) -> Iterator[Felt]:
+    known = {(category, message_kept(text)) for category, text in old.warnings}
+    for category, text in new.warnings:
+        if (category, message_kept(text)) not in known:
+            kind = f"{category}: {message_kept(text)}"
+            yield Felt(Effect.WARNS, f"warns: {category}: {_cut(text)}", new.name, kind)
+
+
+def _error(step: Step) -> str:
+    return f"raises {step.error}: {_cut(step.message)}" if step.message else f"raises {step.error}"
+
+
+def _kind(step: Step) -> str:
+    """Return an error's type and the beginning of its message, which names no arguments."""
+    return f"raises {step.error}: {' '.join(step.known_by.split()[:_WORDS_KEPT])}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SAID else text[:_SAID] + "…"
+
+
+def _numbers(one: tuple[object, ...], other: tuple[object, ...]) -> str:
+    """Return old and new values, from where they first differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    first = next((place for place, (a, b) in pairs if a != b), 0)
+    where = f" from element {first} on" if first else ""
+    return f"returned {_shown(one[first:])} → {_shown(other[first:])}{where}"
+
+
+def _shown(values: tuple[object, ...]) -> str:
+    shown = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values[:_NUMBERS_SHOWN])
+    return f"[{shown}, …]" if len(values) > _NUMBERS_SHOWN else f"[{shown}]"

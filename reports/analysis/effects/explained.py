@@ -1,0 +1,159 @@
+"""Explain a difference of two cells that no deviation of the new one explains.
+
+In this order: an entry of the known changes; the entries of the field-by-field comparison
+(`comparing`), if those about the fields of the effect name exactly one thing; the known issue by
+which the old cell deviated in that step; the clause's claim, if it says that the two differ and
+both do as it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.model.records import JAX, Cell
+from conformance.model.verdicts import Verdict
+from reports.analysis.comparing import fields
+from reports.analysis.comparing.agreement import Pair, documented, failed_steps
+from reports.analysis.comparing.entries import Entry
+from reports.analysis.comparing.fields import Difference, compare_cells
+from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.known import Known
+from reports.store.alike import likeness
+from reports.store.outcomes import CellKey
+from reports.store.results import Results
+
+SILENCE = "silence"  # the kind of a claim that says what should be as in legacy pmap, not what is
+
+# In which fields an effect shows; others are explained by what is not compared field by field.
+_SHOWS = {
+    Effect.WRONG_NUMBERS: (fields.TREE, fields.SHAPE, fields.DTYPE, fields.VALUES),
+    Effect.OTHER_ERROR: (fields.ERROR_TYPE,),
+    Effect.MOVES_MORE: (fields.COLLECTIVES, fields.COMPILED),
+    Effect.LIES_ELSEWHERE: (
+        fields.SHAPE,
+        fields.DEVICES,
+        fields.COMMITTED,
+        fields.MEMORY_KIND,
+        fields.SHARDING,
+    ),
+    Effect.WARNS: (fields.WARNINGS,),
+}
+
+
+class By(StrEnum):
+    """The kind of explanation of a change."""
+
+    CAUSE = "a cause"
+    ENDED = "the end of a cause"
+    DOCUMENT = "a document"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The explanation of a change: a known issue's or claim's slug, and a remark."""
+
+    by: By = By.NOTHING
+    slug: str = ""
+    says: str = ""
+
+
+UNEXPLAINED = Why()
+
+
+class Explained:
+    """Explains effects between cells; equal pairs are compared once."""
+
+    def __init__(
+        self, results: Results, entries: Sequence[Entry], known: Sequence[Known] = ()
+    ) -> None:
+        self._results = results
+        self._entries = [one for one in entries if self._carried(one)]
+        self._known = [one for one in known if self._carried(one)]
+        self._differences: dict[tuple[Hashable, Hashable], tuple[Difference, ...]] = {}
+        self._known_of: dict[Hashable, Known | None] = {}
+        self._entry_of: dict[Hashable, Entry | None] = {}
+
+    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+        """Return what explains an effect from one cell to another."""
+        before, after = self._cell(old), self._cell(new)
+        if before is None or after is None:
+            return UNEXPLAINED
+        told = self._matching_entry(felt, old, new)
+        if told is not None and told.cause:
+            return Why(By.CAUSE, told.cause)
+        if told is not None:
+            return Why(By.DOCUMENT, told.claim, told.says)
+        if felt.effect is Effect.REPAIRED:  # what a document announces mends nothing
+            return UNEXPLAINED
+        if after.verdict is Verdict.CONFORMS and (cause := self._ended(before, felt.step)):
+            return Why(By.ENDED, cause)
+        sides = [(key.implementation, key.target.jax or "") for key in (old, new)]
+        pair = Pair(*sides[0], *sides[1])
+        claim = self._results.claims.get(documented(self._results, pair, before, after, felt.step))
+        if claim is None or claim.claim_kind == SILENCE:
+            return UNEXPLAINED
+        return Why(By.DOCUMENT, claim.slug)
+
+    def _matching_entry(self, felt: Felt, old: CellKey, new: CellKey) -> Known | Entry | None:
+        """Return the entry that describes the effect; None if there is none.
+
+        A claim distinguishes implementations, never two versions of one.
+        """
+        asked = felt.effect, felt.shape, new.implementation, new.clause, new.topology
+        if asked not in self._known_of:
+            known = (one for one in self._known if one.matches(felt, new))
+            self._known_of[asked] = next(known, None)
+        told = self._known_of[asked] or self._compared(felt, old, new)
+        if told is not None and told.claim and old.implementation == new.implementation != JAX:
+            return None
+        return told
+
+    def _carried(self, one: Entry | Known) -> bool:
+        """Return whether the results contain what an entry names."""
+        return one.cause in self._results.causes or one.claim in self._results.claims
+
+    def _cell(self, key: CellKey) -> Cell | None:
+        runs = self._results.outcome(key).runs
+        return runs[-1].cell if runs else None
+
+    def _compared(self, felt: Felt, old: CellKey, new: CellKey) -> Entry | None:
+        """Return the only entry of the comparison that describes the effect's fields.
+
+        A known issue precedes a claim, and a change of every sharding's kind says nothing of
+        placement.
+        """
+        shows = _SHOWS.get(felt.effect, ())
+        found = [
+            (one.field, entry)
+            for one in (self._between(old, new) if shows else ())
+            if one.field in shows and one.step == felt.step
+            if (entry := self._entry(one, old, new)) is not None
+        ]
+        causes = {entry.cause: entry for _, entry in found if entry.cause}
+        claims = {entry.claim: entry for field, entry in found if field != fields.SHARDING}
+        some = list((causes or claims).values())
+        return some[0] if len(some) == 1 else None
+
+    def _between(self, old: CellKey, new: CellKey) -> tuple[Difference, ...]:
+        one, other = self._cell(old), self._cell(new)
+        if one is None or other is None:
+            return ()
+        alike = likeness(one) or old, likeness(other) or new
+        if alike not in self._differences:
+            self._differences[alike] = tuple(compare_cells(one, other).differences)
+        return self._differences[alike]
+
+    def _entry(self, difference: Difference, old: CellKey, new: CellKey) -> Entry | None:
+        between, jax = (old.implementation, new.implementation), new.target.jax or ""
+        asked = difference, between, new.clause, new.topology, jax
+        if asked not in self._entry_of:
+            self._entry_of[asked] = next((e for e in self._entries if e.matches(*asked)), None)
+        return self._entry_of[asked]
+
+    def _ended(self, before: Cell, step: str) -> str:
+        """Return the known issue by which the old cell deviated in a step; empty without one."""
+        cause = before.deviation.cause if before.deviation is not None else ""
+        return cause if cause in self._results.causes and step in failed_steps(before) else ""

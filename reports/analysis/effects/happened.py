@@ -1,0 +1,85 @@
+"""What happened in a cell, in a few words, for tables of many cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.derive import WITHOUT_THE_FIX, of_job
+from reports.analysis.effects.digest import RAISED, job_end
+from reports.store.alike import failed
+from reports.store.codes import DTYPE, SHAPE, VALUE
+from reports.store.older import code_of
+from reports.store.outcomes import Outcome
+
+# A cell that tells nothing of a user's program, in a word.
+ABSENT = {
+    Verdict.REMOVED: "gone",
+    Verdict.NOT_APPLICABLE: "n/a",
+    Verdict.NOT_RUN: "not run",
+}
+RETURNS = "returns"  # how a cell ended that ended well
+_CRASHED = "crashed"
+_AGAIN = ("second call", " again")  # how the names of steps end that repeat one
+_WRONG = {VALUE, SHAPE, DTYPE}
+_WELL = "exit 0"  # how a process of a plain job ends that ends well
+_PRINTED = 60  # characters of what a job printed
+
+
+def ended(cell: Cell) -> str:
+    """Return how a cell ended: "returns", "raises ValueError", "hangs", "exit 1: killed"."""
+    if cell.fault is not None:
+        return "crashes" if cell.fault.kind == _CRASHED else "hangs"
+    for steps in _steps(cell):
+        # Processes may differ: what one of them raised is what ends a user's program.
+        for number, step in enumerate(steps):
+            if step.get("outcome") == RAISED:
+                return _raised(step, steps[:number])
+    wrong = (f for f in failed(cell) if f.step != WITHOUT_THE_FIX)
+    if any(code_of(finding) in _WRONG for finding in wrong):
+        return "other numbers"
+    if not cell.observations:
+        return cell.verdict.value
+    return _job([step for steps in _steps(cell) for step in steps]) or RETURNS
+
+
+def happened(outcome: Outcome, of_cell: Callable[[Cell], str] = ended) -> str:
+    """Return how a cell ended, or a word for why it has no observation: "gone", "not run"."""
+    if outcome.verdict in ABSENT or not outcome.runs:
+        return ABSENT.get(outcome.verdict, outcome.verdict.value)
+    return of_cell(outcome.runs[-1].cell)
+
+
+def _steps(cell: Cell) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield the valid steps of each process, without what a remedy's clause shows first."""
+    for observation in cell.observations:
+        steps = observation.get("steps")
+        yield [
+            step
+            for step in (steps if isinstance(steps, list) else ())
+            if isinstance(step, dict) and step.get("name") != WITHOUT_THE_FIX
+        ]
+
+
+def _raised(step: Mapping[str, Any], before: list[Mapping[str, Any]]) -> str:
+    exception = step.get("exception")
+    error = exception.get("type") if isinstance(exception, dict) else None
+    again = before and str(step.get("name")).endswith(_AGAIN)
+    return f"raises {error or 'an exception'}{', second call' if again else ''}"
+
+
+def _job(steps: list[Mapping[str, Any]]) -> str:
+    """Return how the first failed process of a plain job ended, else the first of all."""
+    told = []
+    for step in steps:
+        extra = step.get("extra")
+        if of_job(str(step.get("name"))) and isinstance(extra, dict) and job_end(extra)[0]:
+            told.append(job_end(extra))
+    if not told:
+        return ""
+    end, *printed = next((one for one in told if one[0] != _WELL), told[0])
+    said = ", ".join(printed)
+    said = said if len(said) <= _PRINTED else said[:_PRINTED] + "…"
+    return f"{end}: {said}" if said else end

@@ -1,0 +1,85 @@
+"""The harm of an unfulfilled statement to who relies on it, the most severe first.
+
+Derived from what happens in the steps of cells that differ from their document, not from what was
+expected. A cell that is better than promised harms nobody.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from reports.analysis.effects.derive import WITHOUT_THE_FIX, job_died
+from reports.analysis.effects.digest import RAISED, RETURNED, Digest, Failed, Step
+from reports.analysis.effects.effect import Effect
+from reports.store.codes import COLLECTIVE, DTYPE, MEMORY, SHAPE, UNREAD, VALUE
+
+_WRONG = (VALUE, SHAPE, DTYPE)
+
+
+class Harm(StrEnum):
+    """What happens to a program that relies on a statement."""
+
+    DIES = "crashes or hangs"
+    WRONG_NUMBERS = "silently gives wrong numbers"
+    FIX_FAILS = "is a fix that does not work"
+    RAISES = "raises an error that is not announced"
+    COSTS = "communicates or holds something else than is said"
+    REST = "differs in another way"
+    PLATFORM = "is otherwise on this platform alone"
+
+    @property
+    def gravity(self) -> int:
+        """A sort key: 0 is the most severe."""
+        return _GRAVITY[self]
+
+    @property
+    def effect(self) -> str:
+        """The effect that colours it on a page."""
+        return _EFFECTS[self].value
+
+
+_GRAVITY = {harm: place for place, harm in enumerate(Harm)}
+_EFFECTS = {
+    Harm.DIES: Effect.CRASHES,
+    Harm.WRONG_NUMBERS: Effect.WRONG_NUMBERS,
+    Harm.FIX_FAILS: Effect.RAISES,
+    Harm.RAISES: Effect.RAISES,
+    Harm.COSTS: Effect.MOVES_MORE,
+    Harm.REST: Effect.WARNS,
+    Harm.PLATFORM: Effect.WARNS,
+}
+
+
+def harm(seen: Digest | None, *, fix: bool) -> Harm:
+    """Return the most severe harm of a cell that differs from its document; `fix` marks a remedy's
+    cell.
+    """
+    if seen is None:
+        return Harm.REST
+    if seen.died is not None:
+        return Harm.DIES
+    steps = [step for _, step in seen.steps() if step.failed and step.name != WITHOUT_THE_FIX]
+    found = {_of_step(step) for step in steps}
+    if fix and steps:
+        found.add(Harm.FIX_FAILS)
+    return min(found, key=lambda one: one.gravity, default=Harm.REST)
+
+
+def _of_step(step: Step) -> Harm:
+    if job_died(step) is not None:
+        return Harm.DIES
+    codes = {one.code for one in step.failed}
+    if step.outcome == RAISED:
+        announced = all(one.error_expected for one in step.failed)
+        return Harm.REST if announced else Harm.RAISES
+    if step.outcome == RETURNED and any(map(_other_numbers, step.failed)):
+        return Harm.WRONG_NUMBERS
+    return Harm.COSTS if codes & {COLLECTIVE, MEMORY} else Harm.REST
+
+
+def _other_numbers(one: Failed) -> bool:
+    """Return whether a step returned wrong values, in place of the right ones or of an error.
+
+    A step without values shows no wrong ones.
+    """
+    return (one.code in _WRONG or bool(one.mistake)) and one.values != UNREAD

@@ -1,0 +1,173 @@
+"""What is dangerous by itself, whatever its verdict: crashes, wrong values, second calls that fail.
+
+A cell may be green because a document announces the danger, or known because an entry explains it;
+a reader wants to know of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from conformance.model.records import Cause
+from reports.analysis.effects.derive import of_job
+from reports.analysis.effects.effect import Effect, Felt
+from reports.analysis.effects.pairs import RAN, Effects
+from reports.store.order import implementation_order, topology_order
+from reports.store.outcomes import CellKey, Outcome
+from reports.store.results import Results
+
+A_JOB = "a job of its own"  # in place of a topology: a plain program that starts its processes
+
+
+class Danger(StrEnum):
+    """A kind of hazard, the most severe first."""
+
+    CRASHES = "crashes"
+    HANGS = "hangs"
+    WRONG_NUMBERS = "wrong numbers"
+    SECOND_CALL = "works once, then fails"
+
+
+_OF_EFFECT = {
+    Effect.CRASHES: Danger.CRASHES,
+    Effect.HANGS: Danger.HANGS,
+    Effect.WRONG_NUMBERS: Danger.WRONG_NUMBERS,
+}
+
+
+class Place(NamedTuple):
+    """A row of a hazard's table."""
+
+    implementation: str
+    jax: str
+
+
+@dataclass(slots=True)
+class Hazard:
+    """One hazard: its description, the cells that show it, and where the same programs ran without
+    it.
+    """
+
+    danger: Danger
+    cause: Cause | None
+    clause: str  # the smallest that shows it
+    sentence: str
+    why: str  # what its deviation entry says of it
+    shown: dict[CellKey, Felt] = field(default_factory=dict)
+    ran: dict[Place, bool] = field(default_factory=dict)
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(key.clause for key in self.shown))
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        found = {key.implementation for key in self.shown}
+        return tuple(sorted(found, key=implementation_order))
+
+    def new_in(self, versions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the versions that introduced it where it ran before, with the implementations of
+        each.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for implementation, _, jax in self.turns(versions):
+            if self.topologies(implementation, jax):
+                found[jax] = (*found.get(jax, ()), implementation)
+        return found
+
+    def turns(self, versions: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Where it begins or ends under each implementation: two versions in a row that ran."""
+        for implementation in self.implementations:
+            ran = [jax for jax in versions if Place(implementation, jax) in self.ran]
+            for before, after in pairwise(ran):
+                shown = [bool(self.topologies(implementation, jax)) for jax in (before, after)]
+                if shown[0] != shown[1]:
+                    yield implementation, before, after
+
+    def topologies(self, implementation: str, jax: str | None) -> tuple[str, ...]:
+        """Return on which topologies it shows; `A_JOB` for programs that start their own
+        processes.
+        """
+        found = {
+            A_JOB if of_job(felt.step) else key.topology
+            for key, felt in self.shown.items()
+            if key.implementation == implementation and key.target.jax == jax
+        }
+        return tuple(sorted(found, key=topology_order))
+
+
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def hazards(effects: Effects) -> tuple[Hazard, ...]:
+    """Return every hazard, the most severe first, then by the number of versions."""
+    results = effects.results
+    found: dict[tuple[str, ...], Hazard] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict not in RAN:
+            continue
+        for felt in effects.alone(key):
+            danger = _OF_EFFECT.get(felt.effect, Danger.SECOND_CALL)
+            slug = effects.cause_of(key.clause, outcome)
+            claim = results.clauses[key.clause].claim
+            place = (danger, slug) if slug else (danger, "", claim, felt.shape)
+            one = found.get(place)
+            if one is None:
+                cause = results.causes.get(slug)
+                one = Hazard(danger, cause, key.clause, felt.sentence, _why(outcome))
+                found[place] = one
+            one.shown[key] = felt
+            size = len(results.clauses[key.clause].source)
+            if size < len(results.clauses[one.clause].source):
+                one.clause, one.sentence, one.why = key.clause, felt.sentence, _why(outcome)
+    some = list(found.values())
+    _ran(results, some)
+    order = list(Danger)
+    return tuple(
+        sorted(some, key=lambda one: (order.index(one.danger), -len(one.shown), one.clause))
+    )
+
+
+def _why(outcome: Outcome) -> str:
+    entries = [run.cell.deviation for run in outcome.runs]
+    return next((one.why for one in entries if one is not None), "")
+
+
+def _ran(results: Results, some: list[Hazard]) -> None:
+    """Record for each hazard where its programs ran."""
+    by_clause: dict[str, list[Hazard]] = {}
+    for one in some:
+        for clause in one.clauses:
+            by_clause.setdefault(clause, []).append(one)
+    for key, outcome in results.outcomes.items():
+        if key.clause in by_clause and outcome.verdict in RAN:
+            for one in by_clause[key.clause]:
+                one.ran[Place(key.implementation, key.target.jax or "")] = True
+
+
+def of_version(some: Iterable[Hazard], jax: str) -> Iterator[Hazard]:
+    """Yield the hazards of one JAX."""
+    for one in some:
+        if any(key.target.jax == jax for key in one.shown):
+            yield one
+
+
+def averts(effects: Effects, one: Hazard, jax: str) -> str:
+    """Return what averts it in a version, for the first implementation that shows it; "" if
+    nothing.
+
+    That is its known issue's edit, if what shows that it works was run.
+    """
+    if one.cause is None:
+        return ""
+    targets = dict.fromkeys(key.target for key in one.shown if key.target.jax == jax)
+    found = (
+        effects.remedies.edit(one.cause, name, target)
+        for name in one.implementations
+        for target in targets
+        if one.topologies(name, jax)
+    )
+    return next(filter(None, found), "")

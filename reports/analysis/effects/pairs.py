@@ -1,0 +1,296 @@
+"""Effects of many pairs of cells, each different pair compared once.
+
+A cell is digested once; equal digests are one object, so that what was compared between two
+versions need not be between two others that did the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from conformance.model.records import JAX, Cell, Clause, Target, TargetKey
+from conformance.model.verdicts import Verdict
+from reports.analysis.comparing.changes import CompareError, cause_of, masked
+from reports.analysis.comparing.entries import load_entries
+from reports.analysis.effects.derive import alone, derive
+from reports.analysis.effects.digest import Digest, digest
+from reports.analysis.effects.effect import Effect, Felt, not_measured
+from reports.analysis.effects.explained import Explained, Why
+from reports.analysis.effects.happened import ended, happened
+from reports.analysis.effects.known import load_known
+from reports.analysis.effects.remedies import Remedies
+from reports.store.alike import Once, likeness
+from reports.store.order import implementation_order
+from reports.store.outcomes import CellKey, Outcome
+from reports.store.results import Results
+
+LEGACY, NEW, SHARD_MAP = "legacy_pmap", "new_pmap", "shard_map"
+
+_REASON_KEPT = 40  # characters by which two cells have one reason
+
+RAN = frozenset(
+    {
+        Verdict.CONFORMS,
+        Verdict.DEVIATES,
+        Verdict.KNOWN_DEVIATION,
+        Verdict.CRASHED,
+        Verdict.HUNG,
+        Verdict.FLAKY,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of an upgrade: an implementation in one JAX."""
+
+    implementation: str
+    target: Target
+
+    @property
+    def jax(self) -> str:
+        return self.target.jax or ""
+
+    @property
+    def place(self) -> tuple[str, TargetKey]:
+        """What tells it from other sides."""
+        return self.implementation, self.target.key
+
+    def __str__(self) -> str:
+        return f"{self.implementation}@{self.jax}"
+
+
+def sides(results: Results) -> list[Side]:
+    """Every implementation in every JAX that has it and of which anything was run, in order."""
+    by_verdict = results.verdicts
+    # What only asks whether legacy pmap is still there runs where it is not.
+    gone = {(i, target) for i, target, verdict in by_verdict if verdict is Verdict.REMOVED}
+    ran = {(i, t) for i, t, verdict in by_verdict if verdict in RAN and i != JAX} - gone
+    return [
+        Side(implementation, target)
+        for implementation in sorted({i for i, _ in ran}, key=implementation_order)
+        for target in results.targets
+        if (implementation, target.key) in ran
+    ]
+
+
+def side(results: Results, text: str, option: str) -> Side:
+    """The side that is written `legacy_pmap@0.7.2`; CompareError says which there are."""
+    match = re.fullmatch(r"(\w+)@(.+)", text)
+    if match is None:
+        how = f"write it IMPLEMENTATION@VERSION, as in {LEGACY}@0.7.2"
+        raise CompareError(f"{option} {text}: {how}")
+    there = sides(results)
+    found = [
+        one
+        for one in there
+        if one.implementation == match[1] and match[2] in (one.jax, one.target.target)
+    ]
+    if len(found) == 1:
+        return found[0]
+    of_it = [one.jax for one in there if one.implementation == match[1]]
+    if not of_it:
+        names = ", ".join(dict.fromkeys(one.implementation for one in there)) or "none"
+        missing = f"no cell of {match[1]} was run"
+        raise CompareError(f"{option} {text}: {missing}; the files have {names}")
+    many = f"{len(found)} targets are that" if found else f"{match[1]} was not run in it"
+    raise CompareError(f"{option} {text}: {many}; it was in jax {', '.join(of_it)}")
+
+
+class Row(NamedTuple):
+    """A clause on one of its topologies: of every pair of sides, a pair of cells."""
+
+    clause: Clause
+    topology: str
+    fact: str
+    maps_nothing: bool  # so that it is the same under all implementations
+
+
+class Cellular(NamedTuple):
+    """A cell as a pair needs it: what is felt of it, None where it was not run, and the outcome.
+
+    `cause` is what explains it; `alike` is equal for cells of a clause of which the same is told.
+    """
+
+    digest: Digest | None
+    outcome: Outcome
+    cause: str = ""
+    alike: int = -1
+
+
+class Effects:
+    """The effects between cells of some results, computed when asked for and kept.
+
+    `also` is what else is asked of cells: `once` has the answers, of one reading of each.
+    """
+
+    def __init__(self, results: Results, *also: Callable[[Cell], Any]) -> None:
+        self.results = results
+        self._columns: dict[tuple[str, TargetKey], tuple[Cellular | None, ...]] = {}
+        self._alike: dict[Hashable, int] = {}
+        self._kept: dict[Hashable, dict[Hashable, Any]] = {}
+        self._digests_of: dict[tuple[str, TargetKey], tuple[Digest | None, ...]] = {}
+        self._digests: dict[CellKey, Digest | None] = {}
+        self.once = Once(digest, ended, *also, shared=digest)
+        self._digest, self._ended = self.once.to(digest), self.once.to(ended)
+        self._felt: dict[tuple[int, int], Felt] = {}
+        self._alone: dict[int, tuple[Felt, ...]] = {}
+
+    @cached_property
+    def remedies(self) -> Remedies:
+        """What is a remedy of what in these results."""
+        return Remedies(self.results)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every clause of which anything was run, with each of its topologies."""
+        ran = self.results.ran()
+        return tuple(
+            Row(clause, topology, clause.fact or id, JAX in clause.expected)
+            for id, clause in self.results.clauses.items()
+            if id in ran
+            for topology in self.results.grid[id]
+        )
+
+    def between(self, clause: str, topology: str, old: Side, new: Side) -> Felt | None:
+        """The effect on a clause's program; None where neither side has anything to say of it."""
+        before = cell_of(self.results, clause, topology, old)
+        after = cell_of(self.results, clause, topology, new)
+        if before == after:
+            return None
+        one, other = self.digest_of(before), self.digest_of(after)
+        if other is not None:
+            return self.felt(one, other)
+        if one is None:
+            return None
+        outcome = self.results.outcome(after)
+        return not_measured(f"{outcome.verdict.value}: {outcome.reason}")
+
+    def from_baseline(self, key: CellKey, baseline: Side | None) -> Felt | None:
+        """What code feels that moves from a baseline to a cell; None where nothing is to be said.
+
+        Without an observed baseline only what is a hazard by itself is felt.
+        """
+        if baseline is None or key.implementation == baseline.implementation:
+            return None
+        before = cell_of(self.results, key.clause, key.topology, baseline)
+        after = self.digest_of(key)
+        if before == key or after is None:
+            return None
+        found = self.felt(self.digest_of(before), after)
+        return None if found.effect is Effect.NOT_MEASURED else found
+
+    def happened(self, key: CellKey) -> str:
+        """What happened in a cell, in a few words."""
+        return happened(self.results.outcome(key), self._ended)
+
+    def column(self, of: Side) -> tuple[Cellular | None, ...]:
+        """Of each of `rows` the cell of a side; None where it has nothing to do with it."""
+        if of.place not in self._columns:
+            self._columns[of.place] = tuple(
+                self._cellular(cell_of(self.results, row.clause.clause, row.topology, of))
+                for row in self.rows
+            )
+        return self._columns[of.place]
+
+    def in_rows(self, old: Side, new: Side) -> list[Felt | None]:
+        """Of each of `rows` the effect from one side to another; None where the new was not run."""
+        before, after = self._digested(old), self._digested(new)
+        # Nearly all are known from another pair of sides.
+        found = [*map(self._felt.get, zip(map(id, before), map(id, after), strict=True))]
+        for at, felt in enumerate(found):
+            if felt is None and (there := after[at]) is not None:
+                found[at] = self.felt(before[at], there)
+        return found
+
+    def _digested(self, of: Side) -> tuple[Digest | None, ...]:
+        if of.place not in self._digests_of:
+            digests = (None if cell is None else cell.digest for cell in self.column(of))
+            self._digests_of[of.place] = tuple(digests)
+        return self._digests_of[of.place]
+
+    def felt(self, old: Digest | None, new: Digest) -> Felt:
+        """The effect from a digest to another of this object's."""
+        place = id(old), id(new)
+        if place not in self._felt:
+            self._felt[place] = derive(old, new)
+        return self._felt[place]
+
+    def alone(self, key: CellKey) -> tuple[Felt, ...]:
+        """The hazards of a cell by itself."""
+        found = self.digest_of(key)
+        if found is None:
+            return ()
+        if id(found) not in self._alone:
+            self._alone[id(found)] = alone(found)
+        return self._alone[id(found)]
+
+    def digest_of(self, key: CellKey) -> Digest | None:
+        """What of a cell is felt; None where it was not run."""
+        if key not in self._digests:
+            outcome = self.results.outcomes.get(key)
+            if outcome is None or outcome.verdict not in RAN:
+                self._digests[key] = None
+            else:
+                self._digests[key] = self._digest(outcome.runs[-1].cell)
+        return self._digests[key]
+
+    def cause_of(self, clause: str, outcome: Outcome) -> str:
+        """The slug of what explains a cell; empty where nothing does.
+
+        That is its deviation's cause or, where that is from before entries named causes, the only
+        one that other cells of the clause name for the same reason. The clause's own is about what
+        changes as documented: it explains a cell that conforms.
+        """
+        named = cause_of(outcome)
+        if named:
+            return named
+        if outcome.verdict is Verdict.CONFORMS:
+            return self.results.clauses[clause].cause
+        others = self._causes.get((clause, _begun(outcome)), set())
+        return next(iter(others)) if len(others) == 1 else ""
+
+    def why(self, felt: Felt, old: CellKey, new: CellKey) -> Why:
+        """What explains what is felt between two cells, where the new one's entry does not."""
+        return self._explained.why(felt, old, new)
+
+    @cached_property
+    def _explained(self) -> Explained:
+        return Explained(self.results, load_entries(), load_known())
+
+    @cached_property
+    def _causes(self) -> dict[tuple[str, str], set[str]]:
+        found: dict[tuple[str, str], set[str]] = {}
+        for key, outcome in self.results.outcomes.items():
+            if named := cause_of(outcome):
+                found.setdefault((key.clause, _begun(outcome)), set()).add(named)
+        return found
+
+    def _cellular(self, key: CellKey) -> Cellular | None:
+        if key.implementation not in self.results.columns(key.clause):
+            return None
+        digest, outcome = self.digest_of(key), self.results.outcome(key)
+        if digest is None:
+            return Cellular(None, outcome)
+        cause = self.cause_of(key.clause, outcome)
+        alike = likeness(outcome.runs[-1].cell) or key, cause
+        return Cellular(digest, outcome, cause, self._alike.setdefault(alike, len(self._alike)))
+
+    def kept(self, *of: Hashable) -> dict[Hashable, Any]:
+        """What a function keeps of these results between its calls, for what it is asked of."""
+        return self._kept.setdefault(of, {})
+
+
+def _begun(outcome: Outcome) -> str:
+    """How a reason begins: what it is about, without what is another thing each time."""
+    return masked(outcome.reason)[:_REASON_KEPT]
+
+
+def cell_of(results: Results, clause: str, topology: str, of: Side) -> CellKey:
+    """The cell of a clause on one side; what maps nothing is the same under all implementations."""
+    implementation = JAX if JAX in results.clauses[clause].expected else of.implementation
+    return CellKey(clause, of.target.key, implementation, topology)

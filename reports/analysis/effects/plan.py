@@ -1,0 +1,161 @@
+"""The changes of an upgrade in the order in which they are likely to be needed.
+
+Edits of one rewrite are joined. The order is severity times how common the code is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+from reports.analysis.effects.changed import Entry, Group, Upgrade
+from reports.analysis.effects.edits import AS_SHARD_MAP, Edit, edits
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.remedies import Remedy
+from reports.analysis.effects.rewrites import Place, Rewrite, Usage, rewrites, weight
+from reports.store.results import Results
+
+REAL = "idioms"  # the section of programs as users write them
+# What does no harm to a program that ran, but for what it costs to look at it.
+_HARMLESS = frozenset((Group.OTHER_ERROR, Group.OUTPUT, Group.WARNS, Group.TAKEN, Group.LIES))
+MOST_LIKELY = 10  # edits that are shown at once,
+MOST_WORDS = 320  # and their words: an upgrade is read in three minutes
+_WORDS_OF_CODE = 0.5  # how many words of prose a word of code takes to read, being looked at
+_WORDS_BESIDE = 8  # an edit's effects and headings
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a program: code if the table of rewrites has it, else words."""
+
+    title: str
+    place: Place
+    usage: Usage
+    weight: float
+    averts: tuple[Entry, ...]
+    remedies: tuple[Remedy, ...]
+    edits: tuple[Edit, ...]
+    rewrite: Rewrite | None = None
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The effects that it averts, the most severe first."""
+        found = {entry.effect for entry in self.averts}
+        return tuple(sorted(found, key=lambda effect: effect.gravity))
+
+    @property
+    def words(self) -> float:
+        """The approximate time to read it, in words."""
+        code = "" if self.rewrite is None else f"{self.rewrite.before} {self.rewrite.after}"
+        prose = self.title if self.rewrite is None else f"{self.title} {self.rewrite.note}"
+        return _WORDS_BESIDE + len(prose.split()) + _WORDS_OF_CODE * len(code.split())
+
+    @property
+    def likely(self) -> bool:
+        """Whether an ordinary program may need it, so that it is shown unfolded."""
+        if all(entry.group in _HARMLESS for entry in self.averts):
+            return False
+        return self.usage in (Usage.ORDINARY, Usage.COMMON)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes of an upgrade, and effects without a known edit.
+
+    Those that are likely to be needed are shown at once, by their place in a program.
+    """
+
+    likely: tuple[Change, ...]
+    rare: tuple[Change, ...]
+    unknown: tuple[Entry, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """All changes, in the order in which they are shown."""
+        return self.likely + self.rare
+
+    @property
+    def places(self) -> tuple[tuple[Place, tuple[Change, ...]], ...]:
+        """The likely changes by their place in a program."""
+        return tuple((place, tuple(some)) for place, some in groupby(self.likely, _place))
+
+
+def plan(results: Results, found: Upgrade) -> Plan:
+    """Return what to change for an upgrade."""
+    known = edits(found)
+    table = rewrites().by_cause
+    joined: dict[str, list[Edit]] = {}
+    for edit in known.some:
+        rewrite = _rewrite(edit, table)
+        joined.setdefault(edit.text if rewrite is None else rewrite.title, []).append(edit)
+    changes = [_change(results, some, table) for some in joined.values()]
+    changes.sort(key=lambda one: (-one.weight, one.title))
+    likely = _likely(changes)
+    shown = set(map(id, likely))
+    places = list(dict.fromkeys(one.place for one in likely))
+    left = (one for one in changes if id(one) not in shown)
+    return Plan(
+        tuple(sorted(likely, key=lambda one: places.index(one.place))),
+        tuple(sorted(left, key=lambda one: not one.likely)),
+        known.unknown,
+    )
+
+
+def _likely(changes: Iterable[Change]) -> list[Change]:
+    """Return the changes that are shown at once: one at least, and no more than can be read."""
+    shown, room = list[Change](), float(MOST_WORDS)
+    for one in islice((one for one in changes if one.likely), MOST_LIKELY):
+        room -= one.words
+        if room >= 0 or not shown:
+            shown.append(one)
+    return shown
+
+
+def _place(one: Change) -> Place:
+    return one.place
+
+
+def usage(results: Results, entry: Entry) -> Usage:
+    """Return how common the code is that an entry concerns."""
+    if entry.cause is not None and (known := rewrites().usages.get(entry.cause.cause)):
+        return known
+    for clause in (results.clauses[id] for id in entry.clauses):
+        claim = results.claims.get(clause.claim)
+        if clause.section == REAL or (claim is not None and not claim.silent):
+            return Usage.COMMON
+    return Usage.UNUSUAL
+
+
+def by_weight(results: Results, entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries in the order of severity times likelihood."""
+    return sorted(entries, key=lambda one: (-entry_weight(results, one), one.title))
+
+
+def entry_weight(results: Results, entry: Entry) -> float:
+    """Return severity times likelihood; less if the programs raised before."""
+    return weight(entry.effect, usage(results, entry)) * (1.0 if entry.ran_before else 0.4)
+
+
+def _rewrite(edit: Edit, table: dict[str, Rewrite]) -> Rewrite | None:
+    for entry in edit.averts:
+        if entry.cause is not None and entry.cause.cause in table:
+            return table[entry.cause.cause]
+    return None
+
+
+def _change(results: Results, some: Sequence[Edit], table: dict[str, Rewrite]) -> Change:
+    rewrite = _rewrite(some[0], table)
+    averts = tuple(by_weight(results, (entry for one in some for entry in one.averts)))
+    usages = [usage(results, entry) for entry in averts]
+    usual = min(usages, key=lambda one: one.rank)
+    return Change(
+        title=some[0].text if rewrite is None else rewrite.title,
+        place=Place.CALLING if rewrite is None else rewrite.place,
+        usage=Usage.UNUSUAL if some[0].text == AS_SHARD_MAP else usual,
+        weight=max(entry_weight(results, entry) for entry in averts),
+        averts=averts,
+        remedies=tuple(dict.fromkeys(remedy for one in some for remedy in one.remedies)),
+        edits=tuple(some),
+        rewrite=rewrite,
+    )

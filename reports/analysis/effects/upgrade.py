@@ -1,0 +1,408 @@
+"""The effects of an upgrade from one side to another on a user's programs: an entry per known
+issue.
+
+Programs that change for one reason are one entry: the known issue that a deviation or its clause
+names; else what explains them (`explained`), such as a claim that announces it; else the clauses'
+claim and the same kind of difference. Unchanged programs are counted, and what was not run is
+listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from conformance.model.records import Cause, Clause
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.changed import GROUP_OF, ONE, Entry, Group, Seen, Upgrade, processes
+from reports.analysis.effects.derive import OF_ALL_ROWS, failing
+from reports.analysis.effects.effect import SAME, Effect, Felt
+from reports.analysis.effects.explained import UNEXPLAINED, By, Why
+from reports.analysis.effects.pairs import NEW, SHARD_MAP, Cellular, Effects, Row, Side, cell_of
+from reports.analysis.effects.remedies import FAILED, Help, Remedy
+from reports.analysis.effects.rewrites import rewrites
+from reports.store.codes import NOTE
+from reports.store.results import Results
+
+# What a failing fix is not told apart by: it is graver than that it does not help.
+_GRAVER = (Effect.CRASHES, Effect.HANGS, Effect.WRONG_NUMBERS)
+
+
+class _Key(NamedTuple):
+    group: Group
+    by: By
+    cause: str
+    claim: str
+    shape: str
+
+
+class _Changed(NamedTuple):
+    """A row that changed, the key of its entry, and a remark."""
+
+    seen: Seen
+    key: _Key
+    says: str
+
+
+def upgrade(effects: Effects, old: Side, new: Side) -> Upgrade:
+    """Return what changes for programs that ran on `old` when they run on `new`."""
+    return _Made(effects, old, new).upgrade()
+
+
+@dataclass
+class _Made:
+    """The state while one upgrade is assembled."""
+
+    effects: Effects
+    old: Side
+    new: Side
+    found: dict[_Key, list[Seen]] = field(default_factory=dict)
+    said: dict[_Key, str] = field(default_factory=dict)  # beside the claims that announce it
+    missing: Counter[tuple[Verdict, bool]] = field(default_factory=Counter)
+    compared: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    same_cells: int = 0
+
+    @cached_property
+    def results(self) -> Results:
+        return self.effects.results
+
+    @cached_property
+    def known(self) -> dict[Hashable, _Changed | None]:
+        """Return the entries of equal rows from earlier upgrades to this side."""
+        same_jax = self.old.jax == self.new.jax  # what one release changed is not told of it
+        return self.effects.kept(upgrade, self.old.implementation, self.new.place, same_jax)
+
+    def upgrade(self) -> Upgrade:
+        before_of, after_of = self.effects.column(self.old), self.effects.column(self.new)
+        felt, rows = self.effects.in_rows(self.old, self.new), self.effects.rows
+        same, others = self._parted(felt)
+        self.same_cells = len(same)
+        compared = (
+            row for row in same if (one := before_of[row]) is not None and one.digest is not None
+        )
+        self.compared.update(rows[number].fact for number in compared)
+        for number in others:
+            row, one, other, change = (
+                rows[number],
+                before_of[number],
+                after_of[number],
+                felt[number],
+            )
+            if other is None or change is None:
+                self._note_missing(one, other)
+                continue
+            before = one if one is not None and one.digest is not None else None
+            if before is not None:
+                self.compared.add(row.fact)
+            if before is None and change.effect is Effect.NOT_MEASURED:
+                self._note_missing(one, other)
+            # Cells of several versions that were recorded alike change alike.
+            alike = number, -1 if before is None else before.alike
+            if alike not in self.known:
+                self.known[alike] = self._changed(number, before, other, change)
+            if (told := self.known[alike]) is None:
+                self.same_cells += change.effect is Effect.SAME
+                continue
+            self.changed.add(row.fact)
+            self.found.setdefault(told.key, []).append(told.seen)
+            self.said.setdefault(told.key, told.says)
+        entries = [self._entry(key, some) for key, some in self.found.items()]
+        order = list(Group)
+        return Upgrade(
+            self.old,
+            self.new,
+            tuple(
+                sorted(
+                    entries,
+                    key=lambda e: (
+                        order.index(e.group),
+                        not (e.compared and e.ran_before),
+                        not e.compared,
+                        -e.programs,
+                        e.title,
+                    ),
+                )
+            ),
+            same=len(self.compared - self.changed),
+            same_cells=self.same_cells,
+            compared=len(self.compared),
+            missing=tuple(
+                (f"{verdict.value} under {self.old if of_old else self.new}", count)
+                for (verdict, of_old), count in self.missing.most_common()
+            ),
+        )
+
+    def _parted(self, felt: Sequence[Felt | None]) -> tuple[list[int], list[int]]:
+        """Return the numbers of the rows that are the same, nine of ten, and of the others."""
+        same_target = self.old.target.key == self.new.target.key
+        same, others = list[int](), list[int]()
+        for number, (row, change) in enumerate(zip(self.effects.rows, felt, strict=True)):
+            if same_target and row.maps_nothing:
+                continue
+            (same if change is SAME and row.clause.fixes is None else others).append(number)
+        return same, others
+
+    def _changed(
+        self, number: int, before: Cellular | None, other: Cellular, felt: Felt
+    ) -> _Changed | None:
+        """Return the change of a row with this effect; None if nothing changed."""
+        # Seldom is more asked of the old cell than its verdict and what explains it.
+        asked = number, felt, before and (before.outcome.verdict, before.cause)
+        if asked in self.known:
+            return self.known[asked]
+        row = self.effects.rows[number]
+        found, compared = self._change_of(row, before, other, felt)
+        if not compared:
+            self.known[asked] = found
+        return found
+
+    def _change_of(
+        self, row: Row, before: Cellular | None, other: Cellular, felt: Felt
+    ) -> tuple[_Changed | None, bool]:
+        """Return the change of a row, and whether the cells were compared to explain it."""
+        group = GROUP_OF.get(felt.effect)
+        if self._fix_fails(row.clause, felt, other) and other.digest is not None:
+            wrong = failing(other.digest)
+            group, felt = (group, felt) if wrong is None else (Group.FIX_FAILS, wrong)
+        if group is None:
+            return None, False
+        was = None if before is None else before.outcome.verdict
+        seen = Seen(
+            row.clause.clause, row.topology, felt, other.outcome.verdict, was, _alone(row.clause)
+        )
+        # A repair is told by what was wrong; or by what lets pass now what was refused.
+        told = (before, other) if group is Group.REPAIRED and before is not None else (other,)
+        failed = () if other.digest is None else other.digest.failed
+        noted = bool(failed) and all(one.code == NOTE for one in failed)
+        why = self._why(seen, group, [cell.cause for cell in told], noted)
+        compared = why is None
+        if why is None:
+            sides = self.old, self.new
+            cells = (cell_of(self.results, seen.clause, seen.topology, of) for of in sides)
+            why = self.effects.why(seen.felt, *cells)
+        return _Changed(seen, self._key(seen, group, why), why.says), compared
+
+    def _key(self, seen: Seen, group: Group, why: Why) -> _Key:
+        if group is Group.WRONG_NUMBERS and why.slug in rewrites().output_only:
+            group = Group.OUTPUT
+        elif group is Group.WRONG_NUMBERS and seen.felt.refused:
+            group = Group.TAKEN  # what raised before is no silent change
+        elif group is Group.OTHER_ERROR and _became_right(seen):
+            group = Group.REPAIRED  # the error is now the one that is expected
+        if why.by is By.DOCUMENT:
+            return _Key(group, why.by, "", why.slug, "")
+        if why.by is not By.NOTHING:
+            return _Key(group, why.by, why.slug, "", "")
+        claim = "" if group in _BY_SHAPE else self.results.clauses[seen.clause].claim
+        return _Key(group, why.by, "", claim, "" if group in _BY_CLAIM else seen.felt.shape)
+
+    def _why(self, seen: Seen, group: Group, causes: Sequence[str], noted: bool) -> Why | None:
+        """Return what explains a change: the first known issue that applies. None if the cells
+        have to be compared.
+
+        `noted`: what they explain is a probe's note, which says nothing about a result's placement.
+        """
+        # Whatever else such a cell does, shard_map's arrays are of all rows, as its documents say.
+        all_rows = seen.felt.shape == OF_ALL_ROWS and self.new.implementation == SHARD_MAP
+        cause = next(filter(None, causes), "")
+        elsewhere = group is Group.LIES and noted
+        if cause and not all_rows and not elsewhere and self._applies(cause, seen, group):
+            return Why(By.CAUSE, cause)
+        if group is Group.FIX_FAILS or seen.before is None:
+            return UNEXPLAINED
+        return None
+
+    def _applies(self, cause: str, seen: Seen, group: Group) -> bool:
+        """Return whether a known issue applies to this side: a clause that holds may name one for
+        its document.
+
+        If another implementation is expected to raise by it, this one returns, and its result is
+        due to the known issue only if that issue's program shows it here, or for any
+        implementation.
+        """
+        known = self.results.causes.get(cause)
+        if known is None or group not in _RETURNED or seen.verdict is not Verdict.CONFORMS:
+            return True
+        return known.shown_of(self.new.implementation)
+
+    def _note_missing(self, one: Cellular | None, other: Cellular | None) -> None:
+        """Record why a pair was not compared; nothing if it applies to neither side."""
+        was = Verdict.NOT_APPLICABLE if one is None else one.outcome.verdict
+        now = Verdict.NOT_APPLICABLE if other is None else other.outcome.verdict
+        if was in _NOTHING and now in _NOTHING:  # of three quarters of these pairs
+            return
+        old_lacks = one is None or one.digest is None
+        self.missing[was if old_lacks else now, old_lacks] += 1
+
+    def _fix_fails(self, clause: Clause, felt: Felt, other: Cellular) -> bool:
+        fix = clause.fixes is not None
+        return fix and other.outcome.verdict in FAILED and felt.effect not in _GRAVER
+
+    def _entry(self, key: _Key, some: list[Seen]) -> Entry:
+        clauses = self.results.clauses
+        cause = self.results.causes.get(key.cause)
+        smallest = min(
+            some,
+            key=lambda one: (
+                one.felt.effect.gravity,
+                one.felt.refused,
+                not self._named(cause, one.clause),
+                *self._size(one.clause),
+            ),
+        )
+        title, sentence = self._title_and_sentence(cause, smallest, key)
+        named = tuple(dict.fromkeys(one.clause for one in some))
+        facts = {clauses[id].fact or id for id in named}
+        return Entry(
+            group=key.group,
+            effect=_effect(key.group, some),
+            title=title,
+            sentence=sentence,
+            cause=cause,
+            claim=key.claim or clauses[smallest.clause].claim,
+            seen=tuple(some),
+            clauses=named,
+            programs=len(facts),
+            smallest=smallest.clause,
+            remedies=tuple(self._remedies(cause, key, some)),
+            by=key.by,
+            as_shard_map=key.group in _REMEDIED and self._as_shard_map(some),
+            whole=self.results.causes.get(cause.part_of) if cause is not None else None,
+        )
+
+    def _as_shard_map(self, some: list[Seen]) -> bool:
+        """Return whether each program ran under shard_map on the new side's JAX and behaves as
+        before.
+        """
+        if self.new.implementation != NEW:
+            return False
+        there = Side(SHARD_MAP, self.new.target)
+        felt = [self.effects.between(one.clause, one.topology, self.old, there) for one in some]
+        return all(
+            one is not None
+            and (one.effect in (Effect.SAME, Effect.REPAIRED) or one.shape == OF_ALL_ROWS)
+            for one in felt
+        )
+
+    def _named(self, cause: Cause | None, clause: str) -> bool:
+        """Return whether a clause's title names a call that tags the known issue, beside
+        the map.
+        """
+        if cause is None:
+            return False
+        calls = _calls(" ".join(cause.tags))
+        return bool(calls) and not _words(self.results.clauses[clause].title).isdisjoint(calls)
+
+    def _size(self, clause: str) -> tuple[int, str]:
+        return len(self.results.clauses[clause].source), clause
+
+    def _title_and_sentence(self, cause: Cause | None, example: Seen, key: _Key) -> tuple[str, str]:
+        """Return a title, and the sentence below it."""
+        if cause is not None and key.by is By.ENDED:
+            return f"Known issue that ended: {cause.title}", f"Before: {cause.sentence}"
+        if cause is not None:
+            return cause.title, cause.sentence
+        if key.by is By.DOCUMENT:
+            statement = self.results.claims[key.claim].statement.rstrip(".")
+            return f"Documented: {statement}", self.said[key]
+        clause = self.results.clauses[example.clause]
+        if key.group in _BY_SHAPE:
+            return _TITLES[key.group].format(key.shape), ""
+        why = self._entry_of(example, key.group)
+        if why:
+            first, _, rest = why.partition(". ")
+            return first.rstrip("."), rest
+        claim = self.results.claims.get(clause.claim)
+        if example.verdict is not Verdict.CONFORMS:
+            # A clause's title says what is expected, and a reader takes a title for what is so.
+            was = example.before is Verdict.CONFORMS
+            return f"{'No longer holds' if was else 'Expected'}: {clause.title.rstrip('.')}", ""
+        if claim is None or claim.silent:
+            return clause.title.rstrip("."), ""
+        return claim.statement.rstrip("."), ""
+
+    def _entry_of(self, example: Seen, group: Group) -> str:
+        """Return the description in a deviation entry that names no known issue."""
+        side = self.old if group is Group.REPAIRED else self.new
+        outcome = self.results.outcome(
+            cell_of(self.results, example.clause, example.topology, side)
+        )
+        entries = [run.cell.deviation for run in outcome.runs]
+        return next((one.why for one in entries if one is not None), "")
+
+    def _remedies(self, cause: Cause | None, key: _Key, some: Sequence[Seen]) -> Iterator[Remedy]:
+        if key.group not in _REMEDIED and not (cause and key.group is Group.FIX_FAILS):
+            return
+        remedies = self.effects.remedies
+        # Of programs that one claim announces, those of other claims have fixes for other things.
+        fixed = (
+            seen.clause
+            for seen in some
+            if key.by is not By.DOCUMENT or self.results.clauses[seen.clause].claim == key.claim
+        )
+        named = remedies.of_cause(cause) if cause else remedies.of_clauses(fixed)
+        wanted = {seen.topology for seen in some}
+        at = self.new.implementation, self.new.target.key
+        found = [remedies.at(clause, *at) for clause in named]
+        order = list(Help)
+        # What works where the thing was seen comes first; the cause's own order is kept within.
+        yield from sorted(
+            found,
+            key=lambda one: (order.index(one.help), -len(wanted & {*one.works}), len(one.fails)),
+        )
+
+
+_MOVED = {
+    Group.OUTPUT: Effect.OTHER_OUTPUT,
+    Group.TAKEN: Effect.TAKEN,
+    Group.REPAIRED: Effect.REPAIRED,
+}
+
+
+def _effect(group: Group, some: Sequence[Seen]) -> Effect:
+    """Return the most severe effect of an entry's programs, or that of the group they were moved
+    to.
+    """
+    if group in _MOVED:
+        return _MOVED[group]
+    return min((one.felt.effect for one in some), key=lambda effect: effect.gravity)
+
+
+def _became_right(seen: Seen) -> bool:
+    return seen.verdict is Verdict.CONFORMS and seen.before in FAILED
+
+
+def _alone(clause: Clause) -> bool:
+    return {processes(one) for one in clause.topologies} == {ONE}
+
+
+@lru_cache(maxsize=8192)
+def _words(title: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(title))
+
+
+@lru_cache(maxsize=1024)
+def _calls(tags: str) -> frozenset[str]:
+    """Return the calls among a known issue's tags, beside the map."""
+    return frozenset(_CALL.findall(tags)) - _MAPS
+
+
+_WORD, _CALL = re.compile(r"\w+"), re.compile(r"\w+\.(\w+)\b(?!\.)")
+_MAPS = {"pmap", "shard_map"}
+_NOTHING = (Verdict.NOT_APPLICABLE, Verdict.REMOVED)
+_RETURNED = (Group.WRONG_NUMBERS, Group.LIES)
+_REMEDIED = set(Group) - {Group.REPAIRED, Group.FIX_FAILS}
+# Without a cause: the same thing happens to all that is held, moved or warned of, whatever was
+# claimed; and what a claim is about may be wrong, or another error, in many shapes.
+_BY_SHAPE = (Group.MOVES_MORE, Group.LIES, Group.WARNS)
+_BY_CLAIM = (Group.WRONG_NUMBERS, Group.OTHER_ERROR, Group.REPAIRED)
+_TITLES = {
+    Group.MOVES_MORE: "{}",
+    Group.LIES: "A result is in another place: {}",
+    Group.WARNS: "A warning: {}",
+}

@@ -1,0 +1,266 @@
+"""The messages that a user of pmap meets, each with where it appears and what is behind it.
+
+Taken from what the workers recorded: exceptions, warnings, and the signals by which processes
+ended. A message stands for all that differ only in names, numbers and shapes. The harness's own
+messages are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from conformance.model.records import Cell
+from reports.analysis.comparing.changes import cause_of
+from reports.analysis.errors.wording import SLOT, address, first_sentence, template
+from reports.store.alike import Once
+from reports.store.order import version_order
+from reports.store.outcomes import CellKey
+from reports.store.results import Results
+from reports.store.shown import Shown, versions_run, where_shown
+
+_EXAMPLE_LENGTH = 1500
+_QUOTE_LENGTH = 8  # characters of a cause's tag that are more than a name
+_OURS = ("conformance.", "harness.")
+# What a program of its own printed last: a signal of nothing but the error itself.
+_OF_A_CHILD = re.compile(r"(?:(?:process \d+|exit(?: status)? \d+): )*(?:(?P<type>\w+): )?")
+# Names of the harness's own functions make no good example of what a user reads.
+_HARNESS_NAMES = ("Implementation", "conformance")
+
+
+class Sort(StrEnum):
+    """How a message reaches the user."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    SIGNAL = "signal"
+
+
+class Said(NamedTuple):
+    """A message as one process recorded it; `phase` is what JAX was doing."""
+
+    sort: Sort
+    type: str
+    text: str
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What is behind a message in some programs: a known issue or, without one, a claim.
+
+    `until` is the last JAX with it; empty if that is the newest that was run.
+    """
+
+    cause: str
+    claim: str
+    clauses: tuple[str, ...]
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `example` is one complete wording, `related` are other wordings of the same
+    problem.
+    """
+
+    slug: str
+    sort: Sort
+    types: tuple[str, ...]
+    title: str
+    example: str
+    phases: tuple[str, ...]
+    meanings: tuple[Meaning, ...]
+    shown: tuple[Shown, ...]
+    related: tuple[str, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The programs that meet it, ordered by what is behind it."""
+        return tuple(dict.fromkeys(id for one in self.meanings for id in one.clauses))
+
+
+@dataclass(slots=True)
+class _Gathered:
+    sort: Sort
+    types: Counter[str] = field(default_factory=Counter)
+    phases: Counter[str] = field(default_factory=Counter)
+    titles: set[str] = field(default_factory=set)
+    template: str = ""
+    example: str = ""
+    keys: dict[CellKey, str] = field(default_factory=dict)  # and the cause of each
+
+    def add(self, key: CellKey, cause: str, said: Said, words: str) -> None:
+        self.types[said.type] += 1
+        if said.phase and said.phase != "unknown":
+            self.phases[said.phase] += 1
+        self.template = self.template or words
+        self.keys[key] = cause
+        sentence = first_sentence(said.text)
+        if sentence not in self.titles and len(self.titles) < 2:
+            self.titles.add(sentence)
+        if not self.example or _clearer(said.text, self.example):
+            self.example = said.text
+
+
+def messages(
+    results: Results, said_in: Callable[[Cell], tuple[Said, ...]] | None = None
+) -> tuple[Message, ...]:
+    """Return every message of the results, by sort and type, the most frequent first."""
+    gathered: dict[str, _Gathered] = {}
+    known: dict[Said, tuple[str, str]] = {}
+    said_in = said_in or Once(said_by).to(said_by)
+    for key, outcome in results.outcomes.items():
+        for said in said_in(outcome.runs[-1].cell) if outcome.runs else ():
+            if said not in known:
+                words = template(said.text) if said.sort is not Sort.SIGNAL else said.text
+                known[said] = _page_of(said, words), words
+            name, words = known[said]
+            one = gathered.setdefault(name, _Gathered(said.sort))
+            clause = results.clauses[key.clause]
+            one.add(key, cause_of(outcome) or clause.cause, said, words)
+    ran = versions_run(results)
+    newest = max(set().union(*ran.values()), key=version_order, default="")
+    found = [_message(results, name, one, ran, newest) for name, one in gathered.items()]
+    return tuple(_with_related(_ordered(found)))
+
+
+def _page_of(said: Said, words: str) -> str:
+    if said.sort is Sort.SIGNAL:
+        return address("killed by", said.type)
+    return address(said.type, words)
+
+
+def said_by(cell: Cell) -> tuple[Said, ...]:
+    """Return what each process raised, warned of and died of, each once."""
+    steps = (step for one in cell.observations for step in _list(one.get("steps")))
+    said = [one for step in steps if isinstance(step, dict) for one in _of_step(step)]
+    died = cell.fault.processes if cell.fault else ()
+    said += [Said(Sort.SIGNAL, one.signal, one.log or "") for one in died if one.signal]
+    return tuple(dict.fromkeys(said))
+
+
+def _of_step(step: Mapping[str, Any]) -> Iterator[Said]:
+    exception = step.get("exception")
+    if isinstance(exception, dict):
+        name, text = str(exception.get("type", "")), str(exception.get("message") or "")
+        if str(exception.get("module") or "").startswith(_OURS):
+            match = _OF_A_CHILD.match(text)
+            name, text = (match["type"], text[match.end() :]) if match else ("", text)
+            text = text.partition(" / ")[0]
+        if name:
+            yield Said(Sort.ERROR, name, text, str(exception.get("phase") or ""))
+    for warning in _list(step.get("warnings")):
+        if isinstance(warning, dict):
+            yield Said(
+                Sort.WARNING, str(warning.get("category", "")), str(warning.get("message") or "")
+            )
+
+
+def _message(
+    results: Results,
+    name: str,
+    one: _Gathered,
+    ran: Mapping[tuple[str, str, str], set[str]],
+    newest: str,
+) -> Message:
+    types = tuple(type for type, _ in one.types.most_common())
+    told = one.titles.pop() if len(one.titles) == 1 else one.template
+    if one.sort is Sort.SIGNAL:
+        title = f"The process is killed by {types[0]}"
+    elif not one.template.strip(f"{SLOT} .,:()"):
+        title = f"{types[0]} {first_sentence(one.example)}".strip()
+        title = title if one.example.strip() else f"{types[0]} without a message"
+    else:
+        title = told
+    return Message(
+        slug=name,
+        sort=one.sort,
+        types=types,
+        title=title,
+        example=one.example[:_EXAMPLE_LENGTH] + SLOT * (len(one.example) > _EXAMPLE_LENGTH),
+        phases=tuple(phase for phase, _ in one.phases.most_common()),
+        meanings=_meanings(results, one, newest),
+        shown=tuple(where_shown(one.keys, ran)),
+    )
+
+
+def _meanings(results: Results, one: _Gathered, newest: str) -> tuple[Meaning, ...]:
+    """Return what is behind a message in the newest JAX, then in older ones; known issues first.
+
+    Known issues that quote the message come first, then those of most programs. A warning counts
+    for a known issue only if that quotes it.
+    """
+    quoting = {slug: _quotes(results, slug, one.example) for slug in {*one.keys.values()} if slug}
+    groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for key, slug in one.keys.items():
+        told = slug if one.sort is not Sort.WARNING or quoting.get(slug) else ""
+        group = told, "" if told else results.clauses[key.clause].claim
+        groups[group][key.clause] = None
+        seen[group].add(key.target.jax or key.target.target)
+    last = {group: max(some, key=version_order) for group, some in seen.items()}
+    until = {group: "" if jax == newest else jax for group, jax in last.items()}
+    order = sorted(
+        groups,
+        key=lambda one: (
+            until[one] != "",
+            not quoting.get(one[0]),
+            not one[0],
+            -len(groups[one]),
+            one,
+        ),
+    )
+    return tuple(Meaning(*one, tuple(groups[one]), until[one]) for one in order)
+
+
+def _quotes(results: Results, slug: str, text: str) -> bool:
+    """Return whether a known issue's search words are in the message."""
+    tags = results.causes[slug].tags if slug in results.causes else ()
+    return any(len(tag) >= _QUOTE_LENGTH and tag in text for tag in tags)
+
+
+def _ordered(found: Iterable[Message]) -> list[Message]:
+    of_type: Counter[tuple[Sort, str]] = Counter()
+    some = list(found)
+    for one in some:
+        of_type[one.sort, one.types[0]] += len(one.clauses)
+    order = list(Sort)
+    return sorted(
+        some,
+        key=lambda m: (
+            order.index(m.sort),
+            -of_type[m.sort, m.types[0]],
+            m.types[0],
+            -len(m.clauses),
+            m.slug,
+        ),
+    )
+
+
+def _with_related(found: list[Message]) -> Iterator[Message]:
+    """Yield each message with others of the same most frequent known issue, from other versions."""
+    by_cause: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        for cause in {meaning.cause for meaning in one.meanings} - {""}:
+            by_cause[cause].append(one.slug)
+    for one in found:
+        others = by_cause[one.meanings[0].cause] if one.meanings[0].cause else []
+        yield replace(one, related=tuple(other for other in others if other != one.slug))
+
+
+def _clearer(text: str, than: str) -> bool:
+    """Return whether a wording is the better example: without the harness's names, then shorter."""
+
+    def rank(some: str) -> tuple[bool, int, str]:
+        return any(name in some for name in _HARNESS_NAMES), len(some), some
+
+    return rank(text) < rank(than)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

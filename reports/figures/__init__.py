@@ -1,1 +1,0 @@
-"""Charts of costs: the numbers, and their drawings as SVG."""

@@ -1,1 +1,0 @@
-"""Results files: their records, read and merged."""

@@ -1,0 +1,1 @@
+"""Render results for readers: the site, text for a terminal, Markdown, charts."""

@@ -1,0 +1,302 @@
+"""Collect the pages of the site, render them and write them; nothing is fetched.
+
+A page is written by the process that rendered it, because all pages are too large to send. The same
+results give the same bytes, so that sites can be stored and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.errors.messages import said_by
+from reports.render.site import (
+    causes,
+    cost,
+    downloads,
+    guide,
+    known,
+    libraries,
+    lookup,
+    matrix,
+    removed,
+    statements,
+    subjects,
+    targets,
+    unknown,
+    upgrades,
+    user_reports,
+)
+from reports.render.site import clauses as clause_pages
+from reports.render.site.marks import Mark
+from reports.render.site.memory import notes
+from reports.render.site.names import implementation_words, section_words
+from reports.render.site.page import Asset, Page, Pages
+from reports.render.site.parallel import AT_ONCE, WORTH, batches, in_parallel
+from reports.render.site.shared_lines import FILES, Lines
+from reports.render.site.shared_lines import files as files_of_lines
+from reports.render.site.text import code_marked, effect_css, effect_words, parted, plain, worded
+from reports.render.site.write import SiteError, put, write
+from reports.render.text.summary import printable
+from reports.store.collecting import paused_collector
+from reports.store.order import short_implementation
+from reports.store.results import Results
+
+T = TypeVar("T")
+
+__all__ = ["PAGES", "SiteError", "build", "environment", "render"]
+
+# What makes pages: each is given the results with what is felt of them, and yields its own.
+PAGES: tuple[Pages, ...] = (
+    upgrades.pages,
+    statements.pages,
+    subjects.pages,
+    matrix.pages,
+    causes.pages,
+    known.pages,
+    removed.pages,
+    user_reports.pages,
+    libraries.pages,
+    unknown.pages,
+    cost.pages,
+    lookup.pages,
+    targets.pages,
+    downloads.pages,
+    clause_pages.pages,
+    guide.pages,
+)
+
+# The ways on, in the order of the questions that readers come with; shown where the page is there.
+NAVIGATION = (
+    ("Upgrade", "index.html"),
+    ("Known issues", "causes.html"),
+    ("Error messages", "errors.html"),
+    ("Documentation errors", "errata.html"),
+    ("Performance and memory", "cost.html"),
+    ("Compatibility table", "matrix.html"),
+    ("Coverage", "unknown.html"),
+    ("Download", "targets.html"),
+    ("Docs", "docs.html"),
+)
+_UNDER = {
+    "upgrade": "index.html",
+    "clauses": "matrix.html",
+    "data": "targets.html",
+    "documents": "errata.html",
+    "documents.html": "errata.html",
+    "claims": "errata.html",
+    "subjects": "causes.html",
+    "versions": "causes.html",
+    "versions.html": "causes.html",
+    "hazards.html": "causes.html",
+    "libraries.html": "causes.html",
+    "removed": "causes.html",
+    "removed.html": "causes.html",
+    "user-reports.html": "causes.html",
+    "times.html": "cost.html",
+    "causes-legacy.html": "causes.html",
+    "causes-shard_map.html": "causes.html",
+}
+
+# What a page may load: files of the site, over HTTP by 'self' and from the disk by `file:`, where
+# not every browser counts files as of one origin. Nothing runs that stands in the page itself.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self' file:",
+        "style-src 'self' file:",
+        "img-src 'self' file: data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+)
+
+LICENSE = "Apache License 2.0"
+
+# The effects of the legend, each severity once or twice.
+_LEGEND = (
+    Effect.CRASHES,
+    Effect.HANGS,
+    Effect.WRONG_NUMBERS,
+    Effect.RAISES,
+    Effect.OTHER_ERROR,
+    Effect.MOVES_MORE,
+    Effect.NEEDS_MORE_MEMORY,
+    Effect.LIES_ELSEWHERE,
+    Effect.WARNS,
+)
+
+_ASSETS = ("style.css", "site.js")
+_TEMPLATES = "j2"  # how their names end
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every page shows around its content: navigation, and the runs of the results."""
+
+    navigation: tuple[tuple[str, str], ...]
+    measured: str
+    license: str = LICENSE
+    repository: str = ""
+
+
+def build(results: Results, directory: Path, repository: str = "") -> int:
+    """Write the site of `results` into `directory`; return the number of pages. SiteError if it
+    fails.
+    """
+    with paused_collector():
+        rendered = _renderer(results, repository)
+
+        def fill(new: Path) -> Iterator[str]:
+            lines: dict[str, str] = {}
+            for names, more in _of_batches(partial(_put, rendered, new), rendered):
+                lines.update(more)
+                yield from names
+            for path, text in files_of_lines(lines):
+                yield put(new, path, text)
+
+        return sum(name.endswith(".html") for name in write(fill, directory))
+
+
+def render(results: Results, repository: str = "") -> dict[str, str]:
+    """Return the text of every file of the site, by its path."""
+    rendered = _renderer(results, repository)
+    site, lines = dict[str, str](), dict[str, str]()
+    for some, more in _of_batches(partial(_texts, rendered), rendered):
+        site.update(some)
+        lines.update(more)
+    return {**site, **dict(files_of_lines(lines))}
+
+
+def _of_batches(do: Callable[[int], T], rendered: Renderer) -> Iterator[T]:
+    return in_parallel(do, len(rendered.batches), worth=WORTH // AT_ONCE, at_once=1)
+
+
+def _put(rendered: Renderer, folder: Path, batch: int) -> tuple[list[str], dict[str, str]]:
+    """Write the pages of a batch; return their names, and the lines that they share with others."""
+    names = [put(folder, *rendered(number)) for number in rendered.batches[batch]]
+    return names, rendered.lines.taken()
+
+
+def _texts(rendered: Renderer, batch: int) -> tuple[dict[str, str], dict[str, str]]:
+    some = dict(rendered(number) for number in rendered.batches[batch])
+    return some, rendered.lines.taken()
+
+
+def _renderer(results: Results, repository: str) -> Renderer:
+    effects = asked(results)
+    assets = (Asset(name, partial(_template_text, name)) for name in _ASSETS)
+    made = (*assets, *(one for pages in PAGES for one in pages(effects)))
+    return Renderer(_frame(results, made, repository), made)
+
+
+def asked(results: Results) -> Effects:
+    """Return the effects of the results, and everything that pages read from their cells."""
+    effects = Effects(results, said_by, notes)
+    cells = (run.cell for one in results.outcomes.values() for run in one.runs[-1:])
+    effects.once.ask(cells, in_parallel)
+    return effects
+
+
+class Renderer:
+    """Renders pages by number; `batches` are the numbers that one process renders together."""
+
+    def __init__(self, frame: Frame, made: Sequence[Page | Asset]) -> None:
+        self.frame, self.made = frame, made
+        self.batches = batches([one.batch for one in made])
+        self.lines = Lines()
+        self.env = environment()
+        self.env.globals.update(lines=self.lines, line_files=FILES)
+        for template in self.env.list_templates([_TEMPLATES]):
+            self.env.get_template(template)  # compiled here, not once more in each process
+
+    def __call__(self, number: int) -> tuple[str, str]:
+        """Return the path and the text of one page."""
+        one = self.made[number]
+        if isinstance(one, Asset):
+            return one.path, printable(one.text)
+        text = self.env.get_template(f"{one.template}.html.j2").render(
+            page=one.view,
+            root=one.root,
+            title=one.title,
+            description=one.description,
+            frame=self.frame,
+            here=_way(one.path),
+        )
+        return one.path, printable(text)
+
+
+class _Environment(Environment):
+    """Templates of records, whose `one.title` is an attribute and never a key: half the cost."""
+
+    getattr = staticmethod(getattr)  # type: ignore[assignment]
+
+
+def environment() -> Environment:
+    """Return the templates, all with escaping."""
+    env = _Environment(
+        loader=PackageLoader("reports.render.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    env.globals.update(policy=POLICY, verdicts=tuple(Verdict), marks=tuple(Mark))
+    env.globals.update(effects=_LEGEND)
+    env.filters.update(
+        zip=zip,
+        plain=plain,
+        parted=parted,
+        worded=worded,
+        prose=lambda text: Markup(code_marked(text)),
+        implementation=implementation_words,
+        short=short_implementation,
+        section_words=section_words,
+        effect_css=effect_css,
+        effect_words=effect_words,
+    )
+    env.tests["web_link"] = lambda text: text.startswith("https://")
+    return env
+
+
+def _frame(results: Results, made: Sequence[Page | Asset], repository: str) -> Frame:
+    paths = {one.path for one in made}
+    days = sorted({target.started[:10] for target in results.targets if target.started})
+    versions = [results.labels[t.key] for t in results.targets if not t.unavailable]
+    platforms = sorted({t.platform for t in results.targets if t.platform})
+    said = (
+        ", ".join(platforms),
+        " to ".join(dict.fromkeys([*versions[:1], *versions[-1:]])),
+        " to ".join(dict.fromkeys([*days[:1], *days[-1:]])),
+    )
+    return Frame(
+        navigation=tuple((word, path) for word, path in NAVIGATION if path in paths),
+        measured=" · ".join(filter(None, said)),
+        repository=repository,
+    )
+
+
+def _way(path: str) -> str:
+    """Return the navigation entry of a page."""
+    folder, _, rest = path.partition("/")
+    return _UNDER.get(folder, f"{folder}.html" if rest else path)
+
+
+def _template_text(name: str) -> str:
+    return (
+        resources.files("reports.render.site")
+        .joinpath(f"templates/{name}")
+        .read_text(encoding="utf-8")
+    )

@@ -1,0 +1,321 @@
+"""The pages of known issues: what JAX does, its program, and where it shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from conformance.model.records import Cause
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.happened import ABSENT
+from reports.analysis.effects.pairs import NEW, SHARD_MAP, Effects
+from reports.analysis.effects.remedies import Help
+from reports.analysis.effects.rewrites import Rewrite, rewrites
+from reports.render.site import issues as known_issues
+from reports.render.site.columns import Column, columns
+from reports.render.site.marks import Mark, mark_of, together
+from reports.render.site.names import (
+    Link,
+    cause_link,
+    cause_path,
+    clause_path,
+    implementation_words,
+)
+from reports.render.site.page import Page
+from reports.render.site.shown import LEGACY_PMAP, shown_by
+from reports.render.site.slower import slower
+from reports.render.site.strips import (
+    Place,
+    Strip,
+    jax_versions,
+    marks_of_clauses,
+    newest_index,
+    ranges,
+    versions,
+    worst_strips,
+)
+from reports.render.site.upstream import Thread, threads_of
+from reports.render.site.user_reports import reports_of
+from reports.store.order import implementation_order, topology_order, version_order
+from reports.store.outcomes import CellKey
+from reports.store.results import Results
+
+_MOST_REMEDIES = 4
+_LOOKED_AT = 12  # cells of the newest version whose effect says what a cause does
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """An implementation, and the versions and topologies in which it shows the issue."""
+
+    implementation: str
+    versions: str  # on any topology
+    ranges: tuple[tuple[str, str], ...]  # topologies, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A clause that shows a remedy, and whether it works."""
+
+    clause: str
+    title: str
+    href: str
+    newest: Mark | None
+    strips: tuple[Strip, ...]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseLink:
+    """A clause that shows the issue: its expectation, and whether the newest JAX fulfils it."""
+
+    clause: str
+    title: str
+    href: str
+    newest: Mark
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """Another known issue of the same defect, and its edit."""
+
+    link: Link
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
+class CauseView:
+    """A known issue: its effect, where it shows, its cost, and its remedies.
+
+    `edit` is what to change, if that works in the newest JAX; `kin` are the issues of the same
+    defect: the whole, or its parts; `as_shard_map` says how programs that show it under new pmap
+    behave under shard_map.
+    """
+
+    cause: Cause
+    href: str
+    effect: Effect | None
+    places: tuple[PlaceRow, ...]
+    clauses: tuple[ClauseLink, ...]
+    helps: tuple[tuple[Help, tuple[Remedy, ...]], ...]
+    versions: tuple[str, ...]
+    newest: str
+    edit: str = ""
+    kin: tuple[Kin, ...] = ()
+    slower: tuple[str, ...] = ()
+    as_shard_map: str = ""
+    rows: tuple[known_issues.PlaceRow, ...] = ()
+    jax: tuple[str, ...] = ()
+    rewrite: Rewrite | None = None
+    usage: str = ""
+    libraries: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Its own remedies that these results do not contain."""
+        there = {one.clause for _, some in self.helps for one in some}
+        return tuple(one for one in self.cause.remedies if one not in there)
+
+    @property
+    def reported(self) -> tuple[Link, ...]:
+        """The user reports that it answers."""
+        return reports_of(cause=self.cause.cause)
+
+    @property
+    def upstream(self) -> tuple[Thread, ...]:
+        """The upstream issues and pull requests whose state is known."""
+        return threads_of(self.cause.cause, self.cause.links)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The other links."""
+        known = {one.address for one in self.upstream}
+        return tuple(link for link in self.cause.links if link not in known)
+
+    @property
+    def most_remedies(self) -> int:
+        """How many remedies of one kind are shown unfolded."""
+        return _MOST_REMEDIES
+
+    @property
+    def places_line(self) -> str:
+        """Where it shows, in a line."""
+        return "; ".join(
+            f"{implementation_words(row.implementation)} {row.versions}" for row in self.places
+        )
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """Yield a page per known issue."""
+    results = effects.results
+    found = {one.cause.cause: one for one in known_issues.issues(effects)}
+    for view in causes(effects):
+        issue = found.get(view.cause.cause)
+        rewrite = rewrites().by_cause.get(view.cause.cause)
+        whole = replace(
+            view,
+            rows=() if issue is None else known_issues.place_rows(results, issue),
+            jax=tuple(jax_versions(results)),
+            rewrite=rewrite,
+            usage="" if issue is None else issue.usage.words,
+            libraries=() if rewrite is None else tuple(library_versions(results, rewrite.library)),
+        )
+        yield Page(view.href, "cause", whole, view.cause.title, view.cause.sentence)
+
+
+def library_versions(results: Results, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each version of JAX with the versions of a library in its runs."""
+    found: dict[str, set[str]] = {}
+    for one in results.environments:
+        if one.jax and name in one.packages:
+            found.setdefault(one.jax, set()).add(one.packages[name])
+    for jax in jax_versions(results):
+        if jax in found:
+            yield jax, ", ".join(sorted(found[jax], key=version_order))
+
+
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def causes(effects: Effects) -> tuple[CauseView, ...]:
+    """Return every known issue of the results, including those that no cell shows."""
+    results = effects.results
+    shown = shown_by(results)
+    marks = marks_of_clauses(results)
+    baseline = next((one for one in columns(results) if one.baseline), None)
+    newest = newest_index(results)
+    views = [
+        _view(effects, baseline, newest, marks, one, shown.get(one.cause, []))
+        for one in results.causes.values()
+    ]
+    return tuple(
+        sorted(
+            views,
+            key=lambda one: (
+                one.cause.section,
+                one.effect.gravity if one.effect else len(Effect),
+                one.cause.title,
+            ),
+        )
+    )
+
+
+def _view(
+    effects: Effects,
+    baseline: Column | None,
+    newest: int,
+    marks: dict[str, dict[Place, list[Mark]]],
+    cause: Cause,
+    cells: list[CellKey],
+) -> CauseView:
+    results = effects.results
+    shown = Counter(key.implementation for key in cells if key.implementation != LEGACY_PMAP)
+    at = NEW if NEW in shown or not shown else shown.most_common(1)[0][0]
+    target = results.targets[newest].key
+    return CauseView(
+        cause=cause,
+        href=cause_path(cause.cause),
+        effect=_effect(effects, baseline, cells),
+        places=_places(results, cells),
+        clauses=tuple(
+            _clause_link(results, newest, marks, id) for id in sorted({key.clause for key in cells})
+        ),
+        helps=_helps(effects, newest, marks, cause, at),
+        versions=versions(results),
+        newest=versions(results)[newest],
+        edit=effects.remedies.edit(cause, at, target),
+        kin=tuple(
+            Kin(cause_link(results, one.cause), effects.remedies.edit(one, at, target))
+            for one in results.causes.values()
+            if one.cause == cause.part_of or (one.part_of == cause.cause and not cause.part_of)
+        ),
+        slower=slower(results, cells, target),
+        as_shard_map=_as_shard_map(results, [key for key in cells if key.target == target]),
+    )
+
+
+def _as_shard_map(results: Results, cells: Iterable[CellKey]) -> str:
+    """Return how the programs that show an issue under new pmap behave under shard_map of
+    one JAX.
+    """
+    there = [
+        results.outcome(key._replace(implementation=SHARD_MAP)).verdict
+        for key in cells
+        if key.implementation == NEW
+    ]
+    ran = [mark_of(verdict) for verdict in there if verdict not in ABSENT]
+    if not ran:
+        return ""
+    right = sum(mark is Mark.RIGHT for mark in ran)
+    return f"{right or 'none'} of {len(ran)} results are as expected"
+
+
+def _clause_link(
+    results: Results, newest: int, marks: dict[str, dict[Place, list[Mark]]], id: str
+) -> ClauseLink:
+    clause = results.clauses[id]
+    claim = results.claims.get(clause.claim)
+    mark = together(row[newest] for row in marks[id].values())
+    return ClauseLink(id, clause.title, clause_path(id), mark, claim is not None and claim.silent)
+
+
+def _effect(effects: Effects, baseline: Column | None, cells: list[CellKey]) -> Effect | None:
+    """Return the most frequent effect in the newest version that shows it, relative to
+    legacy pmap.
+    """
+    if baseline is None:
+        return None
+    number = {target.key: i for i, target in enumerate(effects.results.targets)}
+    moved = [key for key in cells if key.implementation != baseline.side.implementation]
+    newest = max((number[key.target] for key in moved), default=0)
+    counted: Counter[Effect] = Counter()
+    for key in [key for key in moved if number[key.target] == newest][:_LOOKED_AT]:
+        found = effects.from_baseline(key, baseline.side)
+        if found is not None and found.effect is not Effect.SAME:
+            counted[found.effect] += 1
+    return min(counted, key=lambda effect: (-counted[effect], effect.gravity), default=None)
+
+
+def _places(results: Results, cells: list[CellKey]) -> tuple[PlaceRow, ...]:
+    named = dict(zip((t.key for t in results.targets), versions(results), strict=True))
+    held: dict[str, dict[str, set[str]]] = {}
+    for key in cells:
+        by_topology = held.setdefault(key.implementation, {})
+        by_topology.setdefault(key.topology, set()).add(named[key.target])
+    order, found = tuple(named.values()), []
+    for implementation in sorted(held, key=implementation_order):
+        by_range: dict[str, list[str]] = {}
+        for topology in sorted(held[implementation], key=topology_order):
+            where = ranges(order, held[implementation][topology])
+            by_range.setdefault(where, []).append(topology)
+        rows = tuple((", ".join(topologies), where) for where, topologies in by_range.items())
+        anywhere = ranges(order, set().union(*held[implementation].values()))
+        found.append(PlaceRow(implementation, anywhere, rows))
+    return tuple(found)
+
+
+def _helps(
+    effects: Effects,
+    newest: int,
+    marks: dict[str, dict[Place, list[Mark]]],
+    cause: Cause,
+    implementation: str,
+) -> tuple[tuple[Help, tuple[Remedy, ...]], ...]:
+    """Return the remedies by whether they work under an implementation of the newest JAX."""
+    results = effects.results
+    target = results.targets[newest].key
+    found: dict[Help, list[Remedy]] = {help: [] for help in Help}
+    for id in effects.remedies.of_cause(cause):
+        how = effects.remedies.at(id, implementation, target)
+        found[how.help].append(
+            Remedy(
+                id,
+                how.title,
+                clause_path(id),
+                together(row[newest] for row in marks[id].values()),
+                worst_strips(marks[id], versions(results)),
+                f"{how.result} under {implementation_words(how.implementation)}",
+            )
+        )
+    return tuple((help, tuple(some)) for help, some in found.items() if some)

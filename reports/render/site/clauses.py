@@ -1,0 +1,395 @@
+"""A page per clause: what happened, newest first, equal outcomes of several versions joined.
+
+The evidence is folded below, because a reader wants first what their code would meet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from conformance.model.records import Cause, Claim, Clause, Deviation, Strength
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.effect import Felt
+from reports.analysis.effects.happened import ABSENT
+from reports.analysis.effects.pairs import NEW, Effects, Side
+from reports.render.site.columns import Column, columns
+from reports.render.site.evidence import (
+    Evidence,
+    FindingView,
+    Views,
+    evidence,
+    findings,
+    timing_said,
+)
+from reports.render.site.marks import Mark, mark_of
+from reports.render.site.names import (
+    Link,
+    cause_link,
+    cell_anchor,
+    claim_path,
+    clause_link,
+    clause_path,
+    matrix_path,
+    safe_name,
+)
+from reports.render.site.page import Page
+from reports.render.site.strips import ranges, versions
+from reports.render.site.targets import run_anchor
+from reports.render.site.text import shortened
+from reports.render.site.user_reports import reports_of
+from reports.store.alike import failed
+from reports.store.order import implementation_order
+from reports.store.outcomes import CellKey, Outcome
+from reports.store.results import Results
+
+# Characters of evidence on a page; the rest is one command away. What is wrong needs more.
+_WRONG_SIZE, _RIGHT_SIZE = 3_600, 800
+_SEEN_AT_ONCE = 4  # outcomes of all implementations
+_NOT_RIGHT = {Mark.WRONG, Mark.PARTLY}
+_REASON_SHOWN = 1200
+_VARIES = re.compile(r"[\d.,\s…\[\]()x:#-]+")
+_KEPT = 120  # characters by which two reasons are known to be the same
+_REASONS_KEPT = 1024  # in memory at once: those of a page repeat each other
+
+
+@lru_cache(_REASONS_KEPT)
+def _known_by(reason: str) -> str:
+    """Return a grouping key of reasons that differ in numbers only."""
+    return _VARIES.sub("#", reason)[:_KEPT]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cell with its description."""
+
+    key: CellKey
+    number: int
+    outcome: Outcome
+    mark: Mark
+    words: str
+    deviation: Deviation | None
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """Return a grouping key of cells with the same description."""
+        why = (self.deviation.cause or self.deviation.why) if self.deviation else ""
+        # What a conforming cell moved or compiled differs between versions, and is felt.
+        return self.outcome.verdict, self.words, why or _known_by(self.outcome.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One outcome of an implementation and where it occurred: expectation and observation."""
+
+    anchor: str
+    mark: Mark
+    words: str
+    places: tuple[str, ...]
+    expected: str
+    reason: str
+    failed: tuple[FindingView, ...]
+    felt: Felt | None
+    deviation: Deviation | None
+    cause: Link | None
+    evidence: tuple[Evidence, ...]
+    left_out: int
+    absent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """The outcomes under an implementation, newest first."""
+
+    name: str
+    told: tuple[Told, ...]
+
+
+Span = tuple[Mark, str, str, str]  # mark, words, versions, anchor of the outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A row of the overview: for a topology, what happened in which versions."""
+
+    implementation: str
+    topologies: tuple[tuple[str, str], ...]  # each with the anchor of its cells
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class ClausePage:
+    """Everything about one clause, computed when the page is rendered."""
+
+    effects: Effects
+    clause: Clause
+    columns: tuple[Column, ...]
+    fixed_by: tuple[Link, ...]
+    views: Views
+    runs: Mapping[str, str]  # the anchor of each run's environment
+
+    @property
+    def results(self) -> Results:
+        return self.effects.results
+
+    @property
+    def claim(self) -> Claim | None:
+        return self.results.claims.get(self.clause.claim)
+
+    @property
+    def silent(self) -> bool:
+        """Whether no document mentions it, so that legacy pmap is the reference."""
+        return self.claim is not None and self.claim.silent
+
+    @property
+    def claim_href(self) -> str:
+        claim = self.claim
+        return claim_path(claim) if claim else ""
+
+    @property
+    def section_href(self) -> str:
+        return matrix_path(self.clause.section)
+
+    @property
+    def reported(self) -> tuple[Link, ...]:
+        """The user reports that this clause shows."""
+        return reports_of(clause=self.clause.clause)
+
+    @property
+    def cause(self) -> Cause | None:
+        return self.results.causes.get(self.clause.cause)
+
+    @property
+    def cause_link(self) -> Link:
+        return cause_link(self.results, self.clause.cause)
+
+    @property
+    def strength(self) -> Strength | None:
+        return self.results.strength.get(self.clause.clause)
+
+    @property
+    def fixes(self) -> Link | None:
+        return clause_link(self.results, self.clause.fixes) if self.clause.fixes else None
+
+    @property
+    def baseline(self) -> Column | None:
+        return next((column for column in self.columns if column.baseline), None)
+
+    @property
+    def _baseline_side(self) -> Side | None:
+        return self.baseline.side if self.baseline else None
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """The topologies of these results for which the clause is not declared."""
+        here = self.results.grid[self.clause.clause]
+        return tuple(one for one in self.results.topologies if one not in here)
+
+    @cached_property
+    def implementations(self) -> tuple[Implementation, ...]:
+        marks = {seen.mark for seen in self._seen}
+        budget = _Budget(_WRONG_SIZE if marks & _NOT_RIGHT else _RIGHT_SIZE)
+        return tuple(
+            Implementation(name, tuple(self._groups_shown(name, budget)))
+            for name in sorted(
+                self.results.columns(self.clause.clause),
+                # The baseline last: it is what the others are compared with.
+                key=lambda name: (
+                    name != NEW,
+                    self.baseline is not None and name == self.baseline.side.implementation,
+                    implementation_order(name),
+                ),
+            )
+        )
+
+    @property
+    def overview(self) -> bool:
+        """Whether there are more outcomes than can be seen at once without a table of them."""
+        return sum(len(one.told) for one in self.implementations) > _SEEN_AT_ONCE
+
+    def anchors(self, implementation: str) -> list[str]:
+        """The anchors of an implementation's cells, where no overview has them."""
+        topologies = () if self.overview else self.results.grid[self.clause.clause]
+        return [cell_anchor(implementation, one) for one in topologies]
+
+    @property
+    def glances(self) -> tuple[Glance, ...]:
+        """The overview, in the order of the sections below it."""
+        rows: dict[tuple[str, str], list[Seen]] = {}
+        for seen in self._seen:
+            rows.setdefault((seen.key.implementation, seen.key.topology), []).append(seen)
+        found: dict[tuple[str, tuple[Span, ...]], list[tuple[str, str]]] = {}
+        for one in self.implementations:
+            for topology in self.results.grid[self.clause.clause]:
+                row = rows.get((one.name, topology), [])
+                alike = found.setdefault((one.name, tuple(self._spans(row))), [])
+                alike.append((topology, cell_anchor(one.name, topology)))
+        return tuple(Glance(name, tuple(on), spans) for (name, spans), on in found.items())
+
+    def _spans(self, row: list[Seen]) -> Iterator[Span]:
+        """What happened on a topology, each outcome once with its versions, newest first."""
+        spans: dict[tuple[Mark, str], list[Seen]] = {}
+        for seen in row:
+            spans.setdefault((seen.mark, seen.words), []).append(seen)
+        for (mark, words), some in spans.items():
+            where = self._ranges(self._named[one.number] for one in some)
+            yield mark, words, where, self._outcome_anchor(some[0])
+
+    @cached_property
+    def left_out(self) -> str:
+        """The versions of which only the core tier was run, to which the clause does not belong."""
+        seen = {one.number for one in self._seen}
+        named = enumerate(self._named)
+        return ranges(self._named, [name for number, name in named if number not in seen])
+
+    def _ranges(self, some: Iterable[str]) -> str:
+        """Versions as ranges, over those in which the clause was to run."""
+        there = {one.number for one in self._seen}
+        named = [name for number, name in enumerate(self._named) if number in there]
+        return ranges(named, some)
+
+    @property
+    def timings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The time lane's measurements, by version and place, newest first."""
+        found = []
+        for seen in self._seen:
+            lines = self.results.timings.get(seen.key, ())
+            if lines:
+                version = self._named[seen.number]
+                where = f"{version}, {seen.key.implementation} on {seen.key.topology}"
+                found.append(
+                    (
+                        seen.number,
+                        where,
+                        tuple(f"{one.timing}, {timing_said(one)}" for one in lines),
+                    )
+                )
+        found.sort(key=lambda one: -one[0])
+        return tuple((where, lines) for _, where, lines in found)
+
+    @cached_property
+    def _named(self) -> tuple[str, ...]:
+        return versions(self.results)
+
+    @cached_property
+    def _seen(self) -> tuple[Seen, ...]:
+        """Yield every expected cell, newest first."""
+        results = self.results
+        found = []
+        for number, target in reversed(list(enumerate(results.targets))):
+            for implementation in results.columns(self.clause.clause):
+                for topology in results.grid[self.clause.clause]:
+                    key = CellKey(self.clause.clause, target.key, implementation, topology)
+                    outcome = results.outcome(key)
+                    if outcome.verdict is Verdict.LEFT_OUT:
+                        continue
+                    run = outcome.runs[-1] if outcome.runs else None
+                    found.append(
+                        Seen(
+                            key,
+                            number,
+                            outcome,
+                            mark_of(outcome.verdict),
+                            self.effects.happened(key),
+                            run.cell.deviation if run else None,
+                        )
+                    )
+        return tuple(found)
+
+    def _outcome_anchor(self, seen: Seen) -> str:
+        """Return the anchor of an outcome of an implementation."""
+        known = self._outcomes.setdefault(seen.key.implementation, {})
+        number = known.setdefault(seen.alike, len(known) + 1)
+        return safe_name(f"o-{seen.key.implementation}.{number}")
+
+    @cached_property
+    def _outcomes(self) -> dict[str, dict[tuple[object, ...], int]]:
+        return {}
+
+    def _groups_shown(self, implementation: str, budget: _Budget) -> Iterator[Told]:
+        groups: dict[tuple[object, ...], list[Seen]] = {}
+        for seen in self._seen:
+            if seen.key.implementation == implementation:
+                groups.setdefault(seen.alike, []).append(seen)
+        for some in groups.values():
+            first = some[0]
+            runs = first.outcome.runs
+            shown = tuple(budget.spend(self._evidence(some)))
+            yield Told(
+                anchor=self._outcome_anchor(first),
+                mark=first.mark,
+                words=first.words,
+                places=self._places(some),
+                expected=self.clause.expected.get(implementation, "nothing is said"),
+                reason=shortened(first.outcome.reason, _REASON_SHOWN),
+                failed=findings(f for r in runs[-1:] for f in failed(r.cell))[:6],
+                felt=self.effects.from_baseline(first.key, self._baseline_side),
+                deviation=first.deviation,
+                cause=self._cause(first.deviation),
+                evidence=shown,
+                left_out=sum(bool(one.outcome.runs) for one in some) - len(shown),
+                absent=first.outcome.verdict in ABSENT,
+            )
+
+    def _cause(self, deviation: Deviation | None) -> Link | None:
+        if deviation is None or deviation.cause not in self.results.causes:
+            return None
+        return cause_link(self.results, deviation.cause)
+
+    def _evidence(self, some: list[Seen]) -> Iterator[Evidence]:
+        """Yield the newest record with one process and with several; all if runs disagree."""
+        named, done = self._named, set()
+        for seen in some:
+            several = not seen.key.topology.startswith("1x")
+            if several not in done or len(seen.outcome.runs) > 1:
+                done.add(several)
+                for run in seen.outcome.runs:
+                    yield evidence(run, named[seen.number], seen.key.topology, self.views)
+
+    def _places(self, some: list[Seen]) -> tuple[str, ...]:
+        """Return where an outcome was seen: "0.10.0 to 0.12.0.1 on 1x8, 4x2"."""
+        by_topology: dict[str, list[str]] = {}
+        for seen in some:
+            by_topology.setdefault(seen.key.topology, []).append(self._named[seen.number])
+        by_range: dict[str, list[str]] = {}
+        for topology, held in by_topology.items():
+            by_range.setdefault(self._ranges(held), []).append(topology)
+        return tuple(f"{where} on {', '.join(on)}" for where, on in by_range.items())
+
+
+@dataclass(slots=True)
+class _Budget:
+    """The remaining room for evidence on a page; the first piece is always shown."""
+
+    left: int
+    spent: bool = False
+
+    def spend(self, some: Iterator[Evidence]) -> Iterator[Evidence]:
+        """Yield those of `some` that fit, from the first."""
+        for one in some:
+            if self.spent and one.size > self.left:
+                return
+            shown = one if self.spent else replace(one, text=shortened(one.text, self.left))
+            self.spent = True
+            self.left -= shown.size
+            yield shown
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """Yield the page of each clause."""
+    results = effects.results
+    default = columns(results)
+    views = Views()
+    runs = {one.run: run_anchor(one.run) for one in results.environments}
+    for clause in results.clauses.values():
+        fixes = effects.remedies.of_clauses([clause.clause])
+        fixed_by = tuple(clause_link(results, one) for one in fixes)
+        yield Page(
+            clause_path(clause.clause),
+            "clause",
+            ClausePage(effects, clause, default, fixed_by, views, runs),
+            shortened(clause.title, 300) or clause.clause,
+            "",
+        )

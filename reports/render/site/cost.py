@@ -1,0 +1,170 @@
+"""The page of costs of leaving legacy pmap: time, communication and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from conformance.model.records import Timing
+from reports.analysis.effects.pairs import Effects
+from reports.render.measured import times
+from reports.render.site.cost_figures import (
+    INDEX,
+    Group,
+    by_devices,
+    by_story,
+    memory_figures,
+    moved_figures,
+    ratios,
+    timed,
+)
+from reports.render.site.growth import growth_figures
+from reports.render.site.memory import Notes, Table, memory, notes
+from reports.render.site.names import implementation_words
+from reports.render.site.page import Page
+from reports.store.outcomes import TimingKey
+from reports.store.results import Results
+
+PAGE = "cost.html"
+
+LEGACY, JIT = "legacy pmap", "under jit"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One contender's formatted figures."""
+
+    name: str
+    topology: str
+    jax: str
+    implementation: str
+    took: str
+    ratios: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPage:
+    """All charts, and the table of all times."""
+
+    groups: tuple[Group, ...]
+    times: tuple[tuple[str, tuple[TimeRow, ...]], ...]
+    memory: tuple[Table, ...]
+    implementations: tuple[tuple[str, str], ...]
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """Yield the page of costs, if any were measured."""
+    results = effects.results
+    view = cost_page(results, effects.once.to(notes))
+    if view.groups or view.times:
+        yield Page(
+            PAGE,
+            "cost",
+            view,
+            "Performance and memory",
+            "Time, communication and memory of legacy pmap, new pmap and shard_map, by version.",
+        )
+    if view.times:
+        yield Page("times.html", "times", view, "All times", "Every duration that was measured.")
+
+
+def cost_page(results: Results, notes_in: Notes | None = None) -> CostPage:
+    """Return every figure in these results."""
+    taken = times(results)
+    measured = memory(results, notes_in)
+    groups = (
+        ratios(
+            results,
+            taken,
+            "index",
+            "An index into a map's output: time",
+            "How many times as long `x[0]` takes as under legacy pmap, measured at the same moment."
+            " Bars span the blocks of the measurement; one that crosses 1 shows no difference.",
+            INDEX,
+            "index",
+            LEGACY,
+        ),
+        by_devices(results, taken),
+        moved_figures(results),
+        growth_figures(results),
+        ratios(
+            results,
+            taken,
+            "call",
+            "A call of the map: time",
+            "How many times as long a call takes as under legacy pmap: dispatch, with the smallest "
+            "arrays there are.",
+            "timing.dispatch.",
+            "call",
+            LEGACY,
+        ),
+        ratios(
+            results,
+            taken,
+            "round-trip",
+            "A map with large arrays: time",
+            "How many times as long a call takes as under legacy pmap.",
+            "timing.round-trip.",
+            "call",
+            LEGACY,
+        ),
+        ratios(
+            results,
+            taken,
+            "top-level",
+            "A map at the top level, against the same under jit: time",
+            "How many times as long a call takes at the top level as inside `jax.jit`.",
+            "timing.top-level.",
+            "top level",
+            JIT,
+        ),
+        memory_figures(measured),
+    )
+    return CostPage(
+        groups=tuple(one for one in groups if one.figures),
+        times=tuple(_table(taken)),
+        memory=measured.tables,
+        implementations=measured.implementations,
+    )
+
+
+def _table(taken: Mapping[TimingKey, Timing]) -> Iterator[tuple[str, tuple[TimeRow, ...]]]:
+    ordered = sorted(taken, key=lambda k: by_story(k.timing))
+    for timing, keys in groupby(ordered, key=lambda k: k.timing):
+        yield (
+            _named(timing),
+            tuple(
+                TimeRow(
+                    name=key.contender,
+                    topology=key.topology,
+                    jax=key.target.jax or "?",
+                    implementation=implementation_words(key.implementation),
+                    took=_took(taken[key]),
+                    ratios=tuple(one.says for one in taken[key].ratios),
+                )
+                for key in keys
+            ),
+        )
+
+
+def _named(timing: str) -> str:
+    """Return what is timed, distinguishing programs that are timed in two ways."""
+    ways = {"timing.dispatch.": "A call", "timing.top-level.": "A call at the top level and in jit"}
+    way = next((way for prefix, way in ways.items() if timing.startswith(prefix)), "")
+    return f"{way}: {timed(timing)}" if way else timed(timing)
+
+
+def _took(timing: Timing) -> str:
+    if timing.seconds is None:
+        return f"not measured: {timing.failed}"
+    took = timing.seconds
+    return f"{duration(took.median)} ({duration(took.low)} to {duration(took.high)})"
+
+
+def duration(seconds: float) -> str:
+    """Format seconds in a suitable unit, with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

@@ -1,0 +1,300 @@
+"""The charts of the page of costs: which numbers are drawn, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from conformance.model.records import TargetKey, Timing
+from reports.analysis.effects.happened import happened
+from reports.render.chart import Chart
+from reports.render.measured import moved_in, ratio, series
+from reports.render.site.memory import Memory
+from reports.render.site.names import Link, clause_path, implementation_words, safe_name
+from reports.render.site.text import plain
+from reports.store.order import topology_order, version_order
+from reports.store.outcomes import CellKey, TimingKey
+from reports.store.results import Results
+
+INDEX, LOCAL = "timing.index.", "local shard"
+# What is asked about most of all that is measured; all of it is in the matrix.
+ACCESSES = {
+    "indexing.integer.zero": "`x[0]`",
+    "indexing.integer.jit-zero": "`x[0]` under jit",
+    "indexing.integer.jit-traced": "`x[i]` under jit, `i` an argument",
+    "indexing.access.rest": "`x[1:]`",
+    "indexing.access.iteration": "`for row in x`",
+    "indexing.addressable-shard.cost": "`x.addressable_shards[0].data`",
+}
+_TIMED = {
+    "timing.index.4kib": "`x[0]`, 4 KiB per device",
+    "timing.index.64kib": "`x[0]`, 64 KiB per device",
+    "timing.index.1mib": "`x[0]`, 1 MiB per device",
+    "timing.index.16mib": "`x[0]`, 16 MiB per device",
+    "timing.dispatch.one": "One small array",
+    "timing.dispatch.leaves": "A pytree of many leaves",
+    "timing.dispatch.psum": "One small array, with a psum",
+    "timing.round-trip.large": "1 MiB per device",
+    "timing.top-level.one": "One small array",
+    "timing.top-level.leaves": "A pytree of many leaves",
+    "timing.top-level.psum": "One small array, with a psum",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart, and the page with its evidence."""
+
+    chart: Chart
+    evidence: Link
+
+    @property
+    def flat(self) -> str:
+        """Return a sentence in place of a chart whose lines are all level; empty otherwise."""
+        said = []
+        for one in self.chart.series:
+            values = {self.chart.said(point.value) for point in one.points}
+            if len(values) > 1:
+                return ""
+            said += [f"{one.name}: {value}" for value in values]
+        return f"{'; '.join(said)}, {self.chart.upwards}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Charts about one subject, side by side, with a sentence on how to read them."""
+
+    anchor: str
+    title: str
+    sentence: str
+    figures: tuple[Drawn, ...]
+
+
+def timed(timing: str) -> str:
+    """Return the name of a timing for readers."""
+    return _TIMED.get(timing, timing.removeprefix("timing.").replace(".", ", "))
+
+
+def by_story(timing: str) -> tuple[int, str]:
+    """Sort key: the order of the table above, small before large."""
+    order = list(_TIMED)
+    return order.index(timing) if timing in _TIMED else len(order), timing
+
+
+def ratios(
+    results: Results,
+    taken: Mapping[TimingKey, Timing],
+    anchor: str,
+    title: str,
+    sentence: str,
+    prefix: str,
+    contender: str,
+    to: str,
+) -> Group:
+    """Return a chart per timing and topology: a ratio by version of JAX."""
+    here = {
+        k: t for k, t in taken.items() if k.timing.startswith(prefix) and k.contender == contender
+    }
+    versions = _versions(k.target for k in here)
+    figures = []
+    some = sorted(here, key=lambda k: (by_story(k.timing), topology_order(k.topology)))
+    for (timing, topology), group in groupby(some, key=lambda k: (k.timing, k.topology)):
+        keys = list(group)
+        points = [
+            (key.implementation, versions.index(key.target), one.median, one.low, one.high)
+            for key in keys
+            if (one := ratio(here[key], to)) is not None
+        ]
+        name = f"{plain(timed(timing))}, {topology}"
+        others = {one.to for k, t in here.items() if k.timing == timing and (one := ratio(t, to))}
+        figures += figure(
+            Chart(
+                key=f"{anchor}-{safe_name(timing)}-{topology}",
+                title=name,
+                description="",
+                across="JAX",
+                categories=tuple(target.jax or "?" for target in versions),
+                # Which version of the other side it was is no detail: it may be gone from this one.
+                upwards=f"times {', '.join(sorted(others)).replace('==', ' ')}",
+                series=series(_names(key.implementation for key in here), points),
+                said=multiple,
+                log=True,
+                even=1.0,
+                missing=_without(results, here, timing, topology, versions),
+            ),
+            _evidence(here, timing),
+        )
+    return Group(anchor, title, sentence, tuple(figures))
+
+
+def by_devices(results: Results, taken: Mapping[TimingKey, Timing]) -> Group:
+    """Return the ratio of indexing by topology, in the newest JAX, if several were timed."""
+    here = {k: t for k, t in taken.items() if k.timing.startswith(INDEX) and k.contender == "index"}
+    figures = []
+    for timing, keys in groupby(here, key=lambda k: k.timing):
+        some = list(keys)
+        newest = _versions(k.target for k in some)[-1]
+        topologies = sorted({k.topology for k in some}, key=topology_order)
+        if len(topologies) < 2:
+            continue
+        points = [
+            (key.implementation, topologies.index(key.topology), one.median, one.low, one.high)
+            for key in some
+            if key.target == newest and (one := ratio(here[key], LOCAL)) is not None
+        ]
+        figures += figure(
+            Chart(
+                key=f"devices-{safe_name(timing)}",
+                title=f"{plain(timed(timing))}, jax {newest.jax}",
+                description="",
+                across="processes × devices of each",  # noqa: RUF001 (the sign of multiplication)
+                categories=tuple(topologies),
+                upwards="times the local shard",
+                series=series(_names(key.implementation for key in here), points),
+                said=multiple,
+                log=True,
+                even=1.0,
+            ),
+            _evidence(here, timing),
+        )
+    return Group(
+        "devices",
+        "An index, by the number of devices: time",
+        "How many times as long `x[0]` takes as reading the shard that this process has anyway.",
+        tuple(figures),
+    )
+
+
+def moved_figures(results: Results) -> Group:
+    """Return a chart per access and topology: the bytes moved, in multiples of the result."""
+    figures = []
+    for clause in (id for id in ACCESSES if id in results.clauses):
+        cells = moved_in(results, clause)
+        versions = _versions(key.target for key in cells)
+        for topology in sorted({key.topology for key in cells}, key=topology_order)[-1:]:
+            points = [
+                (key.implementation, versions.index(key.target), value, value, value)
+                for key, one in cells.items()
+                if key.topology == topology
+                for value in [one.per_result]
+            ]
+            title = plain(ACCESSES[clause])
+            figures += figure(
+                Chart(
+                    key=f"moved-{safe_name(clause)}-{topology}",
+                    title=f"{title}, {topology}",
+                    description="",
+                    across="JAX",
+                    categories=tuple(target.jax or "?" for target in versions),
+                    upwards="bytes moved / bytes of the result",
+                    series=series(_names(key.implementation for key in cells), points),
+                    said=multiple,
+                ),
+                Link(title, clause_path(clause)),
+            )
+    return Group(
+        "moved",
+        "Reading a part of a map's output: bytes moved between devices",
+        "What the compiled program sends to each device, in multiples of what is read: 0 is a "
+        "local read, more than 1 is data that nobody asked for.",
+        tuple(figures),
+    )
+
+
+def memory_figures(measured: Memory) -> Group:
+    """Return a chart per kind of donated argument: the memory peak, by version."""
+    figures = []
+    implementations = [name for name, _ in measured.implementations]
+    for table in measured.tables:
+        points = [
+            (implementation, at, float(one.multiple), float(one.multiple), float(one.multiple))
+            for at, row in enumerate(table.rows)
+            for implementation, one in zip(implementations, row.figures, strict=True)
+            if one is not None and one.multiple
+        ]
+        links = [one for row in table.rows for one in row.figures if one is not None]
+        figures += figure(
+            Chart(
+                key=table.anchor,
+                title=f"{table.what}, {table.topology}",
+                description="",
+                across="JAX",
+                categories=tuple(row.label.removeprefix("jax ") for row in table.rows),
+                upwards="times its bytes at the peak",
+                series=series(_names(implementations), points),
+                said=multiple,
+                even=1.0,
+                missing={
+                    (implementation_words(name), at): one.missing if one else "does not apply"
+                    for at, row in enumerate(table.rows)
+                    for name, one in zip(implementations, row.figures, strict=True)
+                },
+            ),
+            Link(table.what, links[0].href if links else ""),
+        )
+    return Group(
+        "memory",
+        "A donated argument: memory",
+        "How many times its own bytes the argument needs at the peak. 1 is in place, 2 is a copy "
+        "beside the original.",
+        tuple(figures),
+    )
+
+
+def _without(
+    results: Results,
+    taken: Mapping[TimingKey, Timing],
+    timing: str,
+    topology: str,
+    versions: Sequence[TargetKey],
+) -> dict[tuple[str, int], str]:
+    """Return why an implementation has no time in a version, from the test beside the times."""
+    clauses = next((t.illustrates for k, t in taken.items() if k.timing == timing), ())
+    why: dict[tuple[str, int], str] = {}
+    for name, words in _names(key.implementation for key in taken).items():
+        for at, target in enumerate(versions):
+            some = [
+                t
+                for k, t in taken.items()
+                if (k.timing, k.topology, k.target, k.implementation)
+                == (timing, topology, target, name)
+            ]
+            if some and some[0].failed:
+                why[words, at] = f"failed: {some[0].failed}"
+            elif clauses:
+                outcome = results.outcome(CellKey(clauses[0], target, name, topology))
+                why[words, at] = happened(outcome)
+    return why
+
+
+def figure(chart: Chart, evidence: Link) -> list[Drawn]:
+    """Return the chart with its numbers in a sentence; nothing if nothing was measured."""
+    if not any(one.points for one in chart.series):
+        return []
+    said = "; ".join(
+        f"{one.name}: "
+        + ", ".join(f"{chart.said(p.value)} at {chart.categories[p.at]}" for p in one.points)
+        for one in chart.series
+    )
+    return [Drawn(replace(chart, description=f"{chart.upwards}. {said}."), evidence)]
+
+
+def _evidence(taken: Mapping[TimingKey, Timing], timing: str) -> Link:
+    illustrated = next((t.illustrates for k, t in taken.items() if k.timing == timing), ())
+    return Link("evidence", clause_path(illustrated[0])) if illustrated else Link("", "")
+
+
+def _names(implementations: Iterable[str]) -> dict[str, str]:
+    return {one: implementation_words(one) for one in implementations}
+
+
+def _versions(targets: Iterable[TargetKey]) -> list[TargetKey]:
+    return sorted(set(targets), key=lambda one: (version_order(one.jax or ""), repr(one)))
+
+
+def multiple(value: float) -> str:
+    """Format a ratio with two digits, without exponent."""
+    if value >= 100:
+        return f"{value:.0f}×"  # noqa: RUF001 (the sign of multiplication)
+    return f"{float(f'{value:.2g}'):g}×"  # noqa: RUF001

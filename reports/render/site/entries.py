@@ -1,0 +1,162 @@
+"""The changes of an upgrade as pages list them: a line for each entry, in groups.
+
+A line links to the page of the known issue, which has program, remedies and evidence; without one,
+to the smallest test that shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from reports.analysis.effects.changed import ONE, SEVERAL, Entry, Group, Upgrade
+from reports.analysis.effects.pairs import Side, cell_of
+from reports.analysis.effects.plan import by_weight
+from reports.render.site.names import cause_path, cell_path, implementation_words
+from reports.render.text.upgrade import counted, notes, where
+from reports.store.results import Results
+
+EVERYWHERE, _PLACES = "all", ("one", "several")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """One entry; `places` are classes for filtering, a `part` is of the defect above it."""
+
+    effect: str
+    title: str
+    href: str
+    notes: tuple[str, ...]
+    where: str
+    places: str
+    example: str
+    part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many known issues and programs a group has, in total or for one kind of topology."""
+
+    of: str
+    causes: int
+    programs: int
+
+    @property
+    def words(self) -> str:
+        """The counts in words."""
+        return f"{counted(self.causes, 'issue')}, {counted(self.programs, 'test')}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group of an upgrade's changes and its entries."""
+
+    anchor: str
+    effect: str
+    title: str
+    counts: tuple[Counted, ...]
+    lines: tuple[EntryView, ...]
+
+    @property
+    def entries(self) -> tuple[EntryView, ...]:
+        """The lines without the parts of a defect."""
+        return tuple(one for one in self.lines if not one.part)
+
+    @property
+    def counted(self) -> tuple[tuple[str, str], ...]:
+        """The counts with the classes by which a page shows one; no class where all are equal."""
+        if self.places or len({one.words for one in self.counts}) == 1:
+            return (("", self.counts[0].words),)
+        return tuple((f"for-{one.of}", one.words) for one in self.counts)
+
+    @property
+    def places(self) -> str:
+        """The classes for filtering."""
+        return places_class({one.of for one in self.counts if one.causes and one.of in _PLACES})
+
+
+def side_words(side: Side) -> str:
+    """Return a side as a reader says it."""
+    return f"{implementation_words(side.implementation)} on JAX {side.jax}"
+
+
+def group_views(results: Results, found: Upgrade) -> tuple[GroupView, ...]:
+    """Return the groups of an upgrade that have entries, in order; likely entries first."""
+    groups = []
+    for group, entries in found.groups:
+        folded = found.folded(group)
+        parts = {id(one): some for one, some in folded}
+        groups.append(
+            GroupView(
+                anchor=group_anchor(group),
+                effect=min((e.effect for e in entries), key=lambda e: e.gravity).value,
+                title=group.heading,
+                counts=tuple(
+                    _counted(results, [(one, *some) for one, some in folded], of)
+                    for of in (EVERYWHERE, *_PLACES)
+                ),
+                lines=tuple(
+                    entry_view(results, found, line, part=line is not one)
+                    for one in by_weight(results, (one for one, _ in folded))
+                    for line in (one, *parts[id(one)])
+                ),
+            )
+        )
+    return tuple(groups)
+
+
+def _counted(results: Results, defects: Sequence[Sequence[Entry]], of: str) -> Counted:
+    wanted = {"one": ONE, "several": SEVERAL}.get(of, "")
+    facts = [
+        {
+            results.clauses[one.clause].fact or one.clause
+            for entry in entries
+            if not wanted or wanted in entry.matters
+            for one in entry.seen
+            if not wanted or wanted in one.matters
+        }
+        for entries in defects
+    ]
+    return Counted(of, sum(map(bool, facts)), sum(map(len, facts)))
+
+
+def entry_view(results: Results, found: Upgrade, entry: Entry, *, part: bool = False) -> EntryView:
+    """Return an entry as a line."""
+    return EntryView(
+        effect=entry.effect.value,
+        title=entry.title,
+        href=entry_href(results, found, entry),
+        notes=tuple(notes(entry)),
+        where=where(entry),
+        places=places_class(filtered(entry)),
+        example="" if entry.cause is not None else entry.example.felt.sentence,
+        part=part,
+    )
+
+
+def entry_href(results: Results, found: Upgrade, entry: Entry) -> str:
+    """Return the address of an entry's full description."""
+    if entry.cause is not None:
+        return cause_path(entry.cause.cause)
+    return _example(results, found, entry)
+
+
+def _example(results: Results, found: Upgrade, entry: Entry) -> str:
+    """Return the address of the cell of the smallest test that shows it."""
+    key = cell_of(results, entry.smallest, entry.example.topology, found.new)
+    return cell_path(key)
+
+
+def group_anchor(group: Group) -> str:
+    """Return the anchor of a group."""
+    return group.name.lower().replace("_", "-")
+
+
+def places_class(places: Collection[str]) -> str:
+    """The class of what a page hides in one of its choices; empty where both show it."""
+    return f"only-{next(iter(places))}" if len(places) == 1 else ""
+
+
+def filtered(one: Entry) -> set[str]:
+    """Return for how many processes a page shows something: for which it matters."""
+    return {"one" if place == ONE else "several" for place in one.matters}

@@ -1,0 +1,298 @@
+"""Errors of the documentation: what the newest JAX does instead, as text to paste.
+
+A statement is listed if any of its tests failed on the newest JAX that ran, ordered by harm. The
+reason of the failure decides who should read it: the documents' authors, JAX's developers, or the
+platform's. Statements of one document that fail for one known issue are one entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from conformance.model.records import Target
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.harm import Harm, harm
+from reports.analysis.effects.pairs import Effects
+from reports.render.site.corrections import COMMAND, PATCH, Correction, corrections, patch
+from reports.render.site.documents import ClaimRow, Document
+from reports.render.site.errata_text import Checked, deviations, main_cause, text
+from reports.render.site.marks import CHECKED, Mark, mark_of
+from reports.render.site.names import Link, claim_path, safe_name
+from reports.render.site.page import Asset, Page
+from reports.render.site.strips import newest_index
+from reports.render.site.text import shortened, worded
+from reports.render.text.upgrade import counted
+from reports.store.outcomes import CellKey, Outcome
+from reports.store.results import Results
+
+PAGE = "errata.html"
+WHOLE = "data/errata.md"  # all texts as one file
+PLATFORM = "platform"
+_KINDS = ("documentation", "implementation", PLATFORM)  # who errs
+_INSTEAD_LENGTH = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A statement with failed tests, its harm, and its known issue.
+
+    `kind` is who should act, `instead` what happens in the most harmful test.
+    """
+
+    row: ClaimRow
+    document: Document
+    harm: Harm
+    kind: str
+    cause: str
+    instead: str
+    cells: Checked
+    wrong: Checked
+
+    @property
+    def never(self) -> bool:
+        """Whether it is true in no test at all."""
+        return len(self.wrong) == len(self.cells)
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """Return the grouping key of entries; statements without a known issue stand alone."""
+        return (self.document.title, self.kind, self.harm, self.cause or self.row.claim.slug)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement of an entry: its anchor, and the address of its row with all versions."""
+
+    anchor: str
+    newest: Mark
+    row: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Statements that fail alike, the share of failed tests, and the text about them."""
+
+    statements: tuple[Statement, ...]
+    document: str
+    kind: str
+    instead: str
+    failed: int
+    ran: int
+    text: str
+
+    @property
+    def never(self) -> bool:
+        """Whether the statements are true in no test at all."""
+        return self.failed == self.ran
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The statements with one kind of harm, by document."""
+
+    harm: Harm
+    documents: tuple[tuple[str, tuple[Entry, ...]], ...]
+
+    @property
+    def anchor(self) -> str:
+        return self.harm.name.lower().replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        return self.harm.value[:1].upper() + self.harm.value[1:]
+
+    @property
+    def size(self) -> int:
+        return sum(len(one.statements) for _, entries in self.documents for one in entries)
+
+    @property
+    def words(self) -> str:
+        """The number of claims and of entries, as text."""
+        some = sum(len(entries) for _, entries in self.documents)
+        one = "" if some == self.size else f", in {some} {'entry' if some == 1 else 'entries'}"
+        return counted(self.size, "claim") + one
+
+
+@dataclass(frozen=True, slots=True)
+class ErrataPage:
+    """Everything that the newest JAX does not fulfil."""
+
+    target: Target
+    version: str
+    groups: tuple[Group, ...]
+    checked: int  # statements of which this JAX ran a check
+    corrections: tuple[Correction, ...]
+    documents: tuple[tuple[Link, int, int], ...] = ()  # with its claims that fail, and all tested
+
+    @property
+    def size(self) -> int:
+        """The number of statements with a failed test."""
+        return sum(group.size for group in self.groups)
+
+    @property
+    def file(self) -> str:
+        """The path of the file with all texts."""
+        return WHOLE
+
+    @property
+    def patch(self) -> str:
+        """The path of the patch with all corrections."""
+        return PATCH
+
+    @property
+    def command(self) -> str:
+        """The command that applies the patch."""
+        return COMMAND
+
+
+def pages(effects: Effects, found: tuple[Document, ...]) -> Iterator[Page | Asset]:
+    """Yield the page and its texts as a file, if there are documents and a target."""
+    if not found or not effects.results.targets:
+        return
+    page = errata_page(effects, found)
+    yield Page(
+        PAGE,
+        "errata",
+        page,
+        "Documentation errors",
+        "What JAX's documents say and the newest JAX does not do, with corrections.",
+    )
+    yield Asset(WHOLE, lambda: whole(page))
+    if page.corrections:
+        yield Asset(PATCH, lambda: patch(page.corrections))
+
+
+def whole(page: ErrataPage) -> str:
+    """Return everything as one text: a line per statement, by harm, then the texts of issues."""
+    lines = [f"# What the documents say and {page.version} does not, or not always, do", ""]
+    texts = []
+    for group in page.groups:
+        lines += [f"## {group.title}", ""]
+        for _, some in group.documents:
+            for entry in some:
+                said = " / ".join(one.row.text for one in entry.statements)
+                often = f"so in {entry.ran - entry.failed} of {entry.ran} checks"
+                lines.append(f"* {said} ({often}) Instead: {entry.instead}")
+                texts.append(f"---\n\n{group.title}\n\n{entry.text}")
+        lines.append("")
+    return "\n".join(["\n".join(lines), *texts])
+
+
+def errata_page(effects: Effects, found: tuple[Document, ...]) -> ErrataPage:
+    """Return the untrue statements by harm, the most severe first.
+
+    Within a harm in the documents' order; for each document statements that are never true first,
+    and errors of the document before errors of JAX. Deviations of this platform only come last.
+    """
+    results = effects.results
+    target = results.targets[newest_index(results)]
+    version = results.labels[target.key]
+    # The implementations that this JAX no longer has.
+    removed = frozenset(
+        key.implementation
+        for key, outcome in results.outcomes.items()
+        if key.target == target.key and outcome.verdict is Verdict.REMOVED
+    )
+    by_harm: dict[Harm, list[Entry]] = {harm: [] for harm in Harm}
+    for document in found:
+        alike: dict[tuple[str, ...], list[Failing]] = {}
+        for row in () if document.silent else document.claims:
+            if row.untrue:
+                one = _failing(effects, document, row, target)
+                alike.setdefault(one.alike, []).append(one)
+        for some in sorted(alike.values(), key=_order):
+            where = Harm.PLATFORM if some[0].kind == PLATFORM else some[0].harm
+            by_harm[where].append(_entry(results, some, target, removed))
+    groups = tuple(
+        Group(
+            harm,
+            tuple((title, tuple(some)) for title, some in groupby(all, key=lambda e: e.document)),
+        )
+        for harm, all in by_harm.items()
+        if all
+    )
+    checked = sum(row.newest in CHECKED for one in found if not one.silent for row in one.claims)
+    untrue = {row.claim.slug for one in found for row in one.claims if row.untrue}
+    here = tuple(one for one in corrections() if untrue.intersection(one.claims))
+    return ErrataPage(target, version, groups, checked, here, _documents(found))
+
+
+def _documents(found: Sequence[Document]) -> tuple[tuple[Link, int, int], ...]:
+    """Return each document with its number of claims that fail, and of claims that were tested."""
+    return tuple(
+        (
+            Link(one.title, one.path),
+            sum(row.untrue for row in one.claims),
+            sum(row.newest in CHECKED for row in one.claims),
+        )
+        for one in found
+        if not one.silent
+    )
+
+
+def _order(alike: Sequence[Failing]) -> tuple[bool, int]:
+    """Sort key of an entry: what is never true, and errors of the document, first."""
+    return not all(one.never for one in alike), _KINDS.index(alike[0].kind)
+
+
+def _failing(effects: Effects, document: Document, row: ClaimRow, target: Target) -> Failing:
+    results = effects.results
+    cells = [
+        (key, outcome)
+        for clause in row.clauses
+        if not clause.instead
+        for implementation in results.columns(clause.id)
+        for topology in results.grid[clause.id]
+        for key in [CellKey(clause.id, target.key, implementation, topology)]
+        for outcome in [results.outcome(key)]
+        if mark_of(outcome.verdict) in CHECKED
+    ]
+    failed = [(k, o) for k, o in cells if mark_of(o.verdict) is not Mark.RIGHT]
+    harms = {key: _harm(effects, key) for key, _ in failed}
+    wrong = sorted(failed, key=lambda one: harms[one[0]].gravity)
+    kinds = {deviation.kind for deviation in deviations(wrong)}
+    gravest, outcome = wrong[0]
+    return Failing(
+        row=row,
+        document=document,
+        harm=harms[gravest],
+        kind=next((k for k in _KINDS if k in kinds), _KINDS[1]),
+        cause=main_cause(results, wrong),
+        instead=_instead(outcome),
+        cells=cells,
+        wrong=wrong,
+    )
+
+
+def _entry(
+    results: Results, some: Sequence[Failing], target: Target, removed: frozenset[str]
+) -> Entry:
+    cells = {key for one in some for key, _ in one.cells}
+    wrong = list({key: (key, outcome) for one in some for key, outcome in one.wrong}.values())
+    claims = [one.row.claim for one in some]
+    return Entry(
+        statements=tuple(
+            Statement(
+                safe_name(one.row.claim.slug),
+                one.row.newest,
+                Link(one.row.claim.statement, claim_path(one.row.claim)),
+            )
+            for one in some
+        ),
+        document=some[0].document.title,
+        kind=some[0].kind,
+        instead=some[0].instead,
+        failed=len(wrong),
+        ran=len(cells),
+        text=text(results, claims, target, wrong, len(cells), removed),
+    )
+
+
+def _harm(effects: Effects, key: CellKey) -> Harm:
+    return harm(effects.digest_of(key), fix=effects.results.clauses[key.clause].fixes is not None)
+
+
+def _instead(outcome: Outcome) -> str:
+    return shortened(" ".join(worded(outcome.reason).split()), _INSTEAD_LENGTH)

@@ -1,0 +1,238 @@
+"""Error messages: a list, and a page for each that is found by its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from conformance.model.records import Target
+from reports.analysis.effects.pairs import LEGACY
+from reports.analysis.effects.remedies import Remedies as Known
+from reports.analysis.effects.started import started_where_it_fails
+from reports.analysis.errors.messages import Meaning, Message, Sort
+from reports.render.site.names import (
+    Link,
+    cause_link,
+    claim_path,
+    clause_link,
+    clause_path,
+    implementation_words,
+)
+from reports.render.site.page import Page
+from reports.render.site.remedies import Remedies, newest, remedies
+from reports.store.order import implementation_order
+from reports.store.results import Results
+from reports.store.shown import Shown
+
+PAGE = "errors.html"
+_MEANINGS_SHOWN = 8  # more than a reader compares; the others are in the list of programs
+_HEADINGS = {Sort.ERROR: "Errors", Sort.WARNING: "Warnings", Sort.SIGNAL: "Signals"}
+_PHASES = {
+    "construct": "the map is made",
+    "arguments": "its arguments are placed",
+    "trace": "the function is traced",
+    "lower": "the program is lowered",
+    "compile": "the program is compiled",
+    "execute": "the program runs",
+    "fetch": "the result is read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message in the list: its page, its first known issue, and where it shows."""
+
+    link: Link
+    meaning: Link
+    until: str
+    programs: int
+    where: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The messages of one type of error."""
+
+    type: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsPage:
+    """All messages, by kind and type."""
+
+    sections: tuple[tuple[str, str, tuple[Group, ...]], ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningView:
+    """What is behind a message, in a sentence, with the programs that show it.
+
+    `until` is the last JAX with it; empty if the newest has it.
+    """
+
+    link: Link
+    sentence: str
+    is_cause: bool
+    programs: int
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPage:
+    """Everything about one message."""
+
+    message: Message
+    when: tuple[str, ...]
+    meanings: tuple[MeaningView, ...]
+    newest: str
+    more_meanings: int
+    program: str
+    command: str
+    program_of: Link
+    remedies: Remedies
+    shown: tuple[tuple[str, Shown], ...]
+    clauses: tuple[Link, ...]
+    related: tuple[Link, ...]
+    upstream: tuple[str, ...]
+
+    @property
+    def current(self) -> tuple[MeaningView, ...]:
+        """What is behind it in the newest JAX, or ever, if nothing is."""
+        return tuple(one for one in self.meanings if not one.until) or self.meanings
+
+    @property
+    def ended(self) -> tuple[MeaningView, ...]:
+        """What was behind it in earlier versions, if the newest has something else."""
+        return tuple(one for one in self.meanings if one not in self.current)
+
+
+def error_path(slug: str) -> str:
+    """Return the address of a message's page."""
+    return f"errors/{slug}.html"
+
+
+def headline(message: Message) -> str:
+    """Return a message as it stands at the end of a traceback, by which it is searched for."""
+    if message.sort is Sort.SIGNAL or message.title.startswith(message.types[0]):
+        return message.title
+    return f"{message.types[0]}: {message.title}"
+
+
+def pages(results: Results, found: Sequence[Message]) -> Iterator[Page]:
+    """Yield the list, and a page per message; nothing if no cell has a message."""
+    if not found:
+        return
+    yield Page(
+        PAGE,
+        "errors",
+        _list(results, found),
+        "What does this error mean?",
+        "Every error, warning and signal that pmap code met, with its cause and what helps.",
+    )
+    known = Known(results)
+    at = newest(results)
+    titles = {one.slug: headline(one) for one in found}
+    for one in found:
+        view = _page(results, one, known, at, titles)
+        first = view.meanings[0]
+        yield Page(
+            error_path(one.slug), "error", view, headline(one), first.sentence or first.link.text
+        )
+
+
+def _list(results: Results, found: Sequence[Message]) -> ErrorsPage:
+    def rows(some: Iterator[Message]) -> tuple[Row, ...]:
+        return tuple(
+            Row(
+                link=Link(one.title, error_path(one.slug)),
+                meaning=_meaning(results, one.meanings[0]).link,
+                until=one.meanings[0].until,
+                programs=len(one.clauses),
+                where=tuple(_where(shown) for shown in one.shown),
+            )
+            for one in some
+        )
+
+    return ErrorsPage(
+        sections=tuple(
+            (
+                _HEADINGS[sort],
+                sort.value,
+                tuple(
+                    Group(type, rows(some))
+                    for type, some in groupby(of_sort, key=lambda one: one.types[0])
+                ),
+            )
+            for sort, of_sort in groupby(found, key=lambda one: one.sort)
+        ),
+        count=len(found),
+    )
+
+
+def _where(shown: Shown) -> str:
+    return f"{implementation_words(shown.implementation)} {shown.jax}"
+
+
+def _page(
+    results: Results,
+    message: Message,
+    known: Known,
+    at: Target | None,
+    titles: Mapping[str, str],
+) -> ErrorPage:
+    causes = [results.causes[m.cause] for m in message.meanings if m.cause in results.causes]
+    ids = message.clauses
+    program, command, of = _program(results, message)
+    helps = [id for cause in causes[:_MEANINGS_SHOWN] for id in cause.remedies]
+    return ErrorPage(
+        message=message,
+        when=tuple(_PHASES[phase] for phase in message.phases if phase in _PHASES),
+        meanings=tuple(_meaning(results, one) for one in message.meanings[:_MEANINGS_SHOWN]),
+        newest=at.jax or "" if at is not None else "",
+        more_meanings=max(0, len(message.meanings) - _MEANINGS_SHOWN),
+        program=program,
+        command=command,
+        program_of=of,
+        remedies=remedies(results, [*helps, *known.of_clauses(ids)], at),
+        shown=tuple((implementation_words(one.implementation), one) for one in message.shown),
+        clauses=tuple(Link(results.clauses[id].title, clause_path(id)) for id in ids),
+        related=tuple(Link(titles[slug], error_path(slug)) for slug in message.related),
+        upstream=tuple(dict.fromkeys(link for cause in causes[:3] for link in cause.links)),
+    )
+
+
+def _meaning(results: Results, one: Meaning) -> MeaningView:
+    cause = results.causes.get(one.cause)
+    if cause is not None:
+        link = cause_link(results, one.cause)
+        return MeaningView(link, cause.sentence, True, len(one.clauses), one.until)
+    slug = one.claim or results.clauses[one.clauses[0]].claim
+    claim = results.claims.get(slug)
+    if claim is None:
+        link = clause_link(results, one.clauses[0])
+    else:
+        link = Link(claim.statement, claim_path(claim))
+    return MeaningView(link, "", False, len(one.clauses), one.until)
+
+
+def _program(results: Results, message: Message) -> tuple[str, str, Link]:
+    """Return the program of the first known issue that has one; else the shortest that met the
+    message.
+    """
+    for one in message.meanings:
+        cause = results.causes.get(one.cause)
+        if cause is not None and cause.program:
+            command = started_where_it_fails(cause, _order(message), results)
+            return cause.program, command, cause_link(results, one.cause)
+    shortest = min(message.clauses, key=lambda id: (len(results.clauses[id].source), id))
+    clause = results.clauses[shortest]
+    return clause.source, "", Link(clause.title, clause_path(shortest))
+
+
+def _order(message: Message) -> list[str]:
+    """Return the implementations that meet it, legacy pmap last."""
+    met = [one.implementation for one in message.shown]
+    return sorted(met, key=lambda name: (name == LEGACY, implementation_order(name)))

@@ -1,0 +1,218 @@
+"""The evidence of a cell's record, shortened for a page: findings, observations, faults, times.
+
+Long values are cut with "…"; the command that reproduces the cell shows everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import structs
+
+from conformance.model.records import Cell, FaultProcess, Finding, Timing
+from reports.render.site.evidence_text import (
+    failed_lines,
+    fault_lines,
+    held_lines,
+    joined,
+    known_lines,
+    observed_lines,
+)
+from reports.render.site.observed import LeafView, ObservedView, StepView, leaf_view, observed
+from reports.render.site.text import shortened
+from reports.store.lazily import Lazily
+from reports.store.outcomes import Run
+
+_VIEWS = 4  # different observations of one cell
+_LEAVES = 6
+_LINES = 6  # warnings, logs, programs
+_VALUES, _MESSAGE, _REST, _LINE = 500, 1500, 600, 400
+_STACK, _LOG = 1500, 1500
+_FAULTY = 3
+_FINDINGS = 12
+_AROUND = 600  # characters of markup and of the command that reproduces it
+_PROOF = "proof"
+_RUNS_KEPT, _LEAVES_KEPT = 256, 8192  # in memory at once
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A finding, once for all the processes that have it."""
+
+    step: str
+    processes: str
+    expected: str
+    saw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One record of a cell: its origin, and what it shows."""
+
+    version: str
+    topology: str
+    cell: Cell
+    source: str
+    text: str
+    run: str
+
+    @property
+    def size(self) -> int:
+        """Its approximate number of characters on a page."""
+        return len(self.text) + _AROUND
+
+
+class Views:
+    """Formatted observations, shared by all cells that judge the same run.
+
+    Neighbouring clauses often share a run, and most arrays of a run are equal to others'.
+    """
+
+    __slots__ = ("_leaves", "_shown")
+
+    def __init__(self) -> None:
+        self._shown: dict[bytes, str] = {}
+        self._leaves: dict[str, LeafView] = {}
+
+    def shown(self, observations: Sequence[Mapping[str, Any]]) -> str:
+        """Return the part of `observations` that a page shows."""
+        if not isinstance(observations, Lazily):
+            return self._made(observations)
+        text = observations.text
+        if text not in self._shown:
+            _make_room(self._shown, _RUNS_KEPT)
+            self._shown[text] = self._made(observations)
+        return self._shown[text]
+
+    def _made(self, observations: Sequence[Mapping[str, Any]]) -> str:
+        views = observed(observations, self._leaf)
+        lines = [line for view in views[:_VIEWS] for line in observed_lines(_observed(view))]
+        if len(views) > _VIEWS:
+            lines.append(f"{len(views) - _VIEWS} more processes saw something else in turn")
+        return "\n".join(lines)
+
+    def _leaf(self, leaf: Mapping[str, Any]) -> LeafView:
+        text = repr(leaf)
+        if text not in self._leaves:
+            _make_room(self._leaves, _LEAVES_KEPT)
+            self._leaves[text] = _leaf(leaf_view(leaf))
+        return self._leaves[text]
+
+
+def _make_room(kept: dict[Any, Any], most: int) -> None:
+    """Remove the oldest entries."""
+    if len(kept) >= most:
+        del kept[next(iter(kept))]
+
+
+def evidence(run: Run, version: str, topology: str, views: Views) -> Evidence:
+    """Return what the record of a run shows."""
+    cell = run.cell
+    held = [one for one in cell.findings if one.holds and one.step != _PROOF]
+    failed = [one for one in cell.findings if not one.holds]
+    lines = (
+        *fault_lines(cell, (_process(one) for one in _odd_first(cell)[:_FAULTY])),
+        views.shown(cell.observations),
+        *failed_lines(failed[:_FINDINGS]),
+        *held_lines(held[:_FINDINGS]),
+        *known_lines(cell),
+    )
+    return Evidence(
+        version=version,
+        topology=topology,
+        cell=cell,
+        source=f"run {cell.resumed or run.run}",
+        text="\n".join(filter(None, lines)),
+        run=cell.resumed or run.run,
+    )
+
+
+def findings(some: Iterable[Finding]) -> tuple[FindingView, ...]:
+    """Return findings, each once for all processes that agree on it."""
+    return tuple(FindingView(*one) for one in joined(some))
+
+
+def timing_said(timing: Timing) -> str:
+    """Return a contender's figure, its spread and its ratios in one line."""
+    what = timing.contender
+    if timing.seconds is None:
+        return f"{what}: not measured: {timing.failed}"
+    took = timing.seconds
+    ratios = "".join(f"; {one.says}" for one in timing.ratios)
+    return (
+        f"{what}: {duration(took.median)} ({duration(took.low)} to {duration(took.high)}, "
+        f"{timing.rounds} rounds){ratios}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Format seconds in a suitable unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
+
+
+def _odd_first(cell: Cell) -> list[FaultProcess]:
+    """Return the processes of a fault, those with the rarest end first."""
+    processes = list(cell.fault.processes) if cell.fault else []
+    ends = [(one.state, one.signal, one.exit) for one in processes]
+    return sorted(processes, key=lambda one: ends.count((one.state, one.signal, one.exit)))
+
+
+def _process(one: FaultProcess) -> FaultProcess:
+    return structs.replace(one, stack=_tail(one.stack, _STACK), log=_tail(one.log, _LOG))
+
+
+def _tail(text: str | None, limit: int) -> str | None:
+    return text if text is None or len(text) <= limit else "…" + text[-limit:]
+
+
+def _observed(view: ObservedView) -> ObservedView:
+    return replace(
+        view,
+        ran=shortened(view.ran, _LINE),
+        steps=tuple(_step(step) for step in view.steps),
+        rest=shortened(view.rest, _REST),
+    )
+
+
+def _step(step: StepView) -> StepView:
+    return replace(
+        step,
+        headline=shortened(step.headline, _LINE),
+        message=shortened(step.message, _MESSAGE),
+        frames=shortened(step.frames, _REST),
+        tree=shortened(step.tree, _LINE),
+        leaves=_bounded(step.leaves),
+        programs=_lines(step.programs),
+        warnings=_lines(step.warnings),
+        logs=_lines(step.logs),
+        rest=shortened(step.rest, _REST),
+    )
+
+
+def _bounded(leaves: tuple[LeafView, ...]) -> tuple[LeafView, ...]:
+    """Return the first arrays, and a last line with the number of the others."""
+    if len(leaves) <= _LEAVES:
+        return leaves
+    more = LeafView("…", f"{len(leaves) - _LEAVES} more arrays", "", "", "")
+    return (*leaves[:_LEAVES], more)
+
+
+def _lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    more = (f"… {len(lines) - _LINES} more",) if len(lines) > _LINES else ()
+    return (*(shortened(line, _LINE) for line in lines[:_LINES]), *more)
+
+
+def _leaf(leaf: LeafView) -> LeafView:
+    return replace(
+        leaf,
+        path=shortened(leaf.path, _LINE),
+        summary=shortened(leaf.summary, _LINE),
+        sharding=shortened(leaf.sharding, _LINE),
+        values=shortened(leaf.values, _VALUES),
+        rest=shortened(leaf.rest, _REST),
+    )

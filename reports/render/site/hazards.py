@@ -1,0 +1,236 @@
+"""The page of silent failures and crashes, by version and implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reports.analysis.effects.hazards import Danger, Hazard, Place, averts, of_version
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.effects.rewrites import rewrites
+from reports.render.site.names import (
+    Link,
+    cause_path,
+    clause_path,
+    implementation_words,
+    safe_name,
+    version_path,
+)
+from reports.render.site.page import Page
+from reports.store.order import version_order
+from reports.store.results import Results
+
+PAGE = "hazards.html"
+MOST_CLAUSES = 6
+
+_EFFECT = {Danger.SECOND_CALL: "raises"}
+_SAYS = {
+    Danger.CRASHES: "A process dies, and ends the job.",
+    Danger.HANGS: "A process never returns; nor do those that wait for it.",
+    Danger.WRONG_NUMBERS: "Wrong values, without an error or a warning.",
+    Danger.SECOND_CALL: "The first call of a pmapped function works, the next one raises.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """An implementation; for each version the topologies that show it, or that it ran without."""
+
+    implementation: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HazardView:
+    """One hazard, where it shows, and its evidence.
+
+    `news` says in which versions it is new, `shown` are classes of the versions that have it, for
+    filtering, and `edit` is what averts it in the newest of them.
+    """
+
+    anchor: str
+    effect: str
+    title: str
+    sentence: str
+    example: str
+    cause: Link | None
+    rows: tuple[PlaceRow, ...]
+    clauses: tuple[Link, ...]
+    more: int
+    news: str
+    shown: str
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
+class DangerView:
+    """One kind of hazard."""
+
+    anchor: str
+    effect: str
+    title: str
+    says: str
+    hazards: tuple[HazardView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLine:
+    """One JAX: how many hazards it has, and links to the new ones.
+
+    `place` is its class, for filtering; `first`: none was measured before it.
+    """
+
+    jax: str
+    href: str
+    place: str
+    count: int
+    new: tuple[tuple[str, Link, str], ...]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HazardsPage:
+    """All hazards by kind; `versions` are the columns of the tables, the newest first."""
+
+    versions: tuple[str, ...]
+    lines: tuple[VersionLine, ...]
+    dangers: tuple[DangerView, ...]
+
+
+def pages(effects: Effects, some: Sequence[Hazard]) -> Iterator[Page]:
+    """Yield the page, on every site: the absence of hazards is information too."""
+    yield Page(
+        PAGE,
+        "hazards",
+        hazards_page(effects, some),
+        "Crashes, hangs and wrong values",
+        "Crashes, hangs, silent wrong values and second calls that fail, by version.",
+    )
+
+
+def hazards_page(effects: Effects, some: Sequence[Hazard]) -> HazardsPage:
+    """Return all of `some` by kind, those of the newest JAX first."""
+    results = effects.results
+    there = {t.jax for t in results.targets if t.jax and not t.unavailable}
+    versions = tuple(sorted(there, key=version_order, reverse=True))
+    now = set(map(hazard_anchor, of_version(some, versions[0]) if versions else ()))
+    ordered = sorted(some, key=lambda one: hazard_anchor(one) not in now)
+    views = {
+        danger: tuple(_view(effects, one, versions) for one in ordered if one.danger is danger)
+        for danger in Danger
+    }
+    return HazardsPage(
+        versions,
+        tuple(_line(results, some, versions, jax) for jax in versions),
+        tuple(
+            DangerView(
+                safe_name(danger.value.replace(" ", "-").replace(",", "")),
+                _EFFECT.get(danger, danger.value),
+                danger.value[:1].upper() + danger.value[1:],
+                _SAYS[danger],
+                views[danger],
+            )
+            for danger in Danger
+        ),
+    )
+
+
+def hazard_anchor(one: Hazard) -> str:
+    """Return a hazard's anchor."""
+    by = one.cause.cause if one.cause is not None else one.clause
+    return safe_name(f"{one.danger.name.lower().replace('_', '-')}-{by}")
+
+
+def title_of(results: Results, one: Hazard) -> str:
+    """Return a hazard's title."""
+    if one.cause is not None:
+        return one.cause.title
+    if one.why:
+        return one.why.partition(". ")[0].rstrip(".")
+    return results.clauses[one.clause].title.rstrip(".")
+
+
+def _line(
+    results: Results, some: Sequence[Hazard], versions: Sequence[str], jax: str
+) -> VersionLine:
+    new = (
+        (one, _under(implementations))
+        for one in some
+        if not _library(one) and (implementations := one.new_in(versions[::-1]).get(jax))
+    )
+    return VersionLine(
+        jax,
+        version_path(jax),
+        _place(versions, jax),
+        sum(1 for _ in of_version(some, jax)),
+        tuple(
+            (_effect(one), Link(title_of(results, one), f"{PAGE}#{hazard_anchor(one)}"), under)
+            for one, under in new
+        ),
+        jax == versions[-1],
+    )
+
+
+def _place(versions: Sequence[str], jax: str) -> str:
+    """Return the class of a version: its position, counted from the newest."""
+    return f"in-{versions.index(jax) + 1}"
+
+
+def _under(implementations: Sequence[str]) -> str:
+    return " and ".join(map(implementation_words, implementations))
+
+
+def _effect(one: Hazard) -> str:
+    return _EFFECT.get(one.danger, one.danger.value)
+
+
+def _news(one: Hazard, versions: Sequence[str]) -> str:
+    """Return since when it exists, and whether it still does."""
+    if library := _library(one):
+        return f"Follows the version of {library}, not of JAX"
+    new = [
+        f"new in {jax} under {_under(implementations)}"
+        for jax, implementations in one.new_in(versions[::-1]).items()
+    ]
+    ended = [] if any(of_version([one], versions[0])) else [f"not in {versions[0]}"]
+    said = "; ".join([*new, *ended])
+    return said[:1].upper() + said[1:]
+
+
+def _library(one: Hazard) -> str:
+    """The library whose version it follows, whichever the JAX; empty where it is JAX's."""
+    rewrite = rewrites().by_cause.get(one.cause.cause) if one.cause is not None else None
+    return "" if rewrite is None else rewrite.library
+
+
+def _view(effects: Effects, one: Hazard, versions: Sequence[str]) -> HazardView:
+    results = effects.results
+    there = [jax for jax in versions if any(of_version([one], jax))]
+    return HazardView(
+        anchor=hazard_anchor(one),
+        effect=_effect(one),
+        title=title_of(results, one),
+        sentence=one.cause.sentence if one.cause is not None else one.why.partition(". ")[2],
+        example=one.sentence,
+        cause=Link(one.cause.title, cause_path(one.cause.cause)) if one.cause else None,
+        rows=tuple(
+            PlaceRow(
+                implementation_words(implementation),
+                tuple(_cell(one, implementation, version) for version in versions),
+            )
+            for implementation in one.implementations
+        ),
+        clauses=tuple(Link(id, clause_path(id)) for id in one.clauses[:MOST_CLAUSES]),
+        more=max(0, len(one.clauses) - MOST_CLAUSES),
+        news=_news(one, versions),
+        shown=" ".join(_place(versions, jax) for jax in there),
+        edit=averts(effects, one, there[0]) if there else "",
+    )
+
+
+def _cell(one: Hazard, implementation: str, version: str) -> str:
+    """Return the topologies that show it; "no" if it ran without, empty if it was not run."""
+    found = one.topologies(implementation, version)
+    if found:
+        return ", ".join(found)
+    return "no" if Place(implementation, version) in one.ran else ""

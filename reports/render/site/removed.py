@@ -1,0 +1,206 @@
+"""Names of JAX that went away: a table, and a page for each, found by the error that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from reports.analysis.effects.pairs import Effects
+from reports.analysis.public_names import (
+    ARGUMENT,
+    MODULE,
+    NAME,
+    OPTION,
+    Name,
+    Names,
+    as_text,
+    load_names,
+)
+from reports.render.site.names import Link, cause_link, safe_name
+from reports.render.site.page import Asset, Page
+from reports.store.results import Results
+
+PAGE = "removed.html"
+DATA = "data/names.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A name in a table, and where it is told of: its page, or this row."""
+
+    name: Name
+
+    @property
+    def href(self) -> str:
+        return name_path(self.name)
+
+    @property
+    def has_page(self) -> bool:
+        return has_page(self.name)
+
+    @property
+    def anchor(self) -> str:
+        return safe_name(self.name.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The names of one module."""
+
+    module: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedPage:
+    """All names that are gone: those of the subject, and the others by module; what warns now."""
+
+    oldest: str
+    newest: str
+    subject: tuple[Row, ...]
+    others: tuple[Group, ...]
+    count: int
+    warns: tuple[Row, ...]
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamePage:
+    """Everything about one name."""
+
+    name: Name
+    errors: tuple[str, ...]
+    program: str
+    instead: str
+    last: str
+    oldest: str
+    newest: str
+    issues: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The names that an upgrade removes: those of the subject, and how many others by module."""
+
+    subject: tuple[Row, ...]
+    others: tuple[tuple[str, int], ...]
+
+    @property
+    def count(self) -> int:
+        """How many others there are."""
+        return sum(count for _, count in self.others)
+
+
+def has_page(name: Name) -> bool:
+    """Whether a name has a page of its own: it is gone, and not of the languages for kernels."""
+    return bool(name.gone) and not name.is_of_kernels
+
+
+def name_path(name: Name) -> str:
+    """The page of a name; the row of one that has none."""
+    at = safe_name(name.text)
+    return f"removed/{at}.html" if has_page(name) else f"{PAGE}#{at}"
+
+
+def rows(names: Sequence[Name]) -> tuple[Row, ...]:
+    return tuple(map(Row, names))
+
+
+def removed_between(old: str, new: str) -> Removed:
+    """What an upgrade from one JAX to another removes."""
+    gone = load_names().gone_between(old, new)
+    others = (one for one in gone if not one.is_of_subject)
+    return Removed(
+        rows([one for one in gone if one.is_of_subject]),
+        tuple((module, len(list(some))) for module, some in _by_module(others)),
+    )
+
+
+def errors(name: Name) -> tuple[str, ...]:
+    """What a program that uses a name ends with, the last line of its traceback."""
+    if name.kind != NAME or not name.error.startswith("AttributeError"):
+        return (name.error,) if name.error else ()
+    return (name.error, f"ImportError: cannot import name '{name.attribute}' from '{name.module}'")
+
+
+def program(name: Name) -> str:
+    """The shortest program that uses a name."""
+    used = {
+        MODULE: "",
+        OPTION: f'jax.config.update("{name.name}", ...)',
+        ARGUMENT: f"{name.owner}(..., {name.name}=...)",
+    }.get(name.kind, name.text)
+    return f"import {name.name if name.kind == MODULE else name.module or 'jax'}\n{used}".strip()
+
+
+def instead(name: Name) -> str:
+    """Return the import of the same object by a name that still exists; empty if there is none."""
+    module, _, attribute = name.instead.rpartition(".")
+    return f"from {module} import {attribute}" if module else ""
+
+
+def pages(effects: Effects) -> Iterator[Page | Asset]:
+    """The table, and a page per name; nothing where the results have no releases to upgrade."""
+    names = load_names()
+    if not names.releases:
+        return
+    yield Page(
+        PAGE,
+        "removed",
+        _table(names),
+        "My import fails: names that JAX removed",
+        f"Public names of JAX that went away between {names.releases[0]} and {names.releases[-1]}: "
+        "since when, and what JAX says of a replacement.",
+    )
+    yield Asset(DATA, lambda: as_text(names))
+    issues = issues_by_name(effects.results)
+    for one in filter(has_page, names.names):
+        yield Page(
+            name_path(one),
+            "name",
+            NamePage(
+                one,
+                errors(one),
+                program(one),
+                instead(one),
+                names.before(one.gone),
+                names.releases[0],
+                names.releases[-1],
+                issues.get(one.text, ()),
+            ),
+            f"`{one.text}` is removed in JAX {one.gone}",
+            (errors(one) or (f"{one.text} is gone.",))[0],
+        )
+
+
+def issues_by_name(results: Results) -> Mapping[str, tuple[Link, ...]]:
+    """The known issues that have a name among their tags."""
+    found: dict[str, list[Link]] = {}
+    for one in results.causes.values():
+        for tag in one.tags:
+            found.setdefault(tag, []).append(cause_link(results, one.cause))
+    return {name: tuple(some) for name, some in found.items()}
+
+
+def _table(names: Names) -> RemovedPage:
+    subject = [one for one in names.gone if one.is_of_subject]
+    others = [one for one in names.gone if not one.is_of_subject]
+    return RemovedPage(
+        oldest=names.releases[0],
+        newest=names.releases[-1],
+        subject=rows(subject),
+        others=tuple(Group(module, rows(list(some))) for module, some in _by_module(others)),
+        count=len(names.gone),
+        warns=rows([one for one in names.names if not one.gone]),
+        data=DATA,
+    )
+
+
+def _by_module(names: Iterator[Name] | Sequence[Name]) -> Iterator[tuple[str, Iterator[Name]]]:
+    """The names by the module that has them, or has their function."""
+    return groupby(sorted(names, key=_module), key=_module)
+
+
+def _module(name: Name) -> str:
+    return name.module or "jax.config"

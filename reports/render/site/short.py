@@ -1,0 +1,124 @@
+"""The summary of a subject: whether statements hold, what is dangerous, what memory is needed.
+
+All of it is about the newest JAX, and repeats what the page shows below in detail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reports.render.site.causes import CauseView
+from reports.render.site.documents import ClaimRow
+from reports.render.site.hazards import HazardView
+from reports.render.site.marks import CHECKED
+from reports.render.site.memory import Figure, Table
+
+_MOST_EDITS = 4
+_NOWHERE = ("no", "")  # a cell of a hazard's row: ran without it, or did not run
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """One item in a line or a few, with a link to its details on the page, if any."""
+
+    words: str
+    text: str
+    anchor: str
+    lines: tuple[str, ...] = ()
+
+
+def statements(rows: Iterable[ClaimRow], jax: str) -> Iterator[Short]:
+    """Yield how many of the documents' statements hold."""
+    checked = [row for row in rows if row.newest in CHECKED]
+    if checked:
+        held = sum(not row.untrue for row in checked)
+        text = f"{held} of {len(checked)} that the documents make hold on JAX {jax}"
+        yield Short("Statements", text, "statements")
+
+
+def hazards(some: Sequence[HazardView], versions: Sequence[str]) -> Iterator[Short]:
+    """Yield those of the newest version, and earlier ones; `versions`: newest first."""
+    if not some:
+        yield Short("Hazards", "None was seen in any version", "")
+        return
+    now: dict[str, str] = {}  # the title of each to its effect
+    before: dict[str, str] = {}
+    for one in sorted(some, key=_last):
+        at = _last(one)
+        was = f"until {versions[at]} {one.effect}"
+        if at == 0:
+            now.setdefault(one.title, one.effect)
+        elif one.title in now:  # what it did of old is told where it still does something
+            now[one.title] += f" ({was})"
+        else:
+            before.setdefault(one.title, was)
+    parts = ["; ".join(f"{how}: {title}" for title, how in told.items()) for told in (now, before)]
+    first = f"In JAX {versions[0]} {parts[0] or 'none'}"
+    yield Short("Hazards", f"{first}. Before: {parts[1]}" if parts[1] else first, "hazards")
+
+
+def _last(one: HazardView) -> int:
+    """Return the newest version that shows it, by position; 0 if unknown."""
+    columns = zip(*(row.cells for row in one.rows), strict=True)
+    shown = (any(cell not in _NOWHERE for cell in column) for column in columns)
+    return next((at for at, there in enumerate(shown) if there), 0)
+
+
+def edits(some: Iterable[CauseView]) -> Iterator[Short]:
+    """Yield what to write instead, the edit of most known issues first."""
+    counted = Counter(one.edit for one in some if one.edit)
+    if counted:
+        lines = tuple(edit for edit, _ in counted.most_common(_MOST_EDITS))
+        yield Short("What to do", "", "causes", lines)
+
+
+def memory(tables: Iterable[Table], column: int, row: int, words: str) -> Iterator[Short]:
+    """What each kind of argument needs at the peak, the least first; by the figures of one cell."""
+    found = _by_argument(tables, column, row)
+    if found:
+        order = sorted(found, key=lambda what: _least(found[what].values()))
+        text = "; ".join(f"{_within(what)} {_figures(found[what])}" for what in order)
+        yield Short("Bytes at the peak", f"{text} ({words})", "memory")
+
+
+def peaks(tables: Iterable[Table], column: int, row: int) -> dict[str, str]:
+    """Return the same by argument, for arguments with a measured multiple."""
+    found = _by_argument(tables, column, row)
+    return {
+        what: _figures({where: one for where, one in figures.items() if one.multiple})
+        for what, figures in found.items()
+        if any(one.multiple for one in figures.values())
+    }
+
+
+def _by_argument(tables: Iterable[Table], column: int, row: int) -> dict[str, dict[str, Figure]]:
+    found: dict[str, dict[str, Figure]] = {}
+    for table in tables:
+        figure = table.rows[row].figures[column]
+        if figure is not None:
+            found.setdefault(table.what, {})[table.topology] = figure
+    return found
+
+
+def _within(what: str) -> str:
+    """Return the words as they stand within a sentence."""
+    return what[:1].lower() + what[1:] if what.startswith(("A ", "An ")) else what
+
+
+def _least(figures: Iterable[Figure]) -> tuple[bool, float]:
+    known = [float(one.multiple) for one in figures if one.multiple]
+    return not known, min(known, default=0.0)
+
+
+def _figures(by_topology: dict[str, Figure]) -> str:
+    """Return each different figure once, with its topologies."""
+    said: dict[str, list[str]] = {}
+    for where, one in by_topology.items():
+        said.setdefault(_figure_words(one), []).append(where)
+    return ", ".join(f"{one} on {' and '.join(some)}" for one, some in said.items())
+
+
+def _figure_words(one: Figure) -> str:
+    return f"{one.rounded} times" if one.multiple else one.missing or one.reused

@@ -1,0 +1,149 @@
+"""Marks side by side: one per version, for an implementation on a topology.
+
+A strip is what a reader compares at a glance; its words say the same in ranges of versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+from reports.render.site.marks import CHECKED, Mark, mark_of, together
+from reports.store.order import implementation_order, topology_order, version_order
+from reports.store.results import Results
+
+Place = tuple[str, str]  # implementation and topology
+
+Marks = Mapping[Place, Sequence[Mark]]  # of one clause or claim: a mark per target
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A mark per version for one implementation on one topology, equal neighbours joined."""
+
+    implementation: str
+    topology: str
+    runs: tuple[tuple[Mark, int], ...]
+    says: str
+
+    @property
+    def always_right(self) -> bool:
+        """Whether it was right in every version to which it applies."""
+        found = {mark for mark, _ in self.runs}
+        return Mark.RIGHT in found and found <= {Mark.RIGHT, Mark.NONE}
+
+    @property
+    def wrongness(self) -> tuple[int, int]:
+        """How much of it is wrong, and how much of it ran: the worst is the greatest."""
+        counted = dict.fromkeys(Mark, 0)
+        for mark, times in self.runs:
+            counted[mark] += times
+        return 2 * counted[Mark.WRONG] + counted[Mark.PARTLY], counted[Mark.RIGHT]
+
+
+def strip(
+    implementation: str,
+    topology: str,
+    marks: Sequence[Mark],
+    versions: Sequence[str],
+    silent: bool = False,
+) -> Strip:
+    """The strip of `marks`, one for each of `versions`; `silent`: of what no document says."""
+    runs = tuple((mark, len(list(some))) for mark, some in groupby(marks))
+    each = list(zip(versions, marks, strict=True))
+    ran = [one for one in each if one[1] is not Mark.NOT_RUN]
+    words = [
+        f"{mark.word(silent)} {span([version for version, _ in some])}"
+        for mark, group in groupby(ran, key=lambda one: one[1])
+        for some in [list(group)]
+    ]
+    if missing := ranges(versions, (version for version, mark in each if mark is Mark.NOT_RUN)):
+        words.append(f"{Mark.NOT_RUN.word(silent)} {missing}")
+    return Strip(implementation, topology, runs, "; ".join(words))
+
+
+def span(versions: Sequence[str]) -> str:
+    """Neighbouring versions in words: "0.9.0", "0.9.0 to 0.9.2"."""
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
+def ranges(versions: Sequence[str], holds: Iterable[str]) -> str:
+    """Those of `versions` that `holds` names, neighbours as ranges: "0.7.2, 0.9.0 to 0.9.2"."""
+    held = set(holds)
+    groups = groupby(versions, key=held.__contains__)
+    return ", ".join(span(list(some)) for inside, some in groups if inside)
+
+
+def versions(results: Results) -> tuple[str, ...]:
+    """The targets as heads of columns: their versions, with more where two read alike."""
+    return tuple(results.labels[t.key].removeprefix("jax ") for t in results.targets)
+
+
+def jax_versions(results: Results) -> list[str]:
+    """The versions of JAX that could be had, the oldest first."""
+    return sorted(
+        {t.jax for t in results.targets if t.jax and not t.unavailable}, key=version_order
+    )
+
+
+def newest_index(results: Results) -> int:
+    """Which target is the newest that ran at all; the last where none did."""
+    ran = {target for _, target, _ in results.verdicts}
+    numbers = [i for i, t in enumerate(results.targets) if not t.unavailable and t.key in ran]
+    return numbers[-1] if numbers else len(results.targets) - 1
+
+
+def newest_version(results: Results) -> str:
+    """The newest JAX that ran, as columns call it."""
+    named = versions(results)
+    return named[newest_index(results)] if named else ""
+
+
+@lru_cache(maxsize=1)  # several kinds of page ask the same of one site
+def marks_of_clauses(results: Results) -> dict[str, dict[Place, list[Mark]]]:
+    """For every clause, wherever it should have run, a mark per target."""
+    number = {target.key: i for i, target in enumerate(results.targets)}
+    found = {
+        clause: {
+            (implementation, topology): [Mark.NOT_RUN] * len(number)
+            for implementation in results.columns(clause)
+            for topology in results.grid[clause]
+        }
+        for clause in results.clauses
+    }
+    for key, outcome in results.outcomes.items():
+        row = found[key.clause].get((key.implementation, key.topology))
+        if row is not None:
+            row[number[key.target]] = mark_of(outcome.verdict)
+    return found
+
+
+def joined(some: Iterable[Marks]) -> dict[Place, list[Mark]]:
+    """The marks of several clauses as those of what they check together."""
+    places: dict[Place, list[Sequence[Mark]]] = {}
+    for marks in some:
+        for place, row in marks.items():
+            places.setdefault(place, []).append(row)
+    return {
+        place: [together(column) for column in zip(*rows, strict=True)]
+        for place, rows in places.items()
+    }
+
+
+def worst_strips(marks: Marks, versions: Sequence[str], silent: bool = False) -> tuple[Strip, ...]:
+    """A strip per implementation: of the topology on which most is wrong, of equals the largest.
+
+    An implementation to which nothing applies has none.
+    """
+    by_implementation: dict[str, list[Strip]] = {}
+    for (implementation, topology), row in marks.items():
+        if Mark.NONE in row and not CHECKED.intersection(row):
+            continue
+        one = strip(implementation, topology, row, versions, silent)
+        by_implementation.setdefault(implementation, []).append(one)
+    return tuple(
+        max(by_implementation[name], key=lambda one: (one.wrongness, topology_order(one.topology)))
+        for name in sorted(by_implementation, key=implementation_order)
+    )

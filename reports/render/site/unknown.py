@@ -1,0 +1,167 @@
+"""What these results do not show, so that absence is not taken for success."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.model.records import Claim, Target
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.pairs import Effects
+from reports.render.site.names import claim_path, clause_path
+from reports.render.site.page import Page
+from reports.render.site.strips import versions
+from reports.render.site.text import shortened
+from reports.store.order import topology_order
+from reports.store.results import Results
+
+PAGE = "unknown.html"
+PLATFORMS = ("cpu", "cuda", "tpu")
+_NOT_SAID = "not declared for it, and no reason is given"
+_REASON_SHOWN = 240
+_CHECKS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A clause by its title."""
+
+    title: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A claim without a clause."""
+
+    claim: Claim
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The reason why tests are not run on a topology, and which tests."""
+
+    topology: str
+    reason: str
+    count: int
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """The reason why cells have no result, how many, in which versions, of which tests."""
+
+    reason: str
+    cells: int
+    versions: tuple[str, ...]
+    count: int
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPage:
+    """Everything that is unknown."""
+
+    gaps: tuple[tuple[str, tuple[Gap, ...]], ...]
+    never: tuple[Check, ...]
+    never_count: int
+    coverage: tuple[tuple[str, int, int], ...]  # topology, checks with a result, checks
+    left_out: tuple[LeftOut, ...]
+    not_run: tuple[NotRun, ...]
+    platforms: tuple[str, ...]
+    others: tuple[str, ...]
+    unavailable: tuple[Target, ...]
+
+
+def pages(effects: Effects) -> Iterator[Page]:
+    """Yield the page, on every site."""
+    results = effects.results
+    yield Page(
+        PAGE,
+        "unknown",
+        unknown_page(results),
+        "What is not known",
+        "Statements without a check, topologies and platforms that were not run, missing cells.",
+    )
+
+
+def unknown_page(results: Results) -> UnknownPage:
+    """Return what has no clause, no topology, no platform or no result."""
+    ran = results.ran()
+    never = [id for id in results.clauses if id not in ran]
+    platforms = tuple(sorted({t.platform for t in results.targets if t.platform}))
+    return UnknownPage(
+        gaps=_gaps(results),
+        never=_checks(results, never),
+        never_count=len(never),
+        coverage=_coverage(results),
+        left_out=tuple(_left_out(results)),
+        not_run=_not_run(results, ran),
+        platforms=platforms,
+        others=tuple(one for one in PLATFORMS if one not in platforms),
+        unavailable=tuple(t for t in results.targets if t.unavailable),
+    )
+
+
+def _gaps(results: Results) -> tuple[tuple[str, tuple[Gap, ...]], ...]:
+    found: dict[str, list[Gap]] = {}
+    for claim in results.gaps():
+        href = claim_path(claim)
+        found.setdefault(claim.document_title, []).append(Gap(claim, href))
+    return tuple((title, tuple(some)) for title, some in found.items())
+
+
+def _coverage(results: Results) -> tuple[tuple[str, int, int], ...]:
+    held: dict[str, set[str]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict is not Verdict.NOT_RUN:
+            held.setdefault(key.topology, set()).add(key.clause)
+    return tuple((one, len(held.get(one, ())), len(results.clauses)) for one in results.topologies)
+
+
+def _left_out(results: Results) -> Iterator[LeftOut]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for id, clause in results.clauses.items():
+        for topology in results.topologies:
+            if topology not in results.grid[id]:
+                found.setdefault((topology, clause.left_out or _NOT_SAID), []).append(id)
+    ordered = sorted(found, key=lambda one: (topology_order(one[0]), -len(found[one]), one[1]))
+    for topology, reason in ordered:
+        ids = found[topology, reason]
+        yield LeftOut(topology, reason, len(ids), _checks(results, ids))
+
+
+def _not_run(results: Results, ran: set[str]) -> tuple[NotRun, ...]:
+    """Return missing cells of clauses that ran elsewhere; clauses that ran nowhere are listed
+    apart.
+    """
+    number = {target.key: i for i, target in enumerate(results.targets)}
+    named = versions(results)
+    cells: dict[str, int] = {}
+    targets: dict[str, set[int]] = {}
+    clauses: dict[str, dict[str, None]] = {}
+    for key, outcome in results.cells():
+        if outcome.verdict is Verdict.NOT_RUN and key.clause in ran:
+            reason = shortened(" ".join(outcome.reason.split()), _REASON_SHOWN)
+            cells[reason] = cells.get(reason, 0) + 1
+            targets.setdefault(reason, set()).add(number[key.target])
+            clauses.setdefault(reason, {})[key.clause] = None
+    return tuple(
+        NotRun(
+            reason,
+            cells[reason],
+            tuple(named[i] for i in sorted(targets[reason])),
+            len(clauses[reason]),
+            _checks(results, list(clauses[reason])),
+        )
+        for reason in sorted(cells, key=lambda reason: (-cells[reason], reason))
+    )
+
+
+def _checks(results: Results, ids: list[str]) -> tuple[Check, ...]:
+    return tuple(_check(results, id) for id in ids[:_CHECKS_SHOWN])
+
+
+def _check(results: Results, id: str) -> Check:
+    return Check(results.clauses[id].title, clause_path(id))

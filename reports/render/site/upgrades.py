@@ -1,0 +1,213 @@
+"""The pages about effects: an upgrade for each sensible pair, the first page, versions, hazards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+
+from reports.analysis.effects.changed import Entry, Group, Upgrade, in_processes
+from reports.analysis.effects.hazards import hazards
+from reports.analysis.effects.pairs import SHARD_MAP, Effects
+from reports.analysis.effects.plan import Change, Plan, plan
+from reports.analysis.effects.rewrites import Place, rewrites
+from reports.analysis.effects.upgrade import upgrade
+from reports.analysis.libraries import Outgrown, load_libraries, outgrown
+from reports.render.site import feed, home, versions
+from reports.render.site import hazards as hazard_pages
+from reports.render.site.entries import (
+    EntryView,
+    GroupView,
+    entry_href,
+    entry_view,
+    filtered,
+    group_anchor,
+    group_views,
+    places_class,
+    side_words,
+)
+from reports.render.site.issues import Where, issues
+from reports.render.site.names import Link, clause_path
+from reports.render.site.page import Asset, Page
+from reports.render.site.pairs import Pair, pairs
+from reports.render.site.removed import Removed, removed_between
+from reports.render.text.upgrade import missing, silently
+
+MOST_SILENT = 6  # lines of what differs silently that are shown at once
+_MOST_ISSUES = 2  # known issues that an edit names
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """One edit; `places` are classes for filtering."""
+
+    title: str
+    place: Place
+    before: str
+    after: str
+    note: str
+    library: str
+    effects: tuple[tuple[str, str], ...]
+    where: str
+    tried: str
+    instead: bool
+    issues: tuple[Link, ...]
+    more: int
+    shown: tuple[Link, ...]
+    places: str
+
+
+@dataclass
+class UpgradeView:
+    """An upgrade, computed when its page is rendered."""
+
+    effects: Effects
+    pair: Pair
+
+    @cached_property
+    def found(self) -> Upgrade:
+        return upgrade(self.effects, self.pair.old, self.pair.new)
+
+    @cached_property
+    def groups(self) -> tuple[GroupView, ...]:
+        """What changes, by effect, without improvements."""
+        return tuple(one for one in self._groups if one.anchor != group_anchor(Group.REPAIRED))
+
+    @cached_property
+    def fixed(self) -> GroupView | None:
+        """What improved; None if nothing did."""
+        wanted = group_anchor(Group.REPAIRED)
+        return next((one for one in self._groups if one.anchor == wanted), None)
+
+    @property
+    def all_groups(self) -> tuple[GroupView, ...]:
+        """What changes, by effect, improvements last."""
+        return self.groups if self.fixed is None else (*self.groups, self.fixed)
+
+    @cached_property
+    def _groups(self) -> tuple[GroupView, ...]:
+        return group_views(self.effects.results, self.found)
+
+    @cached_property
+    def plan(self) -> Plan:
+        return plan(self.effects.results, self.found)
+
+    @property
+    def likely(self) -> tuple[tuple[Place, tuple[ChangeView, ...]], ...]:
+        """The edits that are shown unfolded, by their place in a program."""
+        return tuple(
+            (place, tuple(_change(self, one) for one in some)) for place, some in self.plan.places
+        )
+
+    @property
+    def rare(self) -> tuple[ChangeView, ...]:
+        """The edits that are folded."""
+        return tuple(_change(self, one) for one in self.plan.rare)
+
+    @property
+    def unknown(self) -> tuple[EntryView, ...]:
+        """The effects without a known edit."""
+        return tuple(entry_view(self.effects.results, self.found, e) for e in self.plan.unknown)
+
+    @cached_property
+    def silent(self) -> tuple[EntryView, ...]:
+        """Silent differences of programs that ran before, the most severe and common first."""
+        some = silently(self.effects.results, self.found)
+        views = ((one, entry_view(self.effects.results, self.found, one)) for one in some)
+        return tuple(
+            replace(view, title=f"{view.title} (in more programs than before)")
+            if one.cause is not None and one.cause.cause in self._shown_before
+            else view
+            for one, view in views
+        )
+
+    @cached_property
+    def _shown_before(self) -> frozenset[str]:
+        """The known issues that have an effect on the old side already."""
+        old = Where(self.pair.old.implementation, self.pair.old.jax)
+        return frozenset(one.cause.cause for one in issues(self.effects) if one.at(old) is not None)
+
+    @property
+    def most_silent(self) -> int:
+        """How many of them are shown unfolded."""
+        return MOST_SILENT
+
+    @property
+    def prelude(self) -> str:
+        """The lines that precede the lines of edits when they are run."""
+        return rewrites().prelude.strip()
+
+    @property
+    def missing(self) -> str:
+        return missing(self.found)
+
+    @cached_property
+    def removed(self) -> Removed:
+        """The public names that go away between the two releases."""
+        between = self.pair.old.jax, self.pair.new.jax
+        known = self.effects.kept(removed_between)  # the same of all implementations
+        if between not in known:
+            known[between] = removed_between(*between)
+        found: Removed = known[between]
+        return found
+
+    @property
+    def libraries(self) -> tuple[Outgrown, ...]:
+        """The libraries to upgrade with JAX."""
+        return outgrown(load_libraries(), self.pair.old.jax, self.pair.new.jax)
+
+    @property
+    def as_shard_map(self) -> bool:
+        """Whether it is a move to shard_map from a pmap."""
+        return self.pair.new.implementation == SHARD_MAP != self.pair.old.implementation
+
+
+def _change(page: UpgradeView, one: Change) -> ChangeView:
+    results, rewrite = page.effects.results, one.rewrite
+    issues: dict[str, Link] = {}
+    for entry in one.averts:
+        issues.setdefault(entry.title, Link(entry.title, entry_href(results, page.found, entry)))
+    tried = {edit.tried for edit in one.edits} - {""}
+    return ChangeView(
+        title=one.title,
+        place=one.place,
+        before="" if rewrite is None else rewrite.before,
+        after="" if rewrite is None else rewrite.after,
+        note="" if rewrite is None else rewrite.note,
+        library="" if rewrite is None else rewrite.library,
+        effects=tuple((effect.value, _classes(one.averts, effect)) for effect in one.effects),
+        where=in_processes(one.averts),
+        tried=" and ".join(sorted(tried)),
+        instead=all(edit.shard_map_instead for edit in one.edits),
+        issues=tuple(islice(issues.values(), _MOST_ISSUES)),
+        more=max(0, len(issues) - _MOST_ISSUES),
+        shown=tuple(Link(remedy.clause, clause_path(remedy.clause)) for remedy in one.remedies[:1]),
+        places=_classes(one.averts),
+    )
+
+
+def _classes(entries: Sequence[Entry], effect: object = None) -> str:
+    some = (entry for entry in entries if effect is None or entry.effect is effect)
+    return places_class({one for entry in some for one in filtered(entry)})
+
+
+def pages(effects: Effects) -> Iterator[Page | Asset]:
+    """Yield everything that is based on effects."""
+    some = tuple(pairs(effects))
+    yield from home.pages(effects, some)
+    # Those to one side in one process: what is told of a row is told of several.
+    for pair in sorted(some, key=lambda pair: str(pair.new)):
+        old, new = side_words(pair.old), side_words(pair.new)
+        yield Page(
+            pair.path,
+            "upgrade",
+            UpgradeView(effects, pair),
+            f"From {old} to {new}",
+            f"What to change in programs that run under {old} when they run under {new}.",
+            batch=str(pair.new),
+        )
+    dangers = hazards(effects)
+    yield from versions.pages(effects, dangers)
+    yield from hazard_pages.pages(effects, dangers)
+    yield from feed.pages(effects)

@@ -1,0 +1,194 @@
+"""A page per version of JAX: what changed since the previous one, and what is dangerous."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from conformance.model.verdicts import Verdict
+from reports.analysis.effects.changed import Entry, Group, Upgrade
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.hazards import Hazard, averts, of_version
+from reports.analysis.effects.pairs import RAN, Effects, Side, sides
+from reports.analysis.effects.upgrade import upgrade
+from reports.render.site.entries import GroupView, group_views
+from reports.render.site.hazards import PAGE as HAZARDS
+from reports.render.site.hazards import hazard_anchor, title_of
+from reports.render.site.names import Link, claim_path, implementation_words, version_path
+from reports.render.site.page import Page
+from reports.render.site.strips import jax_versions
+from reports.store.results import Results
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One implementation from the previous version to this one."""
+
+    title: str
+    found: Upgrade
+    groups: tuple[GroupView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A claim that became true or false, and in how many cells."""
+
+    claim: Link
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class HazardLine:
+    """A hazard of this version: where it shows, and what averts it."""
+
+    effect: str
+    title: str
+    href: str
+    where: str
+    edit: str
+
+
+@dataclass
+class VersionView:
+    """One version; computed when its page is rendered."""
+
+    effects: Effects
+    jax: str
+    before: str
+    dangers: Sequence[Hazard]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What changed, for each implementation that both versions have."""
+        found = []
+        there = sides(self.effects.results)
+        for new in there:
+            if new.jax != self.jax:
+                continue
+            for old in there:
+                if old.jax == self.before and _alike(old, new):
+                    done = _compared(upgrade(self.effects, old, new))
+                    words = implementation_words(new.implementation)
+                    groups = group_views(self.effects.results, done)
+                    found.append(Step(words[:1].upper() + words[1:], done, groups))
+        return tuple(found)
+
+    @cached_property
+    def became_false(self) -> tuple[Turned, ...]:
+        return _turned(self.effects.results, self.before, self.jax, to_true=False)
+
+    @cached_property
+    def became_true(self) -> tuple[Turned, ...]:
+        return _turned(self.effects.results, self.before, self.jax, to_true=True)
+
+    @cached_property
+    def hazards(self) -> tuple[HazardLine, ...]:
+        results = self.effects.results
+        return tuple(
+            HazardLine(
+                one.danger.value if one.danger.value != "works once, then fails" else "raises",
+                title_of(results, one),
+                f"{HAZARDS}#{hazard_anchor(one)}",
+                self._where(one),
+                averts(self.effects, one, self.jax),
+            )
+            for one in of_version(self.dangers, self.jax)
+        )
+
+    def _where(self, one: Hazard) -> str:
+        shown = ((name, one.topologies(name, self.jax)) for name in one.implementations)
+        return "; ".join(
+            f"{implementation_words(name)} {', '.join(some)}" for name, some in shown if some
+        )
+
+    @property
+    def dangers_said(self) -> str:
+        """How many hazards there are of each effect."""
+        counted = Counter(Effect(one.effect).words for one in self.hazards)
+        return ", ".join(f"{effect}: {count}" for effect, count in counted.items())
+
+
+def pages(effects: Effects, dangers: Sequence[Hazard]) -> Iterator[Page]:
+    """Yield a page for each version."""
+    results = effects.results
+    versions = jax_versions(results)
+    if not versions:
+        return
+    views = [
+        VersionView(effects, jax, before, dangers)
+        for before, jax in zip(["", *versions], versions, strict=False)
+    ]
+    for view in views:
+        yield Page(
+            version_path(view.jax),
+            "version",
+            view,
+            f"What changed in JAX {view.jax}",
+            f"What JAX {view.jax} changes, against {view.before or 'nothing: the first tested'}.",
+        )
+
+
+def _alike(old: Side, new: Side) -> bool:
+    return old.implementation == new.implementation and old.target.platform == new.target.platform
+
+
+def _compared(found: Upgrade) -> Upgrade:
+    """Return the changes only, without what was not run before and remedies that did not work then
+    either.
+
+    Hazards are listed separately.
+    """
+    return replace(found, entries=tuple(one for one in found.entries if _is_new(one)))
+
+
+def _is_new(entry: Entry) -> bool:
+    if entry.group is Group.FIX_FAILS:
+        return any(one.before is Verdict.CONFORMS for one in entry.seen)
+    return entry.compared
+
+
+def _turned(results: Results, before: str, after: str, *, to_true: bool) -> tuple[Turned, ...]:
+    """Return the claims of which a cell became true, or false, between two versions."""
+    ran = _ran(results)
+    old = dict(ran.get(before, ()))
+    counted: dict[str, int] = {}
+    for place, verdict in ran.get(after, ()):
+        was = old.get(place)
+        is_true, was_true = verdict is Verdict.CONFORMS, was is Verdict.CONFORMS
+        if was is not None and is_true is to_true and was_true is not to_true:
+            slug = results.clauses[place.clause].claim
+            counted[slug] = counted.get(slug, 0) + 1
+    return tuple(
+        Turned(_claim_link(results, slug), count)
+        for slug, count in sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    )
+
+
+class _Place(NamedTuple):
+    """Where a cell was run, whatever the version."""
+
+    clause: str
+    implementation: str
+    topology: str
+    platform: str | None
+
+
+@lru_cache(maxsize=1)  # every version asks of two
+def _ran(results: Results) -> Mapping[str | None, Sequence[tuple[_Place, Verdict]]]:
+    """Return what was run in each version, and how it ended."""
+    targets = {t.key: t for t in results.targets}
+    found: dict[str | None, list[tuple[_Place, Verdict]]] = {}
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict in RAN:
+            target = targets[key.target]
+            place = _Place(key.clause, key.implementation, key.topology, target.platform)
+            found.setdefault(target.jax, []).append((place, outcome.verdict))
+    return found
+
+
+def _claim_link(results: Results, slug: str) -> Link:
+    claim = results.claims.get(slug)
+    return Link(claim.statement, claim_path(claim)) if claim else Link(slug, "")

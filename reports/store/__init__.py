@@ -1,0 +1,1 @@
+"""Merge results files, and look up the cells and headers of the merged results."""

@@ -1,0 +1,111 @@
+"""Which cells were recorded alike, known from their text as it is read.
+
+Most cells of one clause did in every version what they did in the one before. What all pages ask of
+such cells is asked once: what tells their records apart, durations and the version's own name, is
+nothing that any page compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from conformance.model.records import Cell, Finding
+from reports.store.lazily import Lazily
+
+T = TypeVar("T")
+
+Each = Callable[[Callable[[int], tuple[Any, ...]], int], Iterator[tuple[Any, ...]]]
+
+ALL_HOLD = b""  # the likeness of findings none of which failed: what they are is not compared
+
+# A quote inside a JSON string is escaped, so that no message can contain these.
+_VARIES = re.compile(rb'"seconds": ?[\d.e+-]+|"jax": ?"[^"\\]*"|"frames": ?\[[^\]\\]*\]')
+_FAILS = (b'"holds": false', b'"holds":false')
+_DIGEST_BYTES = 16
+
+
+def of_observations(part: bytes) -> bytes:
+    """What is equal of two cells whose processes saw the same."""
+    return _digest(_VARIES.sub(b"", part))
+
+
+def of_findings(part: bytes) -> bytes:
+    """What is equal of two cells of which the same is wrong."""
+    return _digest(part) if any(one in part for one in _FAILS) else ALL_HOLD
+
+
+def failed(cell: Cell) -> tuple[Finding, ...]:
+    """The findings of a cell that do not hold."""
+    if isinstance(cell.findings, Lazily) and cell.findings.alike == ALL_HOLD:
+        return ()
+    return tuple(one for one in cell.findings if not one.holds)
+
+
+class Once:
+    """Questions about cells, asked once of all that were recorded alike.
+
+    All are asked when a cell is first read, as reading it costs more than any of them. An answer
+    may depend on what was observed, on the findings that failed and on the verdict. Equal answers
+    to the question `shared` are one object.
+    """
+
+    __slots__ = ("_known", "_one_of", "_questions", "_shared")
+
+    def __init__(
+        self, *questions: Callable[[Cell], Any], shared: Callable[[Cell], Hashable] | None = None
+    ) -> None:
+        self._questions = questions
+        self._shared = None if shared is None else questions.index(shared)
+        self._one_of: dict[Hashable, Hashable] = {}
+        self._known: dict[Hashable, tuple[Any, ...]] = {}
+
+    def to(self, question: Callable[[Cell], T]) -> Callable[[Cell], T]:
+        """The answers to one of the questions, by cell."""
+        at = self._questions.index(question)
+
+        def answer(cell: Cell) -> T:
+            found: T = self._answers(cell)[at]
+            return found
+
+        return answer
+
+    def ask(self, cells: Iterable[Cell], each: Each) -> None:
+        """Ask all questions of `cells` now; `each` does what is to be done of 0, 1, ..., in order.
+
+        It may do so on several cores, which is what this is for.
+        """
+        new = {key: cell for cell in cells if (key := likeness(cell)) is not None}
+        some = [cell for key, cell in new.items() if key not in self._known]
+        answered = each(lambda at: tuple(ask(some[at]) for ask in self._questions), len(some))
+        for cell, answers in zip(some, answered, strict=True):
+            self._known[likeness(cell)] = self._kept(answers)
+
+    def _answers(self, cell: Cell) -> tuple[Any, ...]:
+        key = likeness(cell)
+        if key is None or key not in self._known:
+            answers = self._kept(tuple(ask(cell) for ask in self._questions))
+            if key is None:
+                return answers
+            self._known[key] = answers
+        return self._known[key]
+
+    def _kept(self, answers: tuple[Any, ...]) -> tuple[Any, ...]:
+        if (at := self._shared) is None:
+            return answers
+        one = self._one_of.setdefault(answers[at], answers[at])
+        return (*answers[:at], one, *answers[at + 1 :])
+
+
+def likeness(cell: Cell) -> Hashable:
+    """What cells share that were recorded alike; None of one that is looked at by itself."""
+    observations, findings = cell.observations, cell.findings
+    if cell.fault or not (isinstance(observations, Lazily) and isinstance(findings, Lazily)):
+        return None
+    return observations.alike, findings.alike, cell.verdict
+
+
+def _digest(part: bytes) -> bytes:
+    return hashlib.blake2b(part, digest_size=_DIGEST_BYTES).digest()

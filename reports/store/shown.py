@@ -1,0 +1,68 @@
+"""Where something was seen: under which implementation, in which JAX as ranges, where it ran."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance.model.verdicts import Verdict
+from reports.store.order import implementation_order, topology_order, version_order
+from reports.store.outcomes import CellKey
+from reports.store.results import Results
+
+_SILENT = (Verdict.NOT_RUN, Verdict.REMOVED, Verdict.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Under which implementation, in which JAX and on which topologies something was seen."""
+
+    implementation: str
+    jax: str
+    topologies: tuple[str, ...]
+
+
+def versions_run(results: Results) -> dict[tuple[str, str, str], set[str]]:
+    """Clause, implementation and topology to the versions of JAX in which something was seen."""
+    found: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for key, outcome in results.outcomes.items():
+        if outcome.verdict not in _SILENT:
+            place = key.clause, key.implementation, key.topology
+            found[place].add(key.target.jax or key.target.target)
+    return found
+
+
+def where_shown(
+    keys: Iterable[CellKey], ran: Mapping[tuple[str, str, str], set[str]]
+) -> Iterator[Shown]:
+    """Where cells stand, by implementation; `ran` is what `versions_run` gives."""
+    by_implementation: dict[str, list[CellKey]] = defaultdict(list)
+    for key in keys:
+        by_implementation[key.implementation].append(key)
+    for name in sorted(by_implementation, key=implementation_order):
+        here = by_implementation[name]
+        # What lies between two versions breaks a range only where the same cells were run.
+        places = {(key.clause, key.implementation, key.topology) for key in here}
+        yield Shown(
+            name,
+            spans(
+                {key.target.jax or key.target.target for key in here},
+                set().union(*(ran.get(place, set()) for place in places)),
+            ),
+            tuple(sorted({key.topology for key in here}, key=topology_order)),
+        )
+
+
+def spans(some: Iterable[str], of: Iterable[str]) -> str:
+    """Versions in order, as in "0.7.2 to 0.9.0, 0.10.2": those between two of a span are in it."""
+    chosen, runs = set(some), list[list[str]]()
+    before = ""
+    for version in sorted({*of, *chosen}, key=version_order):
+        if version in chosen:
+            if runs and runs[-1][-1] == before:
+                runs[-1].append(version)
+            else:
+                runs.append([version])
+        before = version
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)

@@ -1,0 +1,218 @@
+"""Grouping of equal error messages, and the known issue of each group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest import TestCase
+
+import pytest
+import sample_results as rows
+from parameterized import parameterized
+
+from reports.analysis.errors.messages import Message, Sort, messages
+from reports.analysis.errors.wording import address, template
+from reports.render.site.build import render
+from reports.store.results import Results, load
+
+DEVICES = (
+    "Received incompatible devices for jitted computation. Got argument {} of {} with shape {}"
+)
+
+
+class TestWording(TestCase):
+    @parameterized.expand(
+        [
+            (
+                "numbers and names",
+                "axis 3 is out of bounds for array of dimension 2",
+                "axis … is out of bounds for array of dimension …",
+            ),
+            (
+                "the first sentence",
+                DEVICES.format("args[0]", "f", "float32[8]"),
+                "Received incompatible devices for jitted computation",
+            ),
+            (
+                "a line that announces another",
+                "Cannot lower jaxpr with verifier errors:\n\tInvalid replica id -1\n\t\tat loc(x)",
+                "Cannot lower jaxpr with verifier errors: Invalid replica id -…",
+            ),
+            (
+                "arguments of a call, however deep",
+                "NamedSharding(mesh=Mesh('i': 8, axis_types=(Auto,)), spec=P('i',)) does not fit",
+                "NamedSharding(…) does not fit",
+            ),
+            (
+                "quoted names",
+                "shard_map applied to the function 'my_step' was given too much",
+                "shard_map applied to the function … was given too much",
+            ),
+            (
+                "but not a name that Python does not know",
+                "make_mesh() got an unexpected keyword argument 'shape'",
+                "make_mesh() got an unexpected keyword argument 'shape'",
+            ),
+            (
+                "an apostrophe quotes nothing",
+                "device_put's second argument can't be a device's number",
+                "device_put's second argument can't be a device's number",
+            ),
+            (
+                "words in brackets stay",
+                "not implemented (and it moves data, so you don't want it)",
+                "not implemented (and it moves data, so you don't want it)",
+            ),
+            ("names in brackets go", "The backend (cpu, cpu) cannot", "The backend (…) cannot"),
+            ("shapes", "got float32[8,3] and float32[]", "got float… and float…"),
+            ("places", "true_fun is f at ~/a/b.py:12 here", "true_fun is f at … here"),
+            ("an open bracket", "got (1, 2 and no end", "got (… and no end"),
+            ("nothing", "", ""),
+        ]
+    )
+    def test_leaves_out_what_differs_each_time(
+        self, name: str, message: str, expected: str
+    ) -> None:
+        assert template(message) == expected
+
+    @parameterized.expand(
+        [
+            ("short", "got (1,) here"),
+            ("long", "a word " * 100),
+            ("a megabyte", "(" * 500_000 + "x" * 500_000),
+            ("hostile", '<script>alert("x")</script> \u202e\x00 \ud800'),
+        ]
+    )
+    def test_an_address_is_short_and_harmless(self, name: str, message: str) -> None:
+        found = address("ValueError", template(message))
+        assert 0 < len(found) <= 80
+        assert set(found) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+    def test_few_words_are_told_apart_by_the_type(self) -> None:
+        assert address("KeyError", template("'i'")) == "keyerror"
+        assert address("KeyError", "") != address("StopIteration", "")
+
+    def test_other_names_other_words(self) -> None:
+        shape, sizes = (
+            address("TypeError", template(f"make_mesh() got an unexpected keyword argument '{n}'"))
+            for n in ("shape", "axis_sizes")
+        )
+        assert shape != sizes
+
+
+def raised(process: int = 0, **exception: Any) -> rows.Record:
+    return rows.observation(process, steps=[rows.raised(**exception)])
+
+
+def at(id: str, jax: str, *observations: rows.Record, **other: Any) -> rows.Record:
+    return rows.cell(id, target=f"jax=={jax}", observations=list(observations), **other)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """Two programs that meet one message, in three versions; a warning, a signal, our own error."""
+    message = DEVICES.format("args[0]", "f", "float32[8]")
+    other = DEVICES.format("x", "PlainImplementation.map", "float32[4,4]")
+    warned = rows.returned(warnings=[{"category": "UserWarning", "message": "It moves. So."}])
+    child = {"type": "ChildError", "module": "conformance.worker.child"}
+    records = [
+        *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.0", "0.9.1", "0.10.0")),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause("elsewhere", tags=["Received incompatible devices", "x"]),
+        rows.cause("frequent"),
+        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c", "d", "e", "f")),
+        at("errors.a", "0.9.0", raised(message=message), raised(1, message=message)),
+        at("errors.a", "0.9.1", rows.observation(0, steps=[rows.returned(warnings=[])])),
+        at("errors.a", "0.10.0", raised(message=other)),
+        at("errors.b", "0.10.0", raised(message=other), verdict="known deviation")
+        | {"deviation": rows.deviation(cause="elsewhere")},
+        *(
+            at(f"errors.{n}", "0.10.0", raised(message=other), verdict="known deviation")
+            | {"deviation": rows.deviation(cause="frequent")}
+            for n in ("c", "d")
+        ),
+        at("errors.c", "0.9.0", rows.observation(0, steps=[warned])),
+        at("errors.d", "0.9.0", raised(message="KeyError: 'merge'", **child)),
+        at("errors.e", "0.9.0", raised(message="something of ours", module="harness.running")),
+        at("errors.f", "0.9.0", verdict="crashed"),
+    ]
+    return load([rows.write(tmp_path / "r.jsonl", records)])
+
+
+def the(found: tuple[Message, ...], title: str) -> Message:
+    return next(one for one in found if one.title == title)
+
+
+def test_one_message_for_all_that_differ_in_names(results: Results) -> None:
+    one = the(messages(results), "Received incompatible devices for jitted computation")
+    assert one.sort is Sort.ERROR
+    assert one.slug == "received-incompatible-devices-for-jitted-computation"
+    assert set(one.clauses) == {"errors.a", "errors.b", "errors.c", "errors.d"}
+    assert "PlainImplementation" not in one.example
+
+
+def test_a_version_where_it_ran_and_said_nothing_breaks_the_range(results: Results) -> None:
+    one = the(messages(results), "Received incompatible devices for jitted computation")
+    assert [(s.implementation, s.jax) for s in one.shown] == [("new_pmap", "0.9.0, 0.10.0")]
+
+
+def test_a_cause_that_quotes_the_message_comes_before_more_frequent_ones(results: Results) -> None:
+    one = the(messages(results), "Received incompatible devices for jitted computation")
+    assert [(m.cause, m.claim, len(m.clauses)) for m in one.meanings] == [
+        ("elsewhere", "", 1),
+        ("frequent", "", 2),
+        ("", "migrate-pmap.errors", 1),
+    ]
+
+
+def test_warnings_and_signals_are_messages_too(results: Results) -> None:
+    found = messages(results)
+    assert the(found, "It moves").sort is Sort.WARNING
+    killed = the(found, "The process is killed by SIGSEGV")
+    assert (killed.sort, killed.slug) == (Sort.SIGNAL, "killed-by-sigsegv")
+    assert "Fatal Python error" in killed.example
+    assert [one.sort for one in found] == sorted((one.sort for one in found), key=list(Sort).index)
+
+
+def test_the_harness_is_not_heard(results: Results) -> None:
+    said = " ".join(one.example for one in messages(results))
+    assert "something of ours" not in said
+    assert the(messages(results), "KeyError 'merge'").types == ("KeyError",)
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Results:
+    """A message that two programs met for a reason that is no more, and one still does."""
+    said = {"type": "ValueError", "message": "It does not fit."}
+
+    def known(id: str, jax: str, slug: str) -> rows.Record:
+        entry = {"deviation": rows.deviation(cause=slug)}
+        return at(id, jax, raised(**said), verdict="known deviation") | entry
+
+    records = [
+        *(rows.target(target=f"jax=={v}", jax=v) for v in ("0.9.2", "0.10.0")),
+        rows.claim("migrate-pmap.errors"),
+        rows.cause("earlier", tags=["It does not fit"]),
+        rows.cause("still"),
+        *(rows.clause(f"errors.{n}") for n in ("a", "b", "c")),
+        known("errors.a", "0.9.2", "earlier"),
+        known("errors.b", "0.9.2", "earlier"),
+        known("errors.c", "0.9.2", "still"),
+        known("errors.c", "0.10.0", "still"),
+    ]
+    return load([rows.write(tmp_path / "ended.jsonl", records)])
+
+
+def test_what_is_behind_it_in_the_newest_version_comes_first(ended: Results) -> None:
+    one = the(messages(ended), "It does not fit")
+    assert [(m.cause, m.until) for m in one.meanings] == [("still", ""), ("earlier", "0.9.2")]
+
+
+def test_a_page_folds_the_reasons_of_earlier_versions(ended: Results) -> None:
+    page = render(ended)[f"errors/{the(messages(ended), 'It does not fit').slug}.html"]
+    meaning = page[page.index("What it means") :].partition("</section>")[0]
+    held, _, folded = meaning.partition("<details>")
+    assert "Title of still" in held
+    assert "Title of earlier" not in held
+    assert "No longer in JAX 0.10.0: 1 reason of earlier versions" in folded
+    assert "2 programs, until 0.9.2" in folded

@@ -1,0 +1,411 @@
+"""`deviations --propose`: entries that recorded cells ask for, and those that say too much."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_results
+from judged_entries import HUNG, entry
+from observations import (
+    FIRST,
+    SECOND,
+    TOPOLOGY,
+    WITNESS,
+    clause_of,
+    doubled,
+    observation,
+    raised,
+    returned,
+)
+
+from conformance.catalogue import loading
+from conformance.catalogue.loading import Catalogue
+from conformance.commands.propose import Proposal, pattern, propose
+from conformance.commands.proposed import lines, record
+from conformance.judging import deviations
+from conformance.judging.deviations import Deviation
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import noted, returns, steps
+from conformance.spec.names import IMPLEMENTATIONS, LEGACY_PMAP, NEW_PMAP, SHARD_MAP
+from conformance.spec.topology import Place
+from conformance.store.recorded import ResultsError
+from harness.commandline.main import main
+
+TWICE = steps(first_call=returns(doubled), second_call=returns(doubled))
+FLAX = {"0.8.0": "0.9.1", "0.9.0": "0.10.2", "0.9.2": "0.11.0", "0.10.0": "0.12.1"}  # by jax
+WRONG = "1.0 of 'a' (b)"
+
+
+def clause(expect: Any = TWICE) -> Clause:
+    return replace(clause_of(expect), id="errors.a", topologies=("2x2", "4x2"))
+
+
+def cell(*wrong: int, verdict: str = "deviates", **other: Any) -> Any:
+    """A cell whose second call raises in these processes."""
+    jax = other.pop("jax", "0.9.0")
+    seen = []
+    for process in range(TOPOLOGY.processes):
+        value = doubled(Place(TOPOLOGY, process))
+        second = (
+            raised(name=SECOND, message=WRONG) if process in wrong else returned(value, name=SECOND)
+        )
+        steps = (returned(value, name=FIRST), second)
+        seen.append(observation(*steps, process=process, implementation=NEW_PMAP, jax=jax))
+    return (
+        sample_results.cell("errors.a", verdict, target=f"jax=={jax}")
+        | {"topology": "2x2", "observations": seen}
+        | other
+    )
+
+
+@pytest.fixture
+def proposed(tmp_path: Path) -> Any:
+    """Return the proposal for these cells and entries."""
+
+    def propose_for(
+        cells: list[Any],
+        *entries: Deviation,
+        one: Clause | None = None,
+        undocumented: tuple[str, ...] = (),
+    ) -> Proposal:
+        heads = [
+            sample_results.target(version, packages={"flax": flax, "chex": "0.1"})
+            for version, flax in FLAX.items()
+        ]
+        file = sample_results.write(tmp_path / "results", [*heads, *cells])
+        return propose(Catalogue({"errors.a": one or clause()}), entries, [file], undocumented)
+
+    return propose_for
+
+
+def toml(found: Proposal) -> dict[str, Any]:
+    """The only entry to be added, as it is printed."""
+    (one,) = tomllib.loads("\n".join(lines(found)))["deviation"]
+    assert isinstance(one, dict)
+    return one
+
+
+def test_what_deviates_without_an_entry_is_to_be_added(proposed: Any) -> None:
+    found = proposed([cell(0, 1)])
+    one = toml(found)
+    assert one.pop("review")
+    assert one == {
+        "clause": "errors.a",
+        "implementation": NEW_PMAP,
+        "jax": "==0.9.0",
+        "topology": "2x2",
+        "steps": {
+            SECOND: {
+                "type": "ValueError",
+                "phase": "lower",
+                "message": r"^1\.0 of 'a' \(b\)",
+            }
+        },
+        "cause": "",
+    }
+    assert [each.explains for each in found.add] == [True]
+    said = list(lines(found))
+    assert said[0] == "# add to observations.toml"
+    assert said[-1] == "# 1 cells judged: 1 entries to add, 0 to correct, 0 to narrow, 0 to drop"
+
+
+def test_what_is_printed_is_an_entry_once_it_has_a_cause(
+    proposed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "some.toml"
+    text = "\n".join(lines(proposed([cell(1)])))
+    file.write_text(text.replace('cause = ""', 'cause = "a-cause"'), encoding="utf-8")
+    known = type("Known", (), {"sentence": "So.", "links": ("l",), "kind": "platform"})
+    monkeypatch.setattr(deviations, "load_causes", lambda: {"a-cause": known})
+    (made,) = deviations.load(file)
+    done = proposed([cell(1)], made)
+    assert (done.add, done.narrow, done.drop) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "processes"),
+    [((0, 1), None), ((1,), "all but the first"), ((0,), "all but the last")],
+)
+def test_the_processes_that_fail_are_named(proposed: Any, wrong: Any, processes: Any) -> None:
+    assert toml(proposed([cell(*wrong)])).get("processes") == processes
+
+
+def test_each_step_has_the_processes_in_which_it_fails(proposed: Any) -> None:
+    seen = cell(0, 1)
+    seen["observations"][1]["steps"][0] = raised(name=FIRST, message=WRONG)
+    found = proposed([seen])
+    assert toml(found)["processes"] == {FIRST: "all but the first"}
+    assert [each.explains for each in found.add] == [True]
+
+
+def test_versions_are_those_that_were_run(proposed: Any) -> None:
+    cells = [cell(0, jax="0.8.0"), cell(0, jax="0.9.0"), cell(jax="0.9.2"), cell(0, jax="0.10.0")]
+    one = toml(proposed(cells))
+    assert one["cells"] == [
+        {"jax": ">=0.8.0,<=0.9.0", "topology": "2x2"},
+        {"jax": "==0.10.0", "topology": "2x2"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("0.9.0",), "==0.10.2"),
+        (("0.8.0", "0.9.0"), ">=0.9.1,<=0.10.2"),
+        (("0.8.0", "0.9.2", "0.10.0"), ">=0.9.1,<=0.12.1,!=0.10.2"),
+    ],
+)
+def test_versions_of_the_packages_that_a_clause_requires_are_proposed(
+    proposed: Any, wrong: tuple[str, ...], said: str
+) -> None:
+    cells = [cell(*([0] if jax in wrong else []), jax=jax) for jax in FLAX]
+    one = replace(clause(), requires=("flax",))
+    found = proposed(cells, one=one)
+    assert toml(found)["packages"] == {"flax": said}
+    assert record(found)["add"][0]["packages"] == {"flax": said}
+    assert "packages" not in toml(proposed(cells))
+
+
+def test_an_entry_is_about_the_targets_whose_package_is_in_its_range(proposed: Any) -> None:
+    one = replace(clause(), requires=("flax",))
+    cells = [cell(0, 1, jax="0.8.0"), cell(0, 1, jax="0.9.0")]
+    assert proposed(cells, known(packages={"flax": "<0.11"}), one=one).add == []
+    found = proposed(cells, known(packages={"flax": "<0.10"}), one=one)
+    assert toml(found)["jax"] == "==0.9.0"
+    (dropped,) = proposed([cell(jax="0.8.0")], known(packages={"flax": "<0.10"}), one=one).drop
+    assert dropped.conforms == ("new_pmap, jax 0.8.0 on 2x2",)
+    assert proposed([cell(jax="0.8.0")], known(packages={"flax": ">0.10"}), one=one).drop == []
+
+
+def test_a_clause_with_one_step_has_one_pattern(proposed: Any) -> None:
+    seen = cell()
+    for number, one in enumerate(seen["observations"]):
+        one["steps"] = [raised(name=FIRST, message=f"{WRONG} {number}")]
+    found = proposed([seen], one=clause(returns(doubled)))
+    assert len(toml(found)["steps"]) == 2  # the second call is missing: two steps fail
+    for one in seen["observations"]:
+        one["steps"][0]["name"] = "a call"
+    found = proposed([seen], one=clause(returns(doubled)))
+    assert toml(found)["saw"]["message"].startswith(r"^1\.0 of")
+    assert [each.explains for each in found.add] == [True]
+
+
+def noting(figure: str, value: Any) -> Any:
+    """A cell whose only step returns what it should, and notes this figure."""
+    made = cell()
+    for number, one in enumerate(made["observations"]):
+        right = doubled(Place(TOPOLOGY, number))
+        one["steps"] = [returned(right, name="a call", extra={figure: value})]
+    return made
+
+
+MOVED = {"collectives": {"all-reduce": 32}, "bytes": 32, "multiple": 2.904, "host": False}
+
+
+@pytest.mark.parametrize(
+    ("figure", "seen", "other", "pattern"),
+    [
+        (
+            "moved",
+            MOVED,
+            MOVED | {"collectives": {"all-reduce": 32, "all-gather": 8}},
+            {"bytes": 32, "collectives": r'^\{"all-reduce": 32\}$', "host": False},
+        ),
+        (
+            "memory",
+            {"multiple": 2.904, "temp": 7},
+            {"multiple": 3.904, "temp": 7},
+            {"multiple": {"at_least": 2.9, "at_most": 2.91}},
+        ),
+        ("donated deleted", [True, False], [True, True], r"^\[true, false\]$"),
+    ],
+)
+def test_a_figure_is_pinned_and_not_the_right_values_beside_it(
+    proposed: Any, figure: str, seen: Any, other: Any, pattern: Any
+) -> None:
+    one = clause(noted(figure, "another figure", lambda place, value: False))
+    found = proposed([noting(figure, seen)], one=one)
+    assert [each.explains for each in found.add] == [True]
+    saw = toml(found)["saw"]
+    assert saw["noted"] == {figure: pattern}
+    assert "returned" not in saw
+    known = entry(saw=saw)
+    assert proposed([noting(figure, seen)], known, one=one).add == []
+    wrong = proposed([noting(figure, other)], known, one=one)
+    assert wrong.add != [] or wrong.correct != []
+
+
+def test_what_moves_is_proposed_without_the_programs_that_move_it(proposed: Any) -> None:
+    one = clause(noted("moved", "another figure", lambda place, value: False))
+    seen = noting("moved", MOVED)
+    for each in seen["observations"]:
+        each["steps"][0]["extra"]["programs"] = [{"collectives": [], "text": "x"}]
+    found = proposed([seen], one=one)
+    assert toml(found)["saw"]["noted"].keys() == {"moved"}
+    assert [each.explains for each in found.add] == [True]
+
+
+def test_cells_that_move_other_bytes_have_entries_of_their_own(proposed: Any) -> None:
+    one = clause(noted("moved", "another figure", lambda place, value: False))
+    more = noting("moved", MOVED | {"bytes": 64}) | {"topology": "2x2", "target": "jax==0.9.2"}
+    for each in more["observations"]:
+        each["jax"] = "0.9.2"
+    found = proposed([noting("moved", MOVED), more], one=one)
+    assert sorted(each.seen["saw"]["noted"]["moved"]["bytes"] for each in found.add) == [32, 64]
+
+
+def under(implementation: str, *wrong: int, jax: str = "0.9.0") -> Any:
+    """A cell of another implementation whose second call raises in these processes."""
+    made = cell(*wrong, jax=jax, implementation=implementation)
+    for one in made["observations"]:
+        one |= {"implementation": implementation, "witness": [WITNESS[implementation]]}
+    return made
+
+
+def test_implementations_that_see_the_same_have_one_entry(proposed: Any) -> None:
+    found = proposed([cell(0, 1), under(SHARD_MAP, 0, 1)])
+    assert found.unproven == []
+    assert toml(found)["implementation"] == [NEW_PMAP, SHARD_MAP]
+    assert len(proposed([cell(0, 1), under(SHARD_MAP, 1)]).add) == 2
+
+
+def test_the_known_issue_of_a_like_entry_is_proposed(proposed: Any) -> None:
+    def cause(*entries: Deviation) -> list[str]:
+        return [one for one in lines(proposed([cell(0, 1)], *entries)) if one.startswith("cause")]
+
+    near = replace(known(), clause=("errors.about",), cause="a-cause")
+    far = replace(known(), clause=("rank.a",), cause="another-cause")
+    other = entry(steps={SECOND: {"type": "KeyError"}})
+    other = replace(other, clause=("errors.aa",), cause="another-cause")
+    assert cause(far, near, other) == ['cause = ""  # as errors.about: "a-cause"']
+    unknown = ['cause = ""  # one that `pmap-conformance causes list` lists, or a new one']
+    assert cause(far, other) == unknown
+
+
+def test_no_entry_excuses_the_reference(proposed: Any) -> None:
+    """It is what the test expects, unless one release of it does something else than another."""
+    undocumented = (clause().claim,)
+    always = [under(LEGACY_PMAP, 0, 1, jax="0.8.0"), under(LEGACY_PMAP, 0, 1)]
+    found = proposed(always, undocumented=undocumented)
+    assert (found.unproven, found.add, len(found.reference)) == ([], [], 1)
+    assert next(lines(found)) == (
+        "# errors.a under legacy_pmap: legacy pmap is the reference here: correct the test's "
+        "expectation instead"
+    )
+    assert len(proposed(always).add) == 1
+    some = [under(LEGACY_PMAP, jax="0.8.0"), under(LEGACY_PMAP, 0, 1)]
+    assert len(proposed(some, undocumented=undocumented).add) == 1
+    assert len(proposed([cell(0, 1)], undocumented=undocumented).add) == 1
+
+
+def test_an_entry_with_wrong_values_is_to_be_corrected(proposed: Any) -> None:
+    one = clause(noted("moved", "another figure", lambda place, value: False))
+
+    def about(moved: Any) -> Deviation:
+        saw = {"code": "collective", "noted": {"moved": moved}}
+        return replace(entry(saw=saw), where="a.toml:3, entry 1")
+
+    collectives = r'^\{"all-reduce": 32\}$'
+    seen = [noting("moved", MOVED)]
+    found = proposed(seen, about({"bytes": 33, "collectives": collectives}), one=one)
+    assert (found.add, found.narrow, found.drop) == ([], [], [])
+    assert next(lines(found)) == (
+        "# correct a.toml:3, entry 1: errors.* under legacy_pmap, new_pmap, shard_map: "
+        "bytes 33 -> 32"
+    )
+    assert json.loads(json.dumps(record(found)))["correct"][0]["corrections"] == [
+        {"field": "bytes", "old": 33, "new": 32}
+    ]
+    found = proposed(seen, about({"gone": 1}), one=one)
+    assert (len(found.add), found.correct, len(found.drop)) == (1, [], 1)
+
+
+def test_a_fault_is_known_by_its_kind_and_its_step(proposed: Any) -> None:
+    fault = sample_results.fault("hung") | {"detail": HUNG.detail, "mapped": ["new pmap"]}
+    found = proposed([cell(verdict="hung", fault=fault, observations=[])])
+    assert toml(found)["fault"]["kind"] == "hung"
+    assert [each.explains for each in found.add] == [True]
+
+
+def known(**other: Any) -> Deviation:
+    return replace(
+        entry(steps={SECOND: {"type": "ValueError"}}), implementation=IMPLEMENTATIONS, **other
+    )
+
+
+def test_an_entry_whose_cells_all_conform_is_to_be_dropped(proposed: Any) -> None:
+    (one,) = proposed([cell()], known()).drop
+    assert (one.conforms, one.excuses) == (("new_pmap, jax 0.9.0 on 2x2",), ())
+
+
+def test_an_entry_some_of_whose_cells_conform_is_to_be_narrowed(proposed: Any) -> None:
+    found = proposed([cell(0, 1), cell(jax="0.9.2")], known())
+    (one,) = found.narrow
+    assert (one.conforms, one.excuses) == (
+        ("new_pmap, jax 0.9.2 on 2x2",),
+        ("new_pmap, jax 0.9.0 on 2x2",),
+    )
+    assert "#     conforms: new_pmap, jax 0.9.2 on 2x2" in list(lines(found))
+    assert (found.add, found.drop) == ([], [])
+
+
+def test_what_an_entry_does_not_explain_is_to_be_added_beside_it(proposed: Any) -> None:
+    found = proposed([cell(0, 1), cell(1, jax="0.9.2")], known())
+    (one,) = found.narrow
+    assert one.other == ("new_pmap, jax 0.9.2 on 2x2",)
+    assert toml(found)["processes"] == "all but the first"
+
+
+def test_an_entry_that_is_right_is_left_alone(proposed: Any) -> None:
+    found = proposed([cell(0, 1)], known())
+    assert (found.add, found.narrow, found.drop) == ([], [], [])
+
+
+def test_what_is_unproven_is_not_excused(proposed: Any) -> None:
+    seen = cell(0)
+    for one in seen["observations"]:
+        one["witness"] = []
+    found = proposed([seen])
+    assert found.add == []
+    assert found.unproven == ["errors.a new_pmap jax==0.9.0 2x2"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["a (b)."], r"^a \(b\)\."),
+        (["raised ValueError: at 3", "raised ValueError: at 4"], "^raised ValueError: at "),
+        (["one thing", "another"], "^(one thing|another)"),
+        (["an object at 0x7f0123"], "^an object at "),
+        (["first\nsecond"], "^first"),
+        (["returned", "returned more"], "^returned"),
+    ],
+)
+def test_a_pattern_is_escaped_and_anchored(texts: list[str], found: str) -> None:
+    assert pattern(texts) == found
+    assert all(re.search(found, text) for text in texts)
+
+
+def test_results_without_a_cell_are_refused(proposed: Any) -> None:
+    with pytest.raises(ResultsError, match="no cell of any clause there is"):
+        proposed([])
+
+
+def test_the_command_prints_toml_or_json(
+    proposed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    found = proposed([cell(0)])
+    monkeypatch.setattr(loading, "load", lambda: Catalogue({"errors.a": clause()}))
+    file = str(tmp_path / "results")
+    assert main(["results", "propose", file]) == 0
+    assert capsys.readouterr().out.splitlines() == list(lines(found))
+    assert main(["results", "propose", file, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(record(found)))
+    assert main(["list", "deviations"]) == 0
+    assert "errors" in capsys.readouterr().out

@@ -1,0 +1,280 @@
+"""Figures: what is drawn is what was measured, and can be read without colour."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from unittest import TestCase
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+import sample_results as rows
+from parameterized import parameterized
+
+from conformance.model.records import Cell
+from reports.render.chart import HEIGHT, WIDTH, Chart, Point, Series, draw, ticks
+from reports.render.measured import moved, times
+from reports.render.site.cost import cost_page
+from reports.render.site.cost_figures import multiple
+from reports.store.outcomes import Outcome, Run
+from reports.store.results import load
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def chart(*series: Series, log: bool = False, even: float | None = None, **other: str) -> Chart:
+    return Chart(
+        key=other.get("key", "k"),
+        title=other.get("title", "A title"),
+        description="What it says",
+        across="JAX",
+        categories=("0.9.0", "0.10.0", "0.12.0.1"),
+        upwards="times",
+        series=series,
+        said=multiple,
+        log=log,
+        even=even,
+    )
+
+
+def series(*values: float | None, style: int = 0, name: str = "new pmap") -> Series:
+    points = (Point(at, v, v * 0.5, v * 2) for at, v in enumerate(values) if v is not None)
+    return Series(name, style, tuple(points))
+
+
+def drawn(of: Chart) -> ElementTree.Element:
+    # Within a page the namespace is HTML's affair; a parser of XML wants it said.
+    return ElementTree.fromstring(draw(of).replace("<svg ", f'<svg xmlns="{SVG[1:-1]}" ', 1))
+
+
+def test_a_figure_says_what_it_is_to_who_cannot_see_it() -> None:
+    svg = drawn(chart(series(1, 2, 3)))
+    named = {e.get("id"): e.text for e in svg if e.get("id")}
+    assert svg.get("role") == "img"
+    assert [named[id] for id in (svg.get("aria-labelledby") or "").split()] == [
+        "A title",
+        "What it says",
+    ]
+
+
+def test_series_differ_in_shape_and_pattern_not_only_in_class() -> None:
+    svg = drawn(chart(*(series(1, 2, 3, style=s, name=f"n{s}") for s in range(4))))
+    lines = [e.get("stroke-dasharray") for e in svg.iter(f"{SVG}polyline")]
+    points = [e for e in svg.iter(f"{SVG}path") if "point" in (e.get("class") or "")]
+    shapes = {re.sub(r"^M[-\d.]+,[-\d.]+", "", e.get("d") or "") for e in points}
+    assert len(set(lines)) == 4
+    assert len(shapes) == 4
+    named = {t.text for t in svg.iter(f"{SVG}text") if t.get("class") == "name"}
+    assert named == {f"n{style}" for style in range(4)}
+
+
+def test_no_line_goes_over_what_was_not_measured() -> None:
+    assert not list(drawn(chart(series(1, None, 3))).iter(f"{SVG}polyline"))
+    assert len(list(drawn(chart(series(1, 2, None))).iter(f"{SVG}polyline"))) == 1
+
+
+def test_more_is_higher_and_names_do_not_overlap() -> None:
+    svg = drawn(chart(series(1, 2, 4), series(1, 2, 4.01, style=1, name="shard_map")))
+    line = next(svg.iter(f"{SVG}polyline")).get("points") or ""
+    heights = [float(pair.split(",")[1]) for pair in line.split()]
+    assert heights == sorted(heights, reverse=True)
+    names = [float(t.get("y") or 0) for t in svg.iter(f"{SVG}text") if t.get("class") == "name"]
+    assert abs(names[0] - names[1]) >= 12
+
+
+class TestWithinItsFrame(TestCase):
+    @parameterized.expand(
+        [
+            ("one value", (1.0,), False),
+            ("nothing", (), False),
+            ("zero", (0.0, 0.0), False),
+            ("zero on a logarithmic axis", (0.0, 3.0), True),
+            ("tiny", (1e-9, 2e-9), True),
+            ("huge", (1e12, 3e15), True),
+            ("many decades", (1e-6, 1e6), True),
+        ]
+    )
+    def test_everything_lies_in_the_drawing(
+        self, name: str, values: tuple[float, ...], log: bool
+    ) -> None:
+        of = chart(series(*values), log=log, title=name)
+        assert len(ticks(of)) >= 2
+        for element in drawn(of).iter():
+            for key, most in (("x", WIDTH), ("y", HEIGHT), ("x1", WIDTH), ("y1", HEIGHT)):
+                if element.get(key) is not None:
+                    assert 0 <= float(element.get(key) or -1) <= most, element.attrib
+
+    @parameterized.expand([("linear", False), ("logarithmic", True)])
+    def test_the_axis_holds_the_spread_and_the_even_line(self, name: str, log: bool) -> None:
+        of = chart(series(3, 5, 7), log=log, even=1.0, title=name)
+        marks = ticks(of)
+        assert marks[0] <= 1.0
+        assert marks[-1] >= 14
+        assert marks == sorted(marks)
+        assert log or marks[0] == 0
+
+
+def test_a_hostile_name_is_text() -> None:
+    hostile = "<script>alert(1)</script>"
+    svg = drawn(chart(series(1, 2, name=hostile), title=hostile, key='"><b>'))
+    assert not list(svg.iter(f"{SVG}script"))
+    assert hostile in [t.text for t in svg.iter(f"{SVG}text")]
+
+
+def test_the_table_has_the_same_numbers() -> None:
+    of = chart(series(2, None, 30), series(1, 1, 1, style=1, name="shard_map"))
+    assert of.table == (
+        ("0.9.0", ("2× (1× to 4×)", "1× (0.5× to 2×)")),  # noqa: RUF001
+        ("0.10.0", ("–", "1× (0.5× to 2×)")),  # noqa: RUF001
+        ("0.12.0.1", ("30× (15× to 60×)", "1× (0.5× to 2×)")),  # noqa: RUF001
+    )
+
+
+MOVED = {"collectives": {"all-gather": 1}, "bytes": 384, "result": 48, "array": 384}
+
+
+def moving(*notes: object) -> Outcome:
+    seen = [
+        rows.observation(process, steps=[rows.returned(extra={"moved": note})])
+        for process, note in enumerate(notes)
+    ]
+    record = rows.cell("indexing.a", observations=seen)
+    del record["kind"]
+    cell = msgspec.convert(record, Cell)
+    return Outcome(cell.verdict, "", (Run(cell, "f", "r", 1),))
+
+
+def test_what_moved_is_of_the_process_that_moved_most() -> None:
+    found = moved(moving(MOVED | {"bytes": 0}, MOVED))
+    assert found is not None
+    assert found.per_result == 8
+
+
+@pytest.mark.parametrize(
+    "note", [None, 3, {}, MOVED | {"bytes": "48"}, MOVED | {"result": 0}, {"collectives": {"a": 1}}]
+)
+def test_notes_of_another_shape_are_not_measured(note: object) -> None:
+    assert moved(moving(note)) is None
+
+
+def test_a_timing_that_illustrates_several_clauses_is_one(tmp_path: Path) -> None:
+    records = [
+        rows.target(),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("a.a"),
+        rows.clause("a.b"),
+        rows.cell("a.a"),
+        rows.timing("a.a", "a.b"),
+    ]
+    results = load([rows.write(tmp_path / "r.jsonl", records)])
+    assert len(results.timings) == 2
+    assert [key.timing for key in times(results)] == ["timing.index.4kib"]
+
+
+def test_a_ratio_to_legacy_is_drawn_and_its_spread_said(tmp_path: Path) -> None:
+    ratio = {"median": 4.0, "low": 3.0, "high": 6.0, "blocks": 3, "rounds": 5, "says": "4 times"}
+    records = [
+        *(rows.target(v) for v in ("0.9.0", "0.12.0.1")),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("a.a"),
+        rows.cell("a.a"),
+        *(
+            rows.timing(
+                "a.a",
+                timing="timing.dispatch.one",
+                contender="call",
+                target=f"jax=={v}",
+                ratios=[ratio | {"to": "legacy pmap of jax==0.9.0"}],
+            )
+            for v in ("0.9.0", "0.12.0.1")
+        ),
+    ]
+    page = cost_page(load([rows.write(tmp_path / "r.jsonl", records)]))
+    (group,) = page.groups
+    (figure,) = group.figures
+    assert figure.chart.categories == ("0.9.0", "0.12.0.1")
+    assert figure.chart.table[1] == ("0.12.0.1", ("4× (3× to 6×)",))  # noqa: RUF001
+    assert "new pmap: 4× at 0.9.0, 4× at 0.12.0.1" in figure.chart.description  # noqa: RUF001
+    assert figure.evidence.href == "clauses/a.a.html"
+
+
+def grown(clause: str, jax: str, *sent: tuple[int, int]) -> rows.Record:
+    """Return the communication of an access per chip, for several numbers of chips with 1
+    KiB each.
+    """
+    return {
+        "kind": "growth",
+        "clause": clause,
+        "text": "`x[0]` under jit",
+        "implementation": "shard_map",
+        "target": f"jax=={jax}",
+        "jax": jax,
+        "libtpu": "0.0.50",
+        "chip": "TPU v5",
+        "row": 1024,
+        "points": [
+            {
+                "slice": f"v5p:{chips}",
+                "chips": chips,
+                "collectives": {"all-gather": 1},
+                "bytes": sent_here,
+                "result": 1024,
+                "array": 1024 * chips,
+            }
+            for chips, sent_here in sent
+        ],
+    }
+
+
+def test_what_an_access_moves_on_a_pod_is_drawn_by_chips_and_versions(tmp_path: Path) -> None:
+    records = [
+        rows.clause("indexing.a"),
+        grown("indexing.a", "0.12.0.1", (8, 8192), (16, 16384)),
+        grown("indexing.a", "0.9.0", (8, 1024)),
+        grown("indexing.gone", "0.9.0", (8, 0)),
+    ]
+    page = cost_page(load([rows.write(tmp_path / "pods.jsonl", records)]))
+    (group,) = page.groups
+    assert group.anchor == "pods"
+    assert "1 KiB" in group.sentence
+    assert "run on nothing" in group.sentence
+    first, other = group.figures
+    assert first.chart.categories == ("8", "16")
+    assert [one.name for one in first.chart.series] == ["jax 0.9.0", "jax 0.12.0.1"]
+    dash = "–"  # noqa: RUF001
+    assert first.chart.table == (("8", ("1×", "8×")), ("16", (dash, "16×")))  # noqa: RUF001
+    assert first.evidence.href == "clauses/indexing.a.html"
+    assert other.evidence.href == "", "a clause that these results do not have has no page"
+    for chart, points in ((first.chart, 3), (other.chart, 1)):
+        drawn = re.findall(r'<path class="point ', ElementTree.canonicalize(chart.svg))
+        assert len(drawn) == points + len(chart.series), "nought is drawn as well"
+
+
+def test_a_ratio_names_the_version_of_the_other_side_and_why_there_is_none(tmp_path: Path) -> None:
+    to = [{"median": 2.0, "low": 1.5, "high": 3.0, "blocks": 3, "rounds": 20, "says": "2 times"}]
+    to = [one | {"to": "legacy pmap of jax==0.9.0"} for one in to]
+
+    def taken(jax: str, implementation: str) -> rows.Record:
+        where = {"target": f"jax=={jax}", "implementation": implementation}
+        named = {"timing": "timing.dispatch.one", "contender": "call", "ratios": to}
+        return rows.timing("errors.a", **named, **where)
+
+    gone = {"target": "jax==0.12.0.1", "implementation": "legacy_pmap"}
+    records = [
+        rows.target("0.9.0"),
+        rows.target("0.12.0.1"),
+        rows.claim("migrate-pmap.errors"),
+        rows.clause("errors.a"),
+        rows.cell("errors.a"),
+        rows.cell("errors.a", target="jax==0.12.0.1"),
+        rows.cell("errors.a", "removed", **gone),
+        taken("0.9.0", "legacy_pmap"),
+        taken("0.9.0", "new_pmap"),
+        taken("0.12.0.1", "new_pmap"),
+    ]
+    [group] = cost_page(load([rows.write(tmp_path / "r.jsonl", records)])).groups
+    chart = group.figures[0].chart
+    assert chart.upwards == "times legacy pmap of jax 0.9.0"
+    assert [one.name for one in chart.series] == ["legacy pmap", "new pmap"]
+    assert dict(chart.table)["0.12.0.1"][0] == "gone"

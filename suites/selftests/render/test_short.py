@@ -1,0 +1,99 @@
+"""A subject in short, from what stands on its page at length."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest import TestCase
+
+from parameterized import parameterized
+
+from conformance.model.verdicts import Verdict
+from reports.render.site.hazards import HazardView, PlaceRow
+from reports.render.site.memory import Figure, Row, Table
+from reports.render.site.short import hazards, memory, peaks
+
+
+def hazard(effect: str, *rows: tuple[str, ...]) -> HazardView:
+    told: Any = dict.fromkeys(("anchor", "sentence", "example", "news", "shown", "edit"), "")
+    places = tuple(PlaceRow("new pmap", cells) for cells in rows)
+    return HazardView(
+        effect=effect, title=f"It {effect}", cause=None, rows=places, clauses=(), more=0, **told
+    )
+
+
+def figure(multiple: str, missing: str = "") -> Figure:
+    return Figure(multiple, "", Verdict.CONFORMS, "", "", missing)
+
+
+def table(what: str, topology: str, *figures: Figure | None) -> Table:
+    return Table(what, "", topology, tuple(Row("jax", (one,)) for one in figures))
+
+
+class Hazards(TestCase):
+    @parameterized.expand(
+        [
+            ("none now", [("no", "1x8")], "In JAX 0.12.0 none. Before: until 0.9.0 crashes: It"),
+            ("now", [("1x8", "no")], "In JAX 0.12.0 crashes: It crashes"),
+            ("in one of two rows", [("no", "1x8"), ("2x2", "")], "In JAX 0.12.0 crashes: It"),
+        ]
+    )
+    def test_the_newest_comes_first(
+        self, name: str, rows: list[tuple[str, ...]], begins: str
+    ) -> None:
+        [said] = hazards([hazard("crashes", *rows)], ("0.12.0", "0.9.0"))
+        assert said.text.startswith(begins), name
+        assert ("Before" in said.text) == (name == "none now")
+
+    def test_what_one_did_of_old_is_told_where_it_still_does_something(self) -> None:
+        some = [hazard("raises", ("1x8", "no")), hazard("crashes", ("no", "1x8"))]
+        same = [replace(one, title="The second call") for one in some]
+        [said] = hazards(same, ("0.12.0", "0.9.0"))
+        assert said.text == "In JAX 0.12.0 raises (until 0.9.0 crashes): The second call"
+
+    def test_none_is_said_and_leads_nowhere(self) -> None:
+        assert [(one.text, one.anchor) for one in hazards([], ("0.12.0",))] == [
+            ("None was seen in any version", "")
+        ]
+
+
+class OfMemory(TestCase):
+    def test_the_least_comes_first_and_what_has_no_figure_last(self) -> None:
+        tables = [
+            table("A refused one", "1x8", figure("", "raises ValueError")),
+            table("copied", "1x8", figure("2.04")),
+            table("reused", "1x8", figure("1.00")),
+        ]
+        [said] = memory(tables, 0, 0, "new pmap")
+        assert (
+            said.text == "reused 1.0 times on 1x8; copied 2.0 times on 1x8; "
+            "a refused one raises ValueError on 1x8 (new pmap)"
+        )
+
+    def test_topologies_that_agree_are_one_and_others_are_named(self) -> None:
+        tables = [
+            table("a", "1x8", figure("1.0")),
+            table("a", "2x2", figure("1.01")),
+            table("b", "1x8", figure("2.9")),
+            table("b", "2x2", figure("2.0")),
+        ]
+        [said] = memory(tables, 0, 0, "new pmap")
+        assert (
+            said.text
+            == "a 1.0 times on 1x8 and 2x2; b 2.9 times on 1x8, 2.0 times on 2x2 (new pmap)"
+        )
+
+    def test_it_is_of_the_version_that_is_asked_for(self) -> None:
+        [said] = memory([table("a", "1x8", figure("1.0"), figure("3.0"))], 0, 1, "new pmap")
+        assert said.text == "a 3.0 times on 1x8 (new pmap)"
+
+    def test_peaks_are_of_what_has_a_figure(self) -> None:
+        tables = [
+            table("a", "1x8", figure("", "raises ValueError")),
+            table("a", "2x2", figure("2.0")),
+            table("b", "1x8", figure("", "raises ValueError")),
+        ]
+        assert peaks(tables, 0, 0) == {"a": "2.0 times on 2x2"}
+
+    def test_where_nothing_was_measured_nothing_is_said(self) -> None:
+        assert not [*memory([table("a", "1x8", None)], 0, 0, "new pmap")]

@@ -1,0 +1,109 @@
+"""A subject's page has all of it that other pages tell, and leads to where it is told whole."""
+
+from __future__ import annotations
+
+from unittest import TestCase
+
+from parameterized import parameterized
+from recorded_steps import step
+from sample_results import Record, cause, cell, claim, clause, deviation, target, timing
+from site_pages import Tags, results_of
+from two_sides import FAILS, FINE, FROM, HEAD, TO, ran
+
+from reports.render.site.build import render
+from reports.render.site.searching import entries
+from reports.render.site.subjects import clauses_of, subjects
+from reports.store.results import Results
+
+PAGE = "subjects/donation.html"
+OF_DONATION, OF_LOOPS, OF_ERRORS = "donation.a", "idioms.loop", "errors.a"
+NOTED = {"memory": {"what": "a donated argument", "multiple": 2.5}}
+
+
+def records() -> list[Record]:
+    """A section of donation, a claim of it in another section, and something else."""
+    entry = deviation(cause="reuse-refused")
+    peak = step("peak", value=FINE["value"], extra=NOTED)
+    silence = claim("pmap-silence.donated-state") | {"statement": "A state is given up each step."}
+    return [
+        *HEAD,
+        silence,
+        claim("migrate-pmap.given"),
+        cause("reuse-refused") | {"section": "donation"},
+        cause("elsewhere") | {"section": "errors", "tags": ["donate_argnums"]},
+        cause("shown") | {"section": "errors"},
+        cause("unrelated") | {"section": "errors", "tags": ["x[0]"]},
+        clause(OF_DONATION, section="donation", claim="migrate-pmap.given"),
+        clause(OF_LOOPS, section="idioms", claim="pmap-silence.donated-state"),
+        clause(OF_ERRORS, section="errors", claim="migrate-pmap.errors"),
+        ran(OF_DONATION, FROM, FINE, peak),
+        ran(OF_DONATION, TO, FAILS, verdict="known deviation", deviation=entry),
+        ran(OF_LOOPS, FROM, FINE),
+        ran(OF_LOOPS, TO, FAILS, verdict="known deviation", deviation=deviation(cause="shown")),
+        *(ran(OF_ERRORS, side, FINE) for side in (FROM, TO)),
+    ]
+
+
+class TestSubject(TestCase):
+    results: Results
+    page: str
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.results = results_of(*records())
+        cls.site = render(cls.results)
+        cls.page = cls.site[PAGE]
+
+    def test_its_clauses_are_those_of_the_section_and_of_claims_about_it(self) -> None:
+        donation = next(one for one in subjects(self.results) if one.section == "donation")
+        assert clauses_of(self.results, donation) == {OF_DONATION, OF_LOOPS}
+
+    @parameterized.expand(
+        [
+            ("a statement of its section", "documents/migrate-pmap.html#migrate-pmap.given"),
+            ("its cause", "causes/reuse-refused.html"),
+            ("a cause elsewhere that is searched for by its word", "causes/elsewhere.html"),
+            ("a cause elsewhere that its clauses show", "causes/shown.html"),
+            ("what changes", "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html#raises"),
+            ("a figure of memory", "clauses/donation.a.html"),
+            ("the matrix", "matrix/donation.html"),
+        ]
+    )
+    def test_it_leads_to(self, what: str, address: str) -> None:
+        assert f'href="../{address}"' in self.page, what
+
+    @parameterized.expand(
+        [("another cause", "unrelated"), ("another claim", "migrate-pmap.errors")]
+    )
+    def test_what_is_not_of_it_is_not_there(self, what: str, name: str) -> None:
+        assert name not in self.page, what
+
+    def test_each_of_its_links_leads_to_a_page_of_the_site_and_a_place_on_it(self) -> None:
+        for tag, attrs in Tags(self.page).tags:
+            path, _, place = (attrs.get("href") or "").partition("#")
+            if tag == "a" and path.startswith("../"):
+                target_page = self.site[path.removeprefix("../")]
+                assert not place or f'id="{place}"' in target_page, (path, place)
+
+    def test_a_reader_finds_it_from_the_first_page_and_by_search(self) -> None:
+        assert f'href="{PAGE}"' in self.site["index.html"]
+        [one] = [e for e in entries(self.results, ()) if e.href == PAGE]
+        assert "donate" in one.tags.split(" · ")
+
+    def test_what_is_timed_is_told_once_however_many_checks_it_illustrates(self) -> None:
+        shared = timing(OF_DONATION, OF_LOOPS, target="jax==0.9.0", topology="1x8")
+        page = render(results_of(*records(), shared))[PAGE]
+        times = page[page.index('id="times"') :].partition("</section>")[0]
+        assert times.count("<summary><code>x[0]</code>, 4 KiB per device</summary>") == 1
+        assert times.count("new pmap on 1x8, index: ") == 1
+        assert "clauses/donation.a.html" in times
+        assert "clauses/idioms.loop.html" in times
+
+    def test_results_without_legacy_pmap_say_that_nothing_is_compared(self) -> None:
+        alone = [
+            target("0.9.0"),
+            claim("migrate-pmap.given"),
+            clause(OF_DONATION, section="donation", claim="migrate-pmap.given"),
+            cell(OF_DONATION, target="jax==0.9.0", implementation="new_pmap"),
+        ]
+        assert "no legacy pmap to compare with" in render(results_of(*alone))[PAGE]

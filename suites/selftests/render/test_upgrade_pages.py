@@ -1,0 +1,480 @@
+"""The pages of effects: the first page, an upgrade, versions, hazards; what they say and link."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from reading_time import minutes_to_read
+from recorded_steps import finding, raised, returned
+from sample_results import HOSTILE, Record, cause, cell, claim, clause, deviation, target
+from site_pages import Tags, goal, loaded, shared_lines, with_lines
+from two_sides import FAILS, FINE, FROM, HEAD, TO, changed, known, program, ran
+
+from reports.analysis.effects.effect import Effect
+from reports.analysis.effects.pairs import Effects, side
+from reports.analysis.effects.rewrites import rewrites
+from reports.analysis.effects.upgrade import upgrade
+from reports.render.site.build import render
+from reports.render.site.text import effect_css, parted
+from reports.render.text.upgrade import as_text
+
+UPGRADE = "upgrade/legacy_pmap-0.8.0--new_pmap-0.9.0.html"
+WRONG = finding("first call", "same shape, wrong values: [2.]", "value")
+MOST_MINUTES = 3.0
+NO_HELP = finding("first call", "raised ValueError: no")
+
+
+def shows(implementation: str, jax: str, command: str) -> Record:
+    """Return what a known issue's program shows under an implementation, and its command line."""
+    return {
+        "implementation": [implementation],
+        "jax": jax,
+        "topology": ["1x8"],
+        "prints": "seen",
+        "raises": "",
+        "ends": "",
+        "commands": {implementation: command},
+    }
+
+
+RECORDS: list[Record] = [
+    *HEAD,
+    cause(
+        "one-cause",
+        program="import jax\nprint(jax.pmap)\n",
+        remedies=["errors.fix"],
+        shows=[
+            shows("legacy_pmap", "<0.9", "old python one-cause.py"),
+            shows("new_pmap", "<0.9", "early python one-cause.py"),
+            shows("new_pmap", ">=0.9", "new python one-cause.py"),
+        ],
+    ),
+    *known("errors.a", "one-cause", FAILS, "2x2"),
+    program("errors.fix", fixes="errors.a", title="Use `device_put`"),
+    ran("errors.fix", TO, FINE, topology="2x2"),
+    *changed("errors.b", raised("KeyError", "i"), title="The second thing"),
+    *changed("errors.c", FINE),
+    ran("errors.c", "new_pmap@0.8.0", FINE),
+    program("errors.wrong"),
+    ran("errors.wrong", TO, returned(2.0), verdict="deviates", findings=[WRONG]),
+    ran("errors.wrong", "new_pmap@0.8.0", returned(1.0)),
+    program("errors.useless", fixes="errors.a", title="Never a remedy"),
+    *(
+        ran("errors.useless", side, FAILS, verdict="deviates", findings=[NO_HELP])
+        for side in ("new_pmap@0.8.0", TO)
+    ),
+    program("errors.dies"),
+    cell(
+        "errors.dies",
+        "crashed",
+        implementation="legacy_pmap",
+        target="jax==0.8.0",
+        topology="1x8",
+        observations=[],
+        deviation=deviation(why="A call kills the process. It is known."),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return with_lines(render(loaded(tmp_path_factory.mktemp("effects"), RECORDS)))
+
+
+def test_a_cause_says_how_its_program_is_started_in_each_version(site: dict[str, str]) -> None:
+    for command in ("old", "early", "new"):
+        assert f"<code>{command} python one-cause.py</code>" in site["causes/one-cause.html"]
+
+
+def test_every_sensible_pair_has_a_page_and_no_other(site: dict[str, str]) -> None:
+    assert sorted(path for path in site if path.startswith("upgrade/")) == [
+        "upgrade/legacy_pmap-0.8.0--new_pmap-0.8.0.html",
+        UPGRADE,
+        "upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html",
+    ]
+
+
+def test_the_first_page_links_every_pair_without_a_script(site: dict[str, str]) -> None:
+    links = Tags(site["index.html"]).attributes("href")
+
+    assert {path for path in site if path.startswith("upgrade/")} <= set(links)
+
+
+def test_the_first_page_says_on_what_it_was_measured_and_on_what_not(site: dict[str, str]) -> None:
+    said = "measured on cpu in clusters of real processes; nothing is measured on cuda and tpu yet."
+
+    assert said in Tags(site["index.html"]).text
+
+
+def test_the_first_page_shows_known_issues_by_version(site: dict[str, str]) -> None:
+    page = site["index.html"]
+    grid = page[page.index('class="grid of-pmap"') :].partition("</tbody>")[0]
+
+    assert "causes/one-cause.html" in grid
+    row = grid[grid.index("Title of one-cause") :].partition("</tr>")[0]
+    cells = re.findall(r'<td class="g ([^"]*)" data-jax="([^"]*)"><span class="hear">([^<]*)', row)
+    assert [(css, jax) for css, jax, _ in cells] == [("g-none", "0.8.0"), ("e-raises", "0.9.0")]
+    assert cells[1][2] == "error (several processes only)"
+
+
+def test_the_first_page_says_which_pmap_is_the_default_where(site: dict[str, str]) -> None:
+    page = site["index.html"]
+    said = re.findall(r'<td data-jax="([^"]*)"><span class="t [^"]*">([^<]*)<', page)
+
+    assert said == [
+        ("0.8.0", "with the switch"),
+        ("0.9.0", "removed"),
+        ("0.8.0", "default"),
+        ("0.9.0", "the only one"),
+    ]
+
+
+def test_the_choices_lead_to_the_upgrade_of_what_runs_by_default(site: dict[str, str]) -> None:
+    rows = [
+        json.loads(line.rstrip(",")) for line in site["choices.js"].splitlines() if '["' in line
+    ]
+
+    assert ["legacy", "0.8.0", "0.9.0", UPGRADE] in rows
+    assert ["pmap", "0.8.0", "0.9.0", "upgrade/new_pmap-0.8.0--new_pmap-0.9.0.html"] in rows
+    for _, _, _, path in rows:
+        assert path in site
+
+
+def test_an_upgrade_tells_edits_first_then_what_is_silent_then_the_rest(
+    site: dict[str, str],
+) -> None:
+    page = site[UPGRADE]
+    text = Tags(page).text
+
+    assert "From legacy pmap on JAX 0.8.0 to new pmap on JAX 0.9.0" in text
+    assert "1 of 3 tests give the same result" in text
+    places = [page.index(f'id="{one}"') for one in ("edits", "silently", "all", "raises")]
+    assert places == sorted(places)
+    group = page[page.index('id="raises"') :].partition("</details>")[0]
+    row = group[group.index("Title of one-cause") - 80 :].partition("</li>")[0]
+    for part in ("causes/one-cause.html", "Title of one-cause", "1 test on 2x2"):
+        assert part in row
+    assert "<details" in page[page.index('id="raises"') - 60 : page.index('id="raises"')]
+
+
+def test_a_line_of_several_pages_is_stored_once_and_pages_name_it(tmp_path: Path) -> None:
+    site = render(loaded(tmp_path, RECORDS))
+    lines = shared_lines(site)
+    named = {
+        path: " ".join(re.findall(r'data-lines="([^"]*)"', text)).split()
+        for path, text in site.items()
+        if path.startswith("upgrade/")
+    }
+
+    assert set().union(*named.values()) == set(lines)
+    assert len(set(lines.values())) == len(lines) < sum(map(len, named.values()))
+    listed = next(text for text in lines.values() if "1 test on 2x2" in text)
+    assert not [path for path in named if listed in site[path]]
+    assert "needs JavaScript" in Tags(site[UPGRADE]).text
+
+
+def test_what_improves_is_fixed_and_no_edit_is_missed_for_it(tmp_path: Path) -> None:
+    ended = deviation(cause="ended")
+    how = {"verdict": "known deviation", "deviation": ended}
+    records = [
+        *HEAD,
+        cause("ended"),
+        program("errors.a"),
+        ran("errors.a", FROM, raised("StoreException", "Store occupied"), **how),
+        ran("errors.a", TO, raised("ValueError", "as documented")),
+    ]
+    page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
+
+    assert 'id="no-fix"' not in page
+    assert "errors.a" in page[page.index('id="repaired"') :].partition("</details>")[0]
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_an_upgrade_is_read_in_three_minutes(size: int, tmp_path: Path) -> None:
+    slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    for number, slug in enumerate(slugs):
+        records += [cause(slug, edit=f"Change {slug}."), *known(f"idioms.c{number}", slug, FAILS)]
+        wrong = returned(2.0)
+        records += known(f"idioms.w{number}", slug, wrong)
+    page = with_lines(render(loaded(tmp_path, records)))[UPGRADE]
+
+    assert minutes_to_read(page) < MOST_MINUTES
+    assert page.count('class="edit ') >= min(size, 5)
+
+
+def test_a_cause_says_that_its_checks_are_what_is_expected(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    listed = Tags(page[page.index("1 test in which it shows") :]).text
+
+    assert "Each line is what is expected" in listed
+    assert "✗ Title of errors.a" in " ".join(listed.split())
+
+
+def test_a_cause_tells_its_remedies_those_that_work_first(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    links = Tags(page[page.lower().index("what works instead") :]).attributes("href")
+    told = [href for href in links if href.endswith(("fix.html", "useless.html"))]
+
+    assert [href.rpartition("/")[2] for href in told] == [
+        "errors.fix.html",
+        "errors.useless.html",
+    ]
+    assert "No remedy is known" not in page
+
+
+def test_a_cause_shows_the_lines_before_and_after(tmp_path: Path) -> None:
+    slug = "index-replicates-the-row"
+    records = [*HEAD, cause(slug), *known("errors.a", slug, FAILS)]
+    text = Tags(render(loaded(tmp_path, records))[f"causes/{slug}.html"]).text
+    one = rewrites().by_cause[slug]
+
+    assert text.index(one.before) < text.index(one.after)
+
+
+def test_a_cause_says_what_it_does_for_each_kind_of_topology(site: dict[str, str]) -> None:
+    page = site["causes/one-cause.html"]
+    row = page[page.index('<tr data-implementation="new_pmap"') :].partition("</tr>")[0]
+
+    assert "several processes" in row
+    assert '<td class="g e-raises" data-jax="0.9.0"><span class="hear">error</span>' in row
+
+
+def test_a_cause_tells_what_to_edit_and_what_is_the_same_defect(tmp_path: Path) -> None:
+    records = [
+        *HEAD,
+        cause("whole", edit="Put it there."),
+        cause("part", edit="Put it here.", remedies=["errors.none"], part_of="whole"),
+        *known("errors.a", "whole", FAILS),
+        *known("errors.b", "part", FAILS),
+        cause("other", edit="Put it elsewhere.", remedies=["errors.fix"], part_of="whole"),
+        *known("errors.c", "other", FAILS),
+        program("errors.fix"),
+        ran("errors.fix", TO, FINE),
+        program("errors.none"),
+        ran("errors.none", TO, FAILS, verdict="known deviation", findings=[NO_HELP]),
+    ]
+    pages = render(loaded(tmp_path, records))
+    whole, part = pages["causes/whole.html"], pages["causes/part.html"]
+
+    assert "Put it there." in whole
+    assert "Put it here." not in part
+    assert "The same defect as: Title of part; Title of other" in " ".join(Tags(whole).text.split())
+    helps = " ".join(Tags(whole).text.partition("What to change")[2].split())
+    assert helps.startswith("Put it there.Title of other: Put it elsewhere.")
+    assert "The same defect as: Title of whole" in Tags(part).text
+
+
+def test_what_happens_with_several_processes_can_be_shown_alone(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    rows = re.findall(r'<li class="([^"]*)"><a href="([^"]*)"', page)
+
+    assert ("only-several", "../causes/one-cause.html") in rows
+    assert any(css == "only-one" and "clauses/errors.b.html" in href for css, href in rows)
+
+
+def test_counts_are_of_what_is_shown(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    summary = page[page.index('id="raises"') :].partition("</summary>")[0]
+
+    assert 'for-all">2 issues, 2 tests<' in summary
+    assert 'for-one">1 issue, 1 test<' in summary
+    assert 'for-several">1 issue, 1 test<' in summary
+
+
+def test_edits_say_what_they_avert_and_what_no_edit_is_known_for(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    listed = page[page.index('id="edits"') : page.index('id="no-fix"')]
+    unknown = page[page.index('id="no-fix"') : page.index('id="all"')]
+
+    assert "Do as in “Use <code>device_put</code>" in listed
+    assert "With several processes" in Tags(listed).text
+    assert 'class="edit only-several"' in listed
+    assert "errors.fix.html" in listed
+    assert "errors.b.html" in unknown
+    assert "errors.b.html" not in listed
+
+
+@pytest.mark.parametrize("size", [4, 40])
+def test_the_terminal_tells_the_edits_and_silences_of_the_page_in_its_order(
+    size: int, tmp_path: Path
+) -> None:
+    slugs = [slug for one in rewrites().edits for slug in one.causes][:size]
+    records = [*HEAD, program("errors.fix"), ran("errors.fix", TO, FINE)]
+    for number, slug in enumerate(slugs):
+        records += [cause(slug, edit=f"Change {slug}.", remedies=["errors.fix"])]
+        records += known(f"idioms.c{number}", slug, FAILS)
+        records += known(f"idioms.w{number}", slug, returned(2.0))
+    results = loaded(tmp_path, records)
+    page = with_lines(render(results))[UPGRADE]
+    effects = Effects(results)
+    sides = (side(results, text, "--from") for text in (FROM, TO))
+    lines = as_text(results, upgrade(effects, *sides), whole=True).splitlines()
+    edits = [line for line in lines if re.match(r"  \S.* \(.*; .*\)$", line)]
+    silent = lines[next(n for n, line in enumerate(lines) if line.startswith("What differs")) :]
+
+    listed = page[page.index('id="edits"') : page.index('id="silently"')]
+    titles = [Tags(one).text for one in re.findall(r"<strong>(.*?)</strong>", listed)]
+    folded = listed.partition("less likely edits")[2]
+    titles += [Tags(one).text for one in re.findall(r"<li[^>]*><a[^>]*>(.*?)</a>", folded)]
+    assert [line.strip().rpartition(" (")[0].replace("`", "") for line in edits] == titles
+    shown = page[page.index('id="silently"') :].partition("</section>")[0]
+    issues = [Tags(one).text for one in re.findall(r"<a href=[^>]*html\">(.*?)</a>", shown)]
+    assert issues
+    assert [line.strip().rpartition(" (")[0] for line in silent[1 : 1 + len(issues)]] == issues
+
+
+def test_what_was_not_run_is_said(site: dict[str, str]) -> None:
+    assert "not run under legacy_pmap@0.8.0" in Tags(site[UPGRADE]).text
+
+
+def test_a_version_tells_what_changed_against_the_one_before(site: dict[str, str]) -> None:
+    new, first = site["versions/0.9.0.html"], site["versions/0.8.0.html"]
+
+    assert "Against JAX 0.8.0" in new
+    assert "Silently returns wrong values" in new
+    assert "The first version that was tested" in first
+    assert "crashes" in first[first.index('id="hazards"') :]
+    listed = [
+        goal("versions.html", href)[0] for href in Tags(site["versions.html"]).attributes("href")
+    ]
+    assert [path for path in listed if path.startswith("versions/")] == [
+        "versions/0.9.0.html",
+        "versions/0.8.0.html",
+    ]
+
+
+def test_a_remedy_that_never_worked_is_no_change_of_a_version(site: dict[str, str]) -> None:
+    assert "Never a remedy" in site[UPGRADE]
+    assert "Never a remedy" not in site["versions/0.9.0.html"]
+
+
+def test_a_hazard_is_titled_by_what_is_known_of_it_not_by_what_is_expected(
+    site: dict[str, str],
+) -> None:
+    crashes = site["hazards.html"].split('id="hangs"')[0]
+
+    assert "<strong>A call kills the process</strong>" in crashes
+    assert "<p>It is known.</p>" in crashes
+
+
+def test_hazards_tell_where_the_same_ran_without_and_where_it_was_not_run(
+    site: dict[str, str],
+) -> None:
+    page = site["hazards.html"]
+    wrong = page[page.index('id="wrong-numbers"') :]
+    row = wrong[wrong.index('<th scope="row">new pmap') :].split("</tr>")[0]
+
+    assert page.index('id="crashes"') < page.index('id="wrong-numbers"')
+    assert ">no<" in row
+    assert ">1x8<" in row
+    assert "None was seen." in page[page.index('id="hangs"') : page.index('id="wrong-numbers"')]
+
+
+def test_a_version_shows_changes_first_and_where_its_hazards_show(site: dict[str, str]) -> None:
+    page = site["versions/0.9.0.html"]
+    listed = page[page.index('id="hazards"', page.index('id="new_pmap"')) :]
+    assert '<span class="dim small">new pmap 1x8' in listed
+
+
+def test_ids_are_unique_and_links_within_a_page_lead_somewhere(site: dict[str, str]) -> None:
+    for path in ("index.html", UPGRADE, "versions/0.9.0.html", "versions.html", "hazards.html"):
+        tags = Tags(site[path])
+        ids = tags.attributes("id")
+        assert len(ids) == len(set(ids)), path
+        for href in tags.attributes("href"):
+            if href.startswith("#"):
+                assert href[1:] in ids, f"{path}: {href}"
+
+
+def test_hostile_texts_are_text_on_these_pages(tmp_path: Path) -> None:
+    bad = changed("errors.h", raised("ValueError", HOSTILE), title=HOSTILE)
+    pages = with_lines(render(loaded(tmp_path, [*HEAD, *bad])))
+
+    for path in ("index.html", UPGRADE, "versions/0.9.0.html"):
+        assert "<script>alert" not in pages[path], path
+        assert "\x1b" not in pages[path], path
+
+
+def test_results_of_one_side_have_a_first_page_without_a_chooser(tmp_path: Path) -> None:
+    pages = render(
+        loaded(
+            tmp_path, [target(), claim("migrate-pmap.errors"), clause("errors.a"), cell("errors.a")]
+        )
+    )
+
+    assert "data-chooser" not in pages["index.html"]
+    assert not [path for path in pages if path.startswith("upgrade/")]
+
+
+def test_every_effect_has_a_shape_of_its_own_in_the_style(site: dict[str, str]) -> None:
+    shapes = dict(re.findall(r"[.](e-[a-z-]+)::before { content: ([^/;}]+)", site["style.css"]))
+
+    assert all(effect.css == effect_css(effect.value) for effect in Effect)
+    assert {effect.css for effect in Effect} == shapes.keys()
+    assert len(set(shapes.values())) == len(Effect)
+
+
+def test_a_clause_of_one_file_is_compared_with_that_of_another(tmp_path: Path) -> None:
+    old = [
+        target("0.8.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        ran("errors.a", FROM, FINE),
+    ]
+    new = [
+        target("0.9.0"),
+        claim("migrate-pmap.errors"),
+        program("errors.a"),
+        ran("errors.a", TO, FAILS),
+    ]
+
+    pages = render(loaded(tmp_path, old, new))
+
+    assert "New errors" in pages[UPGRADE]
+
+
+def test_what_differs_silently_leads_to_the_issue(site: dict[str, str]) -> None:
+    page = site[UPGRADE]
+    silent = page[page.index('id="silently"') :].partition("</section>")[0]
+
+    paths = [goal(UPGRADE, href)[0] for href in Tags(silent).attributes("href")]
+    assert paths
+    assert all(path in site for path in paths)
+    assert "e-raises" not in silent
+
+
+def test_a_cause_says_how_its_programs_fare_under_shard_map(tmp_path: Path) -> None:
+    records = [
+        *HEAD,
+        cause("some"),
+        *known("errors.a", "some", FAILS),
+        *known("errors.b", "some", FAILS),
+        ran("errors.a", "shard_map@0.9.0", FINE),
+        ran("errors.b", "shard_map@0.9.0", FAILS, verdict="known deviation"),
+        cause("none"),
+        *known("errors.c", "none", FAILS),
+    ]
+    pages = render(loaded(tmp_path, records))
+
+    said = "Rewritten with jax.shard_map: 1 of 2 results are as expected"
+    assert said in Tags(pages["causes/some.html"]).text
+    assert "Rewritten with" not in pages["causes/none.html"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("Put it there first: `put(x)`.", "Put it there first"),
+        ("Ask `devices(of=1)` of it; do not compute.", "Ask `devices(of=1)` of it"),
+        ("Read `x[0]` (which moves).", "Read `x[0]`"),
+        ("Pass `a: b`, and `f(x)`.", "Pass `a: b`, and `f(x)`."),
+        ("An open ` is no code: so.", "An open ` is no code: so."),
+    ],
+)
+def test_what_to_do_is_told_before_how(text: str, what: str) -> None:
+    assert parted(text)[0] == what
+    assert "".join(parted(text)) == text

@@ -1,0 +1,172 @@
+"""One file of many: every cell once, by today's catalogue, small, and whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_pool import SPEC, FakePool, cell_of, record_of, runner_on
+from observations import clause_of, doubled, observations, returned
+from sample_results import timing
+
+from conformance.catalogue import loading
+from conformance.catalogue.claims import load_claims
+from conformance.catalogue.loading import Catalogue
+from conformance.model.records import Cell
+from conformance.model.verdicts import Verdict
+from conformance.spec.clause import Clause
+from conformance.spec.expectation import returns
+from conformance.store.reading import ResultsError, records
+from harness.commandline.main import main
+from harness.results import rejudge as rejudging
+from harness.results.recorder import Recorder
+from harness.results.rejudge import rejudge
+from reports.store.results import load
+
+GOOD = clause_of(returns(doubled))
+OTHER = clause_of(returns(doubled), "errors.other")
+GONE = clause_of(returns(doubled), "errors.gone")
+WRONG = returned([0.0, 0.0])
+
+
+def silent(text: str) -> None:
+    """Progress that nobody wants."""
+
+
+@pytest.fixture(autouse=True)
+def _catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Today's catalogue: without `errors.gone`."""
+    monkeypatch.setattr(loading, "load", lambda: Catalogue({one.id: one for one in (GOOD, OTHER)}))
+    monkeypatch.setattr(rejudging.deviations, "load_all", tuple)
+
+
+def written(path: Path, run: str, *cells: tuple[Clause, object]) -> Path:
+    """A file of these cells; the recorder says when, so later ones are newer."""
+    clauses = {clause.id: clause for clause, _ in cells}
+    recorder = Recorder(path, run, Catalogue(clauses), load_claims())
+    for clause, seen in cells:
+        runner = runner_on(FakePool(seen), clause)
+        recorder.cell(record_of(runner, cell_of(clause)), runner.facts[SPEC])
+    recorder.close()
+    return path
+
+
+def strength(clause: str, **other: Any) -> dict[str, Any]:
+    known = {"kind": "strength", "clause": clause, "cells": 1, "judged": 2, "noticed": 1}
+    return known | {"unnoticed": {}} | other
+
+
+def cells_of(path: Path) -> list[tuple[str, str]]:
+    return [(one.clause, one.verdict) for _, one in records(path) if isinstance(one, Cell)]
+
+
+def test_every_cell_stands_once_in_the_order_of_clauses(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (OTHER, observations()), (GOOD, observations(WRONG)))
+    b = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    found = rejudge([a, b], tmp_path / "all.jsonl", silent)
+    assert len(found.kept) == 2
+    assert cells_of(tmp_path / "all.jsonl") == [
+        (OTHER.id, Verdict.CONFORMS),
+        (GOOD.id, Verdict.CONFORMS),
+    ]
+
+
+def test_what_stands_beside_cells_is_taken_over_once(tmp_path: Path) -> None:
+    files = []
+    for number in (1, 2):
+        file = written(tmp_path / f"{number}.jsonl", str(number), (GOOD, observations()))
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(timing(GOOD.id, rounds=number)) + "\n")
+            stream.write(json.dumps(strength(GOOD.id, judged=number)) + "\n")
+        files.append(file)
+    rejudge(files, tmp_path / "all.jsonl", silent)
+    results = load([tmp_path / "all.jsonl"])
+    assert [one.rounds for some in results.timings.values() for one in some] == [2]
+    assert [one.judged for one in results.strength.values()] == [2]
+
+
+def test_a_red_cell_stays_red_and_one_that_was_not_run_stays_so(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.DEVIATES)]
+    text = a.read_text().replace(
+        f'"verdict":"{Verdict.DEVIATES}"', f'"verdict":"{Verdict.NOT_RUN}"'
+    )
+    a.write_text(text)
+    rejudge([a], tmp_path / "all.jsonl", silent)
+    assert cells_of(tmp_path / "all.jsonl") == [(GOOD.id, Verdict.NOT_RUN)]
+
+
+def test_what_is_no_more_is_left_out_and_counted(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GONE, observations()), (GOOD, observations()))
+    some = [json.loads(line) for line in a.read_text().splitlines()]
+    for one in some:
+        one |= {"program": "0" * 16} if one["kind"] == "cell" and one["clause"] == GOOD.id else {}
+    a.write_text("".join(json.dumps(one) + "\n" for one in some))
+    found = rejudge([a], tmp_path / "all.jsonl", silent)
+    assert dict(found.why) == {"of a clause that is no more": 1, "of another program": 1}
+    assert cells_of(tmp_path / "all.jsonl") == []
+
+
+def test_it_reads_and_writes_compressed_files(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+    rejudge([a], tmp_path / "b.jsonl.xz", silent)
+    rejudge([tmp_path / "b.jsonl.xz"], tmp_path / "c.jsonl", silent)
+    assert lzma.decompress((tmp_path / "b.jsonl.xz").read_bytes()).startswith(b'{"kind":')
+    assert cells_of(tmp_path / "b.jsonl.xz") == cells_of(tmp_path / "c.jsonl") != []
+    assert (tmp_path / "b.jsonl.xz").stat().st_size < a.stat().st_size / 3
+
+
+def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("nonsense\n")
+    output = tmp_path / "all.jsonl"
+    output.write_text("as it was")
+    with pytest.raises(ResultsError, match=r"bad\.jsonl:1"):
+        rejudge([bad], output, silent)
+    assert output.read_text() == "as it was"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["all.jsonl", "bad.jsonl"]
+
+
+def test_the_output_may_not_be_what_is_read(tmp_path: Path) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()))
+    before = a.read_bytes()
+    with pytest.raises(ResultsError, match="name another one to write"):
+        rejudge([a], tmp_path / "." / "a.jsonl", silent)
+    assert a.read_bytes() == before
+
+
+def test_the_command_tells_what_it_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = written(tmp_path / "a.jsonl", "a", (GOOD, observations()), (GONE, observations()))
+    assert main(["results", "merge", str(a), "-o", str(tmp_path / "all.jsonl")]) == 0
+    told = capsys.readouterr().out
+    assert "1 cells, judged by today's catalogue" in told
+    assert "1 left out: of a clause that is no more" in told
+    assert (
+        main(["results", "merge", str(tmp_path / "none"), "-o", str(tmp_path / "all.jsonl")]) == 2
+    )
+    assert "none" in capsys.readouterr().err
+
+
+def test_where_nothing_may_be_red_nothing_is_written(tmp_path: Path) -> None:
+    """A red cell is refused, unless a newer record of it is not red; so is a red measurement."""
+    red = written(tmp_path / "a.jsonl", "a", (GOOD, observations(WRONG)))
+    output = tmp_path / "all.jsonl"
+    with pytest.raises(ResultsError, match=r"1 records are red.*errors\.sample"):
+        rejudge([red], output, silent, no_red=True)
+    assert not output.exists()
+    green = written(tmp_path / "b.jsonl", "b", (GOOD, observations()))
+    rejudge([red, green], output, silent, no_red=True)
+    assert cells_of(output) == [("errors.sample", "conforms")]
+    measured = timing("errors.sample", seconds=None, ratios=[], rounds=0, failed="hung: it hangs")
+    slow = tmp_path / "timing.jsonl"
+    slow.write_text(
+        green.read_text() + json.dumps(measured | {"target": SPEC, "verdict": "hung"}) + "\n"
+    )
+    with pytest.raises(ResultsError, match="1 records are red"):
+        rejudge([slow], tmp_path / "other.jsonl", silent, no_red=True)
