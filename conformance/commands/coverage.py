@@ -12,13 +12,15 @@ from packaging.version import Version
 
 from conformance.catalogue.claims import Claim, Claims
 from conformance.catalogue.loading import Catalogue
+from conformance.commands.entries import Entries
 from conformance.judging.deviations import Deviation
 from conformance.model.verdicts import Verdict
 from conformance.spec import names
 from conformance.spec.clause import Clause
 from conformance.spec.expectation import NotApplicable
 from conformance.spec.releases import ByRelease, numbers
-from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
+from conformance.store.errors import ResultsError
+from conformance.store.recorded import UNJUDGED, cells
 
 MOST_LISTED = 20  # lines under one heading, unless all are asked for
 

@@ -18,6 +18,7 @@ from typing import Any
 from packaging.version import Version
 
 from conformance.catalogue.loading import Catalogue
+from conformance.commands.entries import Entries
 from conformance.commands.strength import cell_id, fault_of, observations
 from conformance.judging.deviations import Deviation, seen_patterns
 from conformance.judging.judge import PROOF, Judgement, judge
@@ -39,7 +40,8 @@ from conformance.spec.expectation import Fault, Finding
 from conformance.spec.names import LEGACY_PMAP
 from conformance.spec.observation import Observation, Step
 from conformance.spec.topology import Topology
-from conformance.store.recorded import UNJUDGED, Entries, ResultsError, cells
+from conformance.store.errors import ResultsError
+from conformance.store.recorded import UNJUDGED, cells
 
 LEAST_IN_COMMON = 12  # characters by which two texts are said to begin alike
 MOST_OF_A_TEXT = 120  # characters of what was seen that a pattern holds

@@ -25,7 +25,7 @@ from conformance.mutation.perturbing.messages import Messages
 from conformance.mutation.strength import PASSED, Share, Strength, measure, sampled
 from conformance.spec.observation import Observation
 from conformance.spec.topology import Topology
-from conformance.store.recorded import ResultsError as ResultsError
+from conformance.store.errors import ResultsError
 from conformance.store.recorded import cells
 
 WEAKEST = 20  # clauses that are listed

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from conformance.judging.deviations import Deviation
 from conformance.model.codec import NoValue
 from conformance.model.records import Cell, Target, Timing
 from conformance.model.verdicts import Verdict
-from conformance.store.reading import ResultsError as ResultsError
 from conformance.store.reading import no_record, records
 
 # Verdicts of a cell of which nothing was judged.
@@ -36,21 +34,3 @@ def target_of(
         error = NoValue(f"target {record.target!r} has no target record before it")
         raise no_record(file, number, error)
     return target
-
-
-class Entries:
-    """Deviation entries, indexed by the clauses that they name."""
-
-    def __init__(self, entries: Iterable[Deviation], clauses: Iterable[str]) -> None:
-        every = tuple(entries)
-        self._of = {id: tuple(one for one in every if one.names(id)) for id in clauses}
-
-    def about(self, cell: Cell, target: Target) -> tuple[Deviation, ...]:
-        """Return the entries that apply to a recorded cell."""
-        packages = target.packages
-        where = (target.jax or "", target.platform or "", cell.topology, packages)
-        return tuple(
-            one
-            for one in self._of.get(cell.clause, ())
-            if one.matches(cell.clause, cell.implementation, *where)
-        )

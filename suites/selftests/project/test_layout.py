@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
         "conformance.spec",
     },
     "conformance.sections": {"conformance.spec", "conformance.worker"},
-    "conformance.store": {"conformance.judging", "conformance.model"},
+    "conformance.store": {"conformance.model"},
     "conformance.commands": {"conformance.*"},
     # It reads what others wrote: rules it takes from the catalogue, what changes it is given.
     "conformance.scanning": {"conformance.catalogue", "conformance.model", "conformance.spec"},
