@@ -463,7 +463,7 @@ def test_rows_without_the_field_leave_clauses_default() -> None:
 
 
 def test_a_field_that_the_rows_of_two_tables_have_is_refused() -> None:
-    message = "rows of form and other both have 'fact': give fact as a function"
+    message = r"rows of form and other both have '(\w+)': give \1 as a function"
     with pytest.raises(ValueError, match=message):
         declared("errors.{form}.{other}", form=PLACED, other=PLACED, title="It.")
 
