@@ -17,8 +17,9 @@ from conformance.sections.donation.arrays import own_output
 from conformance.sections.donation.kinds import OF_TWO, WIDTH, Kind, doubling, kinds
 from conformance.spec.clause import clause, devices
 from conformance.spec.columns import everywhere
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import Expectation, OfEachStep, every, raises, returns, steps
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
@@ -31,6 +32,8 @@ REUSE = "pmap-silence.reuse-after-donation"
 
 RIGHT = returns(doubled(WIDTH))
 DEADLINE_S = 6.0  # on a loaded machine a case takes up to 1.5 s, unless the process hangs
+
+DEFAULTS = Defaults(claim=REUSE, needs=devices(2), fresh=True, deadline_s=DEADLINE_S)
 
 
 def one_of(*expected: Expectation) -> OfEachStep:
@@ -75,30 +78,22 @@ def after_donation(expected: Expectation) -> Expectation:
     return every(steps(donating_call=RIGHT), expected)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title="A donated argument is refused when it is passed to the same wrapper again: {kind.said}.",
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_SEVERAL,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
 )
-@family(
+@DEFAULTS.family(
     "donation.reuse-same-wrapper.{kind}",
     kind=kinds("uncommitted"),
-    claim=REUSE,
     title=(
         "New pmap copies and deletes a donated argument, and refuses it when it is passed "
         "again; legacy pmap and shard_map accept it: {kind.said}."
     ),
-    needs=devices(2),
     topologies=ONE_AND_SEVERAL,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect={
         # Legacy and jit donate the copy that they made, and leave the original.
         LEGACY_PMAP: after_donation(steps(again=RIGHT)),
@@ -114,20 +109,16 @@ def again_in_the_same(impl: Implementation, cluster: Cluster, kind: Kind) -> Non
     cluster.step("again", function, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-new-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "A donated argument is refused by another mapped function that has not run yet: "
         "{kind.said}."
     ),
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED))),
 )
 def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -138,19 +129,15 @@ def again_in_a_new_one(impl: Implementation, cluster: Cluster, kind: Kind) -> No
     cluster.step("again", other, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.reuse-other-wrapper.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "A donated argument is refused by another mapped function that has run before: {kind.said}."
     ),
     fact="donation.reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(every(steps(other_wrapper=RIGHT), steps(again=REFUSED)))),
 )
 def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -162,17 +149,14 @@ def again_in_another(impl: Implementation, cluster: Cluster, kind: Kind) -> None
     cluster.step("again", other, array)
 
 
-@family(
+@DEFAULTS.family(
     "donation.read.{kind}",
     kind=kinds("own-output", "placed"),
     claim="migrate-pmap.donation-invalidates-input",
     title="A donated argument can no longer be read: {kind.said}.",
     fact="donation.read",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(fetch=GONE, same_wrapper=RIGHT))),
 )
 def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -184,20 +168,16 @@ def read(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
     cluster.step("same wrapper", function, other)
 
 
-@family(
+@DEFAULTS.family(
     "donation.after-reuse.{kind}",
     kind=kinds("own-output", "placed"),
-    claim=REUSE,
     title=(
         "After a donated argument was passed again and refused, the process computes as "
         "before: {kind.said}."
     ),
     fact="donation.after-reuse",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=everywhere(after_donation(steps(again=REFUSED, same_wrapper=RIGHT, new_wrapper=RIGHT))),
 )
 def then_others(impl: Implementation, cluster: Cluster, kind: Kind) -> None:
@@ -252,17 +232,13 @@ def twice_the_rows(place: Place) -> Any:
     return rows * 2, rows * 0
 
 
-@family(
+@DEFAULTS.family(
     "donation.twice-in-one-call.{twice}",
     twice=TWICE,
-    claim=REUSE,
     title="An array is refused that is {twice.text}.",
     fact="donation.twice-in-one-call",
-    needs=devices(2),
     topologies=ONE_AND_TWO,
     left_out=OF_TWO,
-    fresh=True,
-    deadline_s=DEADLINE_S,
     expect=lambda twice: everywhere(
         steps(
             two_arrays=returns(sum_and_difference),

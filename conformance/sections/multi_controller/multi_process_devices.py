@@ -15,8 +15,9 @@ import jax
 import numpy as np
 
 from conformance.sections.multi_controller.maps import OWN, Rows
-from conformance.spec.clause import clause, processes
+from conformance.spec.clause import processes
 from conformance.spec.columns import everywhere
+from conformance.spec.defaults import Defaults
 from conformance.spec.expectation import (
     TWICE,
     Expectation,
@@ -27,7 +28,7 @@ from conformance.spec.expectation import (
     raises,
     returns,
 )
-from conformance.spec.family import family, table
+from conformance.spec.family import table
 from conformance.spec.names import LEGACY_PMAP, NEW_PMAP, SHARD_MAP
 from conformance.spec.observation import Step
 from conformance.spec.texts import described
@@ -40,6 +41,13 @@ WIDTH = 2
 HANG_S = 20.0
 LIES_ON = "devices of the rows"
 CONTROL = "control"  # over all devices, so that every process proves which implementation ran
+
+DEFAULTS = Defaults(
+    claim="pmap-silence.devices-subset",
+    needs=processes(2),
+    topologies=SEVERAL_PROCESSES,
+    deadline_s=HANG_S,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +205,11 @@ def sum_and_number() -> Callable[[Any], Any]:
     return lambda x: [x + jax.lax.psum(x, "i"), jax.lax.axis_index("i")]
 
 
-@family(
+@DEFAULTS.family(
     "multi_controller.multi-process-devices.{chosen}",
     chosen=DEVICES,
     claim="{chosen.claim}",
     title="`devices=` with {chosen.text}, in several processes.",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
     expect=lambda chosen: everywhere(right(chosen)),
 )
 def over(impl: Implementation, cluster: Cluster, chosen: Devices) -> None:
@@ -234,14 +239,7 @@ def call(cluster: Cluster, function: Callable[[Any], Any], rows: Any) -> None:
 # --- A list in which some processes have no device ------------------------------------------------
 
 
-@clause(
-    "multi_controller.multi-process-devices.half",
-    claim="pmap-silence.devices-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
-    expect=everywhere(right(HALF)),
-)
+@DEFAULTS.clause("multi_controller.multi-process-devices.half", expect=everywhere(right(HALF)))
 def half(impl: Implementation, cluster: Cluster) -> None:
     """`devices=` with the devices of half of the processes; only these create and call the mapped
     function.
@@ -279,12 +277,8 @@ def of_half(outside: Expectation) -> Expectation:
     return every(in_steps(returns(doubled(WIDTH)), CONTROL), both)
 
 
-@clause(
+@DEFAULTS.clause(
     "multi_controller.multi-process-devices.half-called-by-all",
-    claim="pmap-silence.devices-subset",
-    needs=processes(2),
-    topologies=SEVERAL_PROCESSES,
-    deadline_s=HANG_S,
     expect={
         LEGACY_PMAP: of_half(NONE_OF_MINE),
         NEW_PMAP: of_half(NONE_OF_MINE),
